@@ -1,0 +1,44 @@
+// Jest over ESM TypeScript: swc strips the types, `tsc -b` checks them. Run through `npm test`, or `node --experimental-vm-modules node_modules/jest/bin/jest.js`.
+import { SUITES } from './scripts/suites.mjs';
+
+const shared = {
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  modulePathIgnorePatterns: ['<rootDir>/.build/', '<rootDir>/dist/'],
+  transform: {
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        swcrc: false,
+        isModule: true,
+        sourceMaps: 'inline',
+        jsc: {
+          target: 'es2022',
+          parser: { syntax: 'typescript' },
+          // As in tsconfig: what is not marked `type` is loaded, so that tests see the imports production has.
+          transform: { verbatimModuleSyntax: true },
+        },
+      },
+    ],
+  },
+};
+
+export default {
+  // Two servers, two bundlers and two clients are what a two-core machine carries.
+  maxWorkers: 2,
+  // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest never ends.
+  forceExit: true,
+  // A global limit: jest ignores the time limit of a project. A workflow test with a server needs it on a busy machine.
+  testTimeout: 60_000,
+  // Instrumented, not V8's own counters: those miss the branch of an `if` that is never not taken, and count files of types as unrun.
+  coverageProvider: 'babel',
+  coverageReporters: [['text', { skipFull: true }]],
+  coverageThreshold: { global: { branches: 100, functions: 100, lines: 100, statements: 100 } },
+  collectCoverageFrom: ['domain/**/*.ts'],
+  projects: SUITES.map(({ name, match }) => ({
+    ...shared,
+    displayName: name,
+    testMatch: [`<rootDir>/${match}`],
+    collectCoverageFrom: ['domain/**/*.ts'],
+  })),
+};

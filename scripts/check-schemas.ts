@@ -1,0 +1,84 @@
+/**
+ * Keeps docs/schema/ equal to the zod schemas, so that nobody writes a client against shapes that are no longer true.
+ *
+ * `npx tsx scripts/check-schemas.ts` compares and exits 1 naming what is stale; with `--write` it writes the files.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import { Outcome, Verdict } from '../contracts/schemas/call.ts';
+import { Config } from '../contracts/schemas/config.ts';
+import { Decision, DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
+import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
+import { Policy } from '../contracts/schemas/policy.ts';
+import { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { RunSpec } from '../contracts/schemas/run-spec.ts';
+import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
+import { ToolDefinition } from '../contracts/schemas/tool.ts';
+
+interface Published {
+  readonly schema: z.ZodType;
+  /** `input`: what a caller may send, defaults left out. `output`: what the service answers. */
+  readonly io: 'input' | 'output';
+  readonly title: string;
+}
+
+const PUBLISHED: Readonly<Record<string, Published>> = {
+  'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
+  decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
+  say: { schema: Say, io: 'input', title: 'Say: a further user message' },
+  stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
+  policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
+  config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
+  'approval-request': { schema: ApprovalRequest, io: 'output', title: 'Approval request: a call that waits' },
+  'decision-ack': { schema: DecisionAck, io: 'output', title: 'Answer to a decision' },
+  outcome: { schema: Outcome, io: 'output', title: 'Outcome: how a call ended' },
+  verdict: { schema: Verdict, io: 'output', title: 'Verdict: what policy says of a call' },
+  'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
+  'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
+  segment: { schema: Segment, io: 'output', title: 'Segment: a stored stretch of transcript and ledger' },
+  'run-state': { schema: RunState, io: 'output', title: 'Run state: answer of the state query' },
+  'run-result': { schema: RunResult, io: 'output', title: 'Run result' },
+};
+
+const FOLDER = new URL('../docs/schema/', import.meta.url);
+const ENDING = '.schema.json';
+
+function written({ schema, io, title }: Published): string {
+  const { $schema, ...body } = z.toJSONSchema(schema, { io });
+  return `${JSON.stringify({ $schema, title, ...body }, null, 2)}\n`;
+}
+
+function stored(file: string): string | undefined {
+  try {
+    return readFileSync(new URL(file, FOLDER), 'utf8');
+  } catch {
+    // A file that cannot be read is as stale as one that is missing.
+    return undefined;
+  }
+}
+
+function main(writes: boolean): number {
+  mkdirSync(FOLDER, { recursive: true });
+  const wanted = new Map(
+    Object.entries(PUBLISHED).map(([name, published]) => [`${name}${ENDING}`, written(published)]),
+  );
+  const stale = [...wanted].filter(([file, text]) => stored(file) !== text).map(([file]) => file);
+  const left = readdirSync(FOLDER).filter((file) => file.endsWith(ENDING) && !wanted.has(file));
+  if (writes) {
+    for (const file of stale) writeFileSync(new URL(file, FOLDER), wanted.get(file) ?? '');
+    for (const file of left) rmSync(new URL(file, FOLDER));
+    console.log(`docs/schema: ${stale.length} written, ${left.length} removed, ${wanted.size} in all`);
+    return 0;
+  }
+  for (const file of stale) console.error(`docs/schema/${file} is not what the contracts say`);
+  for (const file of left) console.error(`docs/schema/${file} belongs to no contract`);
+  if (stale.length + left.length === 0) return 0;
+  console.error('Run `npx tsx scripts/check-schemas.ts --write`, and read the difference: it is a change of the wire.');
+  return 1;
+}
+
+const [flag, ...more] = process.argv.slice(2);
+if ((flag !== undefined && flag !== '--write') || more.length > 0) {
+  console.error('usage: npx tsx scripts/check-schemas.ts [--write]');
+  process.exitCode = 2;
+} else process.exitCode = main(flag === '--write');

@@ -1,0 +1,133 @@
+/**
+ * Where recorded runs are played: a real dev server, real workers, one tool server, models that are scripts.
+ *
+ * Nothing of this machine may get into a history: workers and clients have made-up names, failures no stack traces.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { Client, Connection } from '@temporalio/client';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { Countersign } from '../../client/index.ts';
+import { Config, type ConfigInput, type Script } from '../../contracts/schemas/config.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { createDataConverter } from '../../workers/codec.ts';
+import { startDevServer } from '../../workers/dev-server.ts';
+import { startWorkers, type WorkerRole, type Workers } from '../../workers/worker.ts';
+import { APPROVER } from './attempts.ts';
+import { startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
+
+/** Encrypts one of the histories. A key of this repository, for nothing else. */
+export const CORPUS_ENCRYPTION: Config['encryption'] = {
+  keys: [{ id: 'corpus', key: 'Y291bnRlcnNpZ24gcmVwbGF5IGNvcnB1cyBrZXkgMDE=' }],
+};
+
+/** A deployment of the service: a queue of runs and what its workers are configured with. */
+export interface Deployment {
+  readonly client: Client;
+  readonly countersign: Countersign;
+  readonly taskQueue: string;
+}
+
+export interface Stage {
+  readonly tools: ToolServer;
+  /** All in one worker. */
+  readonly plain: Deployment;
+  readonly encrypted: Deployment;
+  /** Tool calls have a queue of their own, which nobody serves unless told to. */
+  readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
+  stop(): Promise<void>;
+}
+
+const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
+
+const POLICY: ConfigInput['policy'] = {
+  servers: {
+    notes: {
+      default: 'allow',
+      tools: { write_note: ask, send_note: { ...ask, deadlineSeconds: 1 }, delete_note: 'deny' },
+    },
+  },
+};
+
+/** For the split deployment: who may decide has changed since the run asked. */
+export const STRICTER: ConfigInput['policy'] = {
+  servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
+};
+
+/** @param scripts model name → what it says */
+export async function openStage(executable: string, scripts: Readonly<Record<string, Script>>): Promise<Stage> {
+  // Failures carry stack traces, and these the folders of this machine: the flag for the sandboxes, the property for here.
+  setFlagsFromString('--stack-trace-limit=0');
+  Error.stackTraceLimit = 0;
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+  const directory = await mkdtemp(join(tmpdir(), 'countersign-record-'));
+  const closing: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })];
+  const stop = async (): Promise<void> => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  };
+  try {
+    const tools = await startToolServer();
+    closing.push(() => tools.stop());
+    const { address, namespace, stop: stopServer } = await startDevServer({ executable, ui: false });
+    closing.push(() => stopServer());
+    const bundle = await bundleWorkflows();
+    const models = Object.fromEntries(
+      Object.entries(scripts).map(([name, script]) => [name, { provider: 'scripted' as const, script }]),
+    );
+    const configOf = (taskQueue: string, over: ConfigInput = {}, toolQueue?: string): Config =>
+      Config.parse({
+        taskQueue,
+        models,
+        policy: POLICY,
+        worker: { shutdownGraceSeconds: 1 },
+        servers: {
+          notes: {
+            url: TOOL_SERVER_URL,
+            credentials: { kind: 'none' },
+            ...(toolQueue === undefined ? {} : { taskQueue: toolQueue }),
+          },
+        },
+        ...over,
+      });
+    const serve = async (config: Config, role: WorkerRole): Promise<Workers> => {
+      const loaded = { config, baseDirectory: directory, path: undefined };
+      const workers = await startWorkers({
+        loaded,
+        connectionOptions: { address },
+        namespace,
+        role,
+        bundle,
+        identity: 'worker',
+      });
+      closing.push(() => workers.stop());
+      return workers;
+    };
+    const deploy = async (config: Config, role: WorkerRole): Promise<Deployment> => {
+      await serve(config, role);
+      const connection = await Connection.connect({ address });
+      closing.push(() => connection.close());
+      const client = new Client({
+        connection,
+        namespace,
+        identity: 'client',
+        dataConverter: createDataConverter(config),
+      });
+      return { client, countersign: new Countersign({ client }), taskQueue: config.taskQueue };
+    };
+    return {
+      tools,
+      stop,
+      plain: await deploy(configOf('countersign'), 'all'),
+      encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
+      split: {
+        ...(await deploy(configOf('countersign-split', {}, 'countersign-tools'), 'runs')),
+        serveTools: (policy = POLICY) => serve(configOf('countersign-split', { policy }, 'countersign-tools'), 'tools'),
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

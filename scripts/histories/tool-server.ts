@@ -1,0 +1,122 @@
+/**
+ * The MCP server (revision 2026-07-28) of recorded runs: does what its tools are named after, at one address for ever.
+ *
+ * The address stands in every recorded history, so it names no machine and does not change from recording to recording.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+
+const PORT = 17_419;
+export const TOOL_SERVER_URL = `http://127.0.0.1:${PORT}/mcp`;
+
+/** A PNG of one pixel. */
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+const TOOLS: Readonly<Record<string, string>> = {
+  read_note: 'Reads one note.',
+  write_note: 'Writes one note.',
+  send_note: 'Sends one note to its reader.',
+  delete_note: 'Deletes one note.',
+  draw_chart: 'Draws the notes of a week.',
+  hold_note: 'Answers when it is told to.',
+  lose_answer: 'Writes, and loses the answer.',
+  refuse_once: 'Is too busy the first time.',
+};
+
+export interface ToolServer {
+  /** Settles when so many calls of `hold_note` wait for their answer. */
+  held(count: number): Promise<void>;
+  /** Answers all that wait. */
+  release(): void;
+  stop(): Promise<void>;
+}
+
+interface Message {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: { readonly name?: string; readonly arguments?: { readonly name?: string } };
+}
+
+export async function startToolServer(): Promise<ToolServer> {
+  const waiting: (() => void)[] = [];
+  const watchers: (() => void)[] = [];
+  const refused = new Set<string>();
+  const server = createServer((request, response) => {
+    void read(request).then((message) => {
+      const json = (fields: object): void =>
+        void response
+          .setHeader('content-type', 'application/json')
+          .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...fields }));
+      const result = (fields: object): void => json({ result: { resultType: 'complete', ...fields } });
+      switch (message.method) {
+        case 'server/discover':
+          return result({
+            supportedVersions: ['2026-07-28'],
+            capabilities: { tools: {} },
+            ttlMs: 0,
+            cacheScope: 'private',
+          });
+        case 'tools/list':
+          return result({
+            tools: Object.entries(TOOLS).map(([name, description]) => ({ name, description, inputSchema: SCHEMA })),
+            ttlMs: 0,
+            cacheScope: 'private',
+          });
+        case 'tools/call':
+          return call(message, response, result);
+        default:
+          return void response.writeHead(202).end();
+      }
+    });
+  });
+  const call = ({ params }: Message, response: ServerResponse, result: (fields: object) => void): void => {
+    const note = params?.arguments?.name ?? '';
+    const say = (text: string): void => result({ content: [{ type: 'text', text }] });
+    switch (params?.name) {
+      case 'read_note':
+        return say(`${note}: ${'all is well. '.repeat(note === 'long' ? 60 : 1)}`);
+      case 'draw_chart':
+        return result({ content: [{ type: 'image', data: PIXEL, mimeType: 'image/png' }] });
+      case 'hold_note':
+        waiting.push(() => say(`${note} was held`));
+        return watchers.forEach((watch) => watch());
+      case 'lose_answer':
+        return void response.destroy();
+      case 'refuse_once':
+        if (refused.has(note)) return say(`${note} is done`);
+        refused.add(note);
+        return void response.writeHead(429).end();
+      default:
+        return say(`${params?.name} of ${note} is done`);
+    }
+  };
+  server.listen(PORT, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    held: (count) =>
+      new Promise((resolve) => {
+        const watch = (): void => {
+          if (waiting.length >= count) resolve();
+        };
+        watchers.push(watch);
+        watch();
+      }),
+    release: () => waiting.splice(0).forEach((answer) => answer()),
+    stop: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const SCHEMA = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+
+async function read(request: IncomingMessage): Promise<Message> {
+  const chunks: Buffer[] = [];
+  // Sound: without an encoding, a request gives buffers.
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString('utf8');
+  // Sound: the only client is our adapter, which sends JSON-RPC objects.
+  return text === '' ? {} : (JSON.parse(text) as Message);
+}

@@ -1,0 +1,53 @@
+/**
+ * Records the histories that every later version of the workflow must replay: real runs on a real server, taken at each
+ * point at which a run may wait. Without it a deploy that breaks waiting runs is noticed by the people who wait.
+ *
+ *   npx tsx scripts/record-histories.ts [--only scenario]… [--version v2] [--out folder]
+ */
+import { mkdir } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ASKING } from './histories/asking.ts';
+import { ENDING } from './histories/ending.ts';
+import { MOVING } from './histories/moving.ts';
+import { Recording } from './histories/recording.ts';
+import { Scene } from './histories/scene.ts';
+import { openStage } from './histories/stage.ts';
+import { ensureTemporalCli } from './temporal-cli.mjs';
+
+const SCENARIOS = [...ASKING, ...MOVING, ...ENDING];
+const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', multiple: true, default: [] },
+    version: { type: 'string', default: 'v1' },
+    out: { type: 'string', default: CORPUS },
+  },
+});
+const unknown = values.only.filter((name) => !SCENARIOS.some((scenario) => scenario.name === name));
+if (unknown.length > 0)
+  throw new Error(
+    `There is no scenario ${unknown.join(', ')}; there are ${SCENARIOS.map(({ name }) => name).join(', ')}.`,
+  );
+const chosen = SCENARIOS.filter(({ name }) => values.only.length === 0 || values.only.includes(name));
+
+await mkdir(values.out, { recursive: true });
+const recording = new Recording(values.out, values.version);
+for (const { points } of chosen) for (const point of points) await recording.assertNew(point);
+const stage = await openStage(
+  await ensureTemporalCli(),
+  Object.fromEntries(chosen.map(({ name, script }) => [name, script])),
+);
+try {
+  for (const scenario of chosen) {
+    const startedAt = Date.now();
+    await scenario.play(new Scene(stage, recording, scenario));
+    console.log(`${scenario.points.join(', ')} (${((Date.now() - startedAt) / 1_000).toFixed(1)} s)`);
+  }
+} finally {
+  await stage.stop();
+}
+console.log(`${recording.written.length} files in ${values.out}`);
+// The native runtime of Temporal keeps the process alive.
+process.exit(0);

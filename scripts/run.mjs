@@ -1,0 +1,35 @@
+// Starts a TypeScript entry on a fresh clone: `node scripts/run.mjs [--engine] <entry.ts> [arguments]` installs what is missing, then runs it in this process.
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { ROOT, bootstrap } from './bootstrap.mjs';
+import { ensureTemporalCli } from './temporal-cli.mjs';
+
+const given = process.argv.slice(2);
+const needsEngine = given[0] === '--engine';
+const [entry, ...args] = needsEngine ? given.slice(1) : given;
+if (entry === undefined || !existsSync(resolve(ROOT, entry))) {
+  console.error(
+    `usage: node scripts/run.mjs [--engine] <entry.ts> [arguments]${entry === undefined ? '' : `\nno such file: ${entry}`}`,
+  );
+  process.exit(2);
+}
+
+await bootstrap();
+if (needsEngine) {
+  try {
+    // Whoever starts a server below reads it from here, so the order of search is written down once.
+    process.env['TEMPORAL_CLI_PATH'] = await ensureTemporalCli();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
+}
+
+// In this process, not a child: signals, the terminal and the exit code are the entry's own.
+const { register } = await import('tsx/esm/api');
+register();
+process.setSourceMapsEnabled(true);
+const path = resolve(ROOT, entry);
+process.argv = [process.argv[0] ?? process.execPath, path, ...args];
+await import(pathToFileURL(path).href);

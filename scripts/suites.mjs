@@ -1,0 +1,38 @@
+// The one list of test suites: jest's projects, `npm test` and the architecture test read it, so that no test file can lie where nothing runs it.
+
+/**
+ * @typedef {object} Suite
+ * @property {string} name the jest project; also the folder under test/, except for `slow`
+ * @property {string} match glob of its test files, from the repository root
+ * @property {'fast' | 'slow'} pace `fast` runs in `npm test`, `slow` only in `npm run test:all`
+ * @property {boolean} needsEngine starts Temporal servers
+ */
+
+/** @type {readonly Suite[]} */
+export const SUITES = [
+  suite('unit', { needsEngine: false }),
+  suite('pins', { needsEngine: false }),
+  suite('architecture', { needsEngine: false }),
+  suite('conformance', { needsEngine: false }),
+  suite('workflow', {}),
+  suite('replay', {}),
+  suite('fault', { pace: 'slow' }),
+  // Any folder may hold tests too slow for `npm test`: they are named `<what>.slow.test.ts`.
+  suite('slow', { pace: 'slow', match: 'test/**/*.slow.test.ts' }),
+  suite('browser', { pace: 'slow' }),
+];
+
+/**
+ * @param {string} name
+ * @param {Partial<Suite>} traits
+ * @returns {Suite}
+ */
+function suite(name, traits) {
+  return {
+    name,
+    match: `test/${name}/**/!(*.slow).test.ts`,
+    pace: 'fast',
+    needsEngine: true,
+    ...traits,
+  };
+}

@@ -1,0 +1,144 @@
+// Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where there is none.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { ROOT } from './bootstrap.mjs';
+import { withLock } from './lock.mjs';
+import { runLong } from './long-command.mjs';
+
+/** The newest CLI that `go install` can build: later ones replace modules by folders of their own repository. */
+const BUILT_VERSION = '1.5.1';
+const MODULE = 'github.com/temporalio/cli';
+const PACKAGES = 1300;
+const GO_NEEDED = '1.25';
+/** The oldest server that this project is tested with: an older `temporal` on PATH is passed over. */
+const MIN_SERVER = [1, 29];
+const EXE = process.platform === 'win32' ? '.exe' : '';
+
+/**
+ * The CLI that is there already, or undefined. Order: TEMPORAL_CLI_PATH, PATH, the SDK's download, our own build.
+ *
+ * @returns {string | undefined}
+ */
+export function findTemporalCli() {
+  const given = process.env['TEMPORAL_CLI_PATH'];
+  if (given !== undefined && given !== '') {
+    if (serverVersion(given) === undefined) {
+      throw new Error(
+        `TEMPORAL_CLI_PATH is ${given}, which is not a Temporal CLI that runs here. Correct it, or unset it to have one found.`,
+      );
+    }
+    return given;
+  }
+  return [...onPath(), sdkDownload(), builtCli()].find((path) => path !== undefined && isUsable(path));
+}
+
+/**
+ * The CLI, built if need be; an error that says what to install where none can be had.
+ *
+ * @returns {Promise<string>}
+ */
+export async function ensureTemporalCli() {
+  const found = findTemporalCli();
+  if (found !== undefined) return found;
+  return withLock(
+    join(buildFolder(), 'build.lock'),
+    'another process builds the Temporal CLI',
+    async () => findTemporalCli() ?? (await build()),
+  );
+}
+
+function onPath() {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .filter(Boolean)
+    .map((folder) => join(folder, `temporal${EXE}`));
+}
+
+/** Where the SDK's test environment keeps the server it downloads; reused if there, never downloaded by us. */
+function sdkDownload() {
+  const manifest = join(ROOT, 'node_modules', '@temporalio', 'testing', 'package.json');
+  if (!existsSync(manifest)) return undefined;
+  const { version } = /** @type {{version: string}} */ (JSON.parse(readFileSync(manifest, 'utf8')));
+  const path = join(tmpdir(), `temporal-sdk-typescript-${version}${EXE}`);
+  // The folder is open to every user of the machine: what somebody else put there is not run.
+  return existsSync(path) && statSync(path).uid === process.getuid?.() ? path : undefined;
+}
+
+function buildFolder() {
+  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'countersign', 'temporal-cli', BUILT_VERSION);
+}
+
+function builtCli() {
+  return join(buildFolder(), `temporal${EXE}`);
+}
+
+/** @param {string} path */
+function isUsable(path) {
+  if (!existsSync(path)) return false;
+  const server = serverVersion(path);
+  if (server === undefined) return false;
+  const [major = 0, minor = 0] = server;
+  const [minMajor = 0, minMinor = 0] = MIN_SERVER;
+  if (major > minMajor || (major === minMajor && minor >= minMinor)) return true;
+  console.error(`passing over ${path}: its server is ${server.join('.')}, ${MIN_SERVER.join('.')} or newer is needed`);
+  return false;
+}
+
+/** From a line like `temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)`; undefined if it does not run. @param {string} path */
+function serverVersion(path) {
+  const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8', timeout: 30_000 });
+  return /Server (\d+)\.(\d+)\.(\d+)/
+    .exec(stdout ?? '')
+    ?.slice(1)
+    .map(Number);
+}
+
+async function build() {
+  const folder = buildFolder();
+  if (spawnSync('go', ['version']).status !== 0) throw new Error(advice('Go, which would build it, is not installed.'));
+  console.error(`building the Temporal CLI ${BUILT_VERSION} with Go into ${folder}: once, about five minutes`);
+  // Built aside and renamed: an interrupted build leaves nothing that looks like a CLI.
+  const work = join(folder, `build-${process.pid}`);
+  mkdirSync(work, { recursive: true });
+  let downloaded = 0;
+  let compiled = 0;
+  try {
+    const { ok, tail } = await runLong(
+      'go',
+      [
+        'install',
+        '-v',
+        '-ldflags',
+        `-X ${MODULE}/temporalcli.Version=${BUILT_VERSION}`,
+        `${MODULE}/cmd/temporal@v${BUILT_VERSION}`,
+      ],
+      {
+        cwd: work,
+        env: { ...process.env, GOBIN: work },
+        onLine: (line) => (line.startsWith('go: downloading') ? downloaded++ : compiled++),
+        progress: () => `${downloaded} modules downloaded, ${compiled} of about ${PACKAGES} packages compiled`,
+      },
+    );
+    const built = join(work, `temporal${EXE}`);
+    if (!ok) throw new Error(advice(`Building it with Go failed:\n${tail}`));
+    if (serverVersion(built) === undefined) throw new Error(advice('What Go built does not run.'));
+    renameSync(built, builtCli());
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+  console.error('the Temporal CLI is built');
+  return builtCli();
+}
+
+/** @param {string} reason */
+function advice(reason) {
+  return [
+    `The Temporal CLI is needed and there is none: not named by TEMPORAL_CLI_PATH, not on PATH, not downloaded by the Temporal SDK. ${reason}`,
+    'Do one of these and run the command again:',
+    '  - install the Temporal CLI: https://docs.temporal.io/cli (macOS: brew install temporal)',
+    `  - install Go ${GO_NEEDED} or newer (https://go.dev/dl), which is then used to build it, once`,
+    '  - set TEMPORAL_CLI_PATH to a `temporal` binary',
+  ].join('\n');
+}

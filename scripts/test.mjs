@@ -1,0 +1,50 @@
+// `npm test`: installs what is missing, runs the suites and ends with the plain line `N passed, N failed`.
+//   node scripts/test.mjs [--all | --only-slow] [suite …] [jest arguments or path patterns]
+import { bootstrap } from './bootstrap.mjs';
+import { ensureChromium } from './chromium.mjs';
+import { runJest } from './jest.mjs';
+import { SUITES } from './suites.mjs';
+import { ensureTemporalCli } from './temporal-cli.mjs';
+
+const PACES = { '--all': ['fast', 'slow'], '--only-slow': ['slow'], '': ['fast'] };
+
+const jestArgs = process.argv.slice(2);
+const flag = jestArgs[0] === '--all' || jestArgs[0] === '--only-slow' ? jestArgs[0] : '';
+if (flag !== '') jestArgs.shift();
+const names = new Set();
+while (SUITES.some(({ name }) => name === jestArgs[0])) names.add(jestArgs.shift());
+const chosen = SUITES.filter(({ name, pace }) => (names.size > 0 ? names.has(name) : PACES[flag].includes(pace)));
+
+await bootstrap();
+
+const suites = new Set(chosen.map(({ name }) => name));
+let unavailable = 0;
+if (chosen.some(({ needsEngine }) => needsEngine)) {
+  const found = await provide('TEMPORAL_CLI_PATH', ensureTemporalCli);
+  if (!found) for (const { name, needsEngine } of chosen) if (needsEngine) unavailable += Number(suites.delete(name));
+}
+if (suites.has('browser') && !(await provide('CHROMIUM_PATH', ensureChromium)))
+  unavailable += Number(suites.delete('browser'));
+
+const nothing = { passed: 0, failed: 0, skipped: 0 };
+const { passed, failed, skipped } = suites.size > 0 ? await runJest([...suites], jestArgs) : nothing;
+const allFailed = failed + unavailable;
+if (passed + allFailed === 0) console.error('no test was run');
+console.log(`${passed} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+process.exit(allFailed > 0 || passed === 0 ? 1 : 0);
+
+/**
+ * Tests read the path from the environment. A suite whose tool cannot be had is reported as failed; the others still run.
+ *
+ * @param {string} variable
+ * @param {() => Promise<string>} ensure
+ */
+async function provide(variable, ensure) {
+  try {
+    process.env[variable] = await ensure();
+    return true;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return false;
+  }
+}

@@ -1,0 +1,43 @@
+// The workflow bundle is loaded once per cached run: what leaks into it is paid for by every waiting run, and a size limit alone would notice late and say nothing.
+import { beforeAll, expect, test } from '@jest/globals';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+
+const MAX_BYTES = 1_900_000;
+
+/** A name that only the package's own code has → the package. */
+const FORBIDDEN = {
+  ZodType: 'zod',
+  ZodError: 'zod',
+  '@modelcontextprotocol': 'the MCP SDK',
+  '@ai-sdk': 'the model SDK',
+  'api.openai.com': 'a model provider',
+  'api.anthropic.com': 'a model provider',
+  cfworker: 'the JSON Schema validator',
+  undici: 'an HTTP client',
+  oauth4webapi: 'the OAuth client',
+};
+
+let code: string;
+
+beforeAll(async () => {
+  ({ code } = await bundleWorkflows());
+});
+
+test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) => {
+  const at = code.indexOf(name);
+  expect(at === -1 ? 'absent' : code.slice(Math.max(0, at - 200), at + 100)).toBe('absent');
+});
+
+test('the bundle holds our workflows', () => {
+  expect(code).toContain('agentRun');
+});
+
+test('the bundle stays within its size', () => {
+  const bytes = Buffer.byteLength(code);
+  const mapAt = code.lastIndexOf('//# sourceMappingURL=');
+  const codeBytes = mapAt === -1 ? bytes : Buffer.byteLength(code.slice(0, mapAt));
+  process.stderr.write(
+    `workflow bundle: ${bytes} of at most ${MAX_BYTES} bytes, ${codeBytes} of them code, the rest source map\n`,
+  );
+  expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
+});

@@ -1,0 +1,31 @@
+// A test file in a folder that no suite covers would never run and never fail: every one belongs to exactly one suite.
+import { execFileSync } from 'node:child_process';
+import { relative } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { JEST } from '../../scripts/jest.mjs';
+import { SUITES } from '../../scripts/suites.mjs';
+import { ROOT, sourceFiles } from './source-tree.ts';
+
+function listed(suites: readonly string[]): string[] {
+  const output = execFileSync(process.execPath, [...JEST, '--listTests', '--json', '--selectProjects', ...suites], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return (JSON.parse(output) as string[]).map((path) => relative(ROOT, path).replaceAll('\\', '/'));
+}
+
+test('every test file is run by one suite', () => {
+  const all = listed(SUITES.map(({ name }) => name));
+  const expected = sourceFiles()
+    .map(({ path }) => path)
+    .filter((path) => /^test\/.*\.test\.(?:ts|mjs)$/.test(path));
+  expect(all.sort()).toEqual(expected.sort());
+});
+
+test('`npm test` and the slow suites share no file', () => {
+  const [fast, slow] = (['fast', 'slow'] as const).map((pace) =>
+    listed(SUITES.filter((suite) => suite.pace === pace).map(({ name }) => name)),
+  );
+  expect(fast?.filter((path) => slow?.includes(path))).toEqual([]);
+});
