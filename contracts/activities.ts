@@ -1,0 +1,177 @@
+/**
+ * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
+ * Inputs are written into history: no secret stands here in clear (INV-S1).
+ */
+import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
+import type { Decision } from './schemas/decision.ts';
+import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
+import type { ApproverRule, Policy } from './schemas/policy.ts';
+import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
+import type { Discovery, ServerBinding } from './schemas/tool.ts';
+import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
+
+/** What is true of a run from its start to its end; small, and sent with each activity. */
+export interface RunIdentity {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly initiator: Initiator;
+  readonly specHash: string;
+}
+
+/** The run's tools: one reference per server, in the order of the spec. */
+export interface ToolsetRef {
+  readonly server: string;
+  readonly tools: ArtifactRef;
+  readonly allowedTools?: readonly string[];
+}
+
+export interface PreparedRun {
+  readonly specHash: string;
+  readonly policyVersion: string;
+  readonly limits: Limits;
+  readonly initiator: Initiator;
+  readonly servers: readonly ServerBinding[];
+  /** The conversation's first messages: instructions, then input. */
+  readonly opening: readonly Message[];
+  readonly hasOutputSchema: boolean;
+}
+
+export interface JudgeInput {
+  readonly run: RunIdentity;
+  readonly toolset: readonly ToolsetRef[];
+  readonly runPolicy: Policy | undefined;
+  readonly calls: readonly ProposedCall[];
+}
+
+export interface JudgeResult {
+  readonly policyVersion: string;
+  readonly judgements: readonly Judgement[];
+}
+
+/** Where the messages before `tail` are: their number, their chained digest, and the newest stored segment. */
+export interface TranscriptBase {
+  readonly length: number;
+  readonly digest: string;
+  readonly segment?: ArtifactRef;
+}
+
+export interface ModelStepInput {
+  readonly run: RunIdentity;
+  /** Temporal run whose `transcript` query has what this worker has not cached. */
+  readonly runId: string;
+  readonly model: string;
+  readonly turn: number;
+  readonly base: TranscriptBase;
+  readonly tail: readonly Message[];
+  readonly toolset: readonly ToolsetRef[];
+  readonly runPolicy?: Policy;
+  /** JSON Schema of the final answer. */
+  readonly output?: JsonObject;
+}
+
+export interface ModelStepResult {
+  /** Call ids are already ours. */
+  readonly parts: readonly AssistantPart[];
+  /** Calls whose arguments were no JSON object: call id → reason. */
+  readonly malformed?: Readonly<Record<string, string>>;
+  readonly usage: Usage;
+  readonly finish: 'stop' | 'calls' | 'length' | 'refused';
+  /**
+   * The verdicts on the calls, reached where the step ran (docs/adr/0012). Absent where judging failed after the model had
+   * answered: the run then judges in an activity of its own, and the answer is not lost.
+   */
+  readonly judged?: JudgeResult;
+  /** Set where the spec has an output schema and the step ended: the parsed answer, or why it does not fit. */
+  readonly output?:
+    | { readonly kind: 'valid'; readonly value: JsonValue }
+    | { readonly kind: 'invalid'; readonly errors: readonly string[] };
+}
+
+export interface DiscoverInput {
+  readonly run: RunIdentity;
+  readonly server: ServerBinding;
+  readonly grant?: Grant;
+}
+
+/** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
+export type DispatchProof =
+  | { readonly kind: 'policy'; readonly rules: readonly string[] }
+  | {
+      readonly kind: 'decision';
+      readonly decision: Decision;
+      readonly generation: number;
+      readonly approvers: ApproverRule;
+      readonly deadline: string;
+      /** When the run accepted the decision. */
+      readonly decidedAt: string;
+    };
+
+export interface DispatchInput {
+  readonly run: RunIdentity;
+  /** Temporal run that scheduled this; one that a reset revived is refused. */
+  readonly runId: string;
+  /** Temporal runs of the chain in which a decision may have been made. */
+  readonly decidedIn: readonly string[];
+  readonly callId: string;
+  readonly name: string;
+  readonly target: ToolTarget;
+  readonly arguments: JsonObject;
+  readonly proof: DispatchProof;
+  readonly toolset: readonly ToolsetRef[];
+  readonly runPolicy?: Policy;
+  readonly server: ServerBinding;
+  readonly grant?: Grant;
+  readonly limits: Pick<Limits, 'resultBytes' | 'callTimeoutSeconds'>;
+  /** From 1; a further attempt is made only where nothing was sent, or the tool may be repeated by the operator's word. */
+  readonly attempt: number;
+  /** The same for every attempt of this call. */
+  readonly idempotencyKey: string;
+}
+
+export type DispatchResult =
+  /** The call ended. */
+  | { readonly kind: 'ended'; readonly outcome: Outcome; readonly token?: TokenEvidence }
+  /** Proven not sent; may be sent again after the delay. */
+  | { readonly kind: 'not-sent'; readonly code: string; readonly message: string; readonly retryAfterMs?: number }
+  /** The proof no longer holds; nothing was sent. The request is opened (again). */
+  | {
+      readonly kind: 'reopen';
+      readonly code: string;
+      readonly message: string;
+      readonly approvers?: ApproverRule;
+      readonly deadlineSeconds?: number;
+    }
+  /** Refused for good; nothing was sent. */
+  | { readonly kind: 'refused'; readonly code: string; readonly message: string };
+
+/** Half-open: from `from` up to, not including, `to`. */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is stored is read by query of the run that asks: it would double every history, and may be more than one input can hold. */
+export interface StoreSegmentInput {
+  readonly workflowId: string;
+  readonly previous?: ArtifactRef;
+  readonly transcript: Stretch;
+  readonly ledger: Stretch;
+}
+
+/** Short and repeatable, on the run's own workers. */
+export interface RunActivities {
+  /** Validates what a starter sent. Fails with a code and the path. */
+  prepareRun(spec: RunSpecInput): Promise<PreparedRun>;
+  judge(input: JudgeInput): Promise<JudgeResult>;
+  storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
+}
+
+export interface ModelActivities {
+  modelStep(input: ModelStepInput): Promise<ModelStepResult>;
+}
+
+/** Run where the server's credentials are. */
+export interface ToolActivities {
+  discoverTools(input: DiscoverInput): Promise<Discovery>;
+  callTool(input: DispatchInput): Promise<DispatchResult>;
+}

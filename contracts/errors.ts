@@ -1,0 +1,134 @@
+/**
+ * The one table of error codes. A code names what happened for a machine; its page `docs/errors/<CODE>.md` tells a
+ * person what to do. Adding a code without its traits does not compile.
+ */
+
+export interface ErrorTraits {
+  /** May the same request succeed when sent again unchanged? */
+  readonly retryable: boolean;
+  /** Status of an HTTP surface (RFC 9110). */
+  readonly httpStatus: number;
+  /** Exit code of the command line. 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault. */
+  readonly exitCode: number;
+}
+
+const usage = { retryable: false, httpStatus: 422, exitCode: 2 } as const;
+const refused = { retryable: false, httpStatus: 403, exitCode: 3 } as const;
+const missing = { retryable: false, httpStatus: 404, exitCode: 4 } as const;
+const conflict = { retryable: false, httpStatus: 409, exitCode: 5 } as const;
+const unavailable = { retryable: true, httpStatus: 503, exitCode: 6 } as const;
+const failedCheck = { retryable: false, httpStatus: 422, exitCode: 7 } as const;
+const upstream = { retryable: false, httpStatus: 502, exitCode: 3 } as const;
+const fault = { retryable: false, httpStatus: 500, exitCode: 70 } as const;
+
+export const ERRORS = {
+  // What a caller sent.
+  USAGE: usage,
+  SPEC_INVALID: usage,
+  SECRET_IN_SPEC: usage,
+  APPROVAL_ITEM_IN_INPUT: usage,
+  AUTHORIZATION_IN_HEADERS: usage,
+  CONFIG_INVALID: usage,
+  DECISION_INVALID: usage,
+  MESSAGE_INVALID: usage,
+  MODEL_UNKNOWN: usage,
+  SERVER_UNKNOWN: usage,
+  // Runs.
+  RUN_NOT_FOUND: missing,
+  RUN_CLOSED: { retryable: false, httpStatus: 410, exitCode: 5 },
+  RUN_ID_CONFLICT: conflict,
+  RUN_FAILED: upstream,
+  RUN_CANCELLED: conflict,
+  RUN_STUCK: fault,
+  LIMIT_REACHED: refused,
+  // Decisions.
+  CALL_UNKNOWN: missing,
+  REQUEST_NOT_OPEN: conflict,
+  ALREADY_DECIDED: conflict,
+  DIGEST_MISMATCH: conflict,
+  DECISION_STALE_RUN: conflict,
+  DECISION_EXPIRED: { retryable: false, httpStatus: 410, exitCode: 5 },
+  APPROVER_NOT_ENTITLED: refused,
+  // Policy and dispatch.
+  POLICY_DENIED: refused,
+  TOOL_UNKNOWN: missing,
+  ARGUMENTS_INVALID: usage,
+  ARGUMENTS_TOO_LARGE: usage,
+  DISPATCH_FORBIDDEN: refused,
+  DISPATCH_STALE_RUN: conflict,
+  VERDICT_STRICTER: conflict,
+  DEFINITION_CHANGED: conflict,
+  // Grants and tokens.
+  GRANT_INVALID: refused,
+  GRANT_EXPIRED: refused,
+  GRANT_FORBIDDEN: refused,
+  GRANT_MISSING: refused,
+  SEALING_KEY_MISSING: usage,
+  TOKEN_REFUSED: upstream,
+  TOKEN_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
+  // Tool servers.
+  DISCOVERY_FAILED: { retryable: true, httpStatus: 502, exitCode: 6 },
+  TOOL_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
+  TOOL_UNAUTHORIZED: upstream,
+  TOOL_INSUFFICIENT_SCOPE: upstream,
+  TOOL_FORBIDDEN: upstream,
+  TOOL_REFUSED: upstream,
+  TOOL_RATE_LIMITED: { retryable: true, httpStatus: 502, exitCode: 6 },
+  TOOL_FAILED: upstream,
+  OUTCOME_UNKNOWN: { retryable: false, httpStatus: 504, exitCode: 3 },
+  // Models.
+  MODEL_REJECTED: upstream,
+  MODEL_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
+  MODEL_OUTPUT_INVALID: upstream,
+  // Stores and checks.
+  ARTIFACT_MISSING: fault,
+  ARTIFACT_CORRUPT: fault,
+  LEDGER_BROKEN: failedCheck,
+  REPLAY_FAILED: failedCheck,
+  TRANSCRIPT_MISMATCH: fault,
+  // The engine.
+  ENGINE_UNAVAILABLE: unavailable,
+  RESULT_UNCERTAIN: { retryable: true, httpStatus: 504, exitCode: 6 },
+  SETUP_INCOMPLETE: { retryable: false, httpStatus: 503, exitCode: 6 },
+  INTERNAL: fault,
+} as const satisfies Record<string, ErrorTraits>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === 'string' && Object.hasOwn(ERRORS, value);
+}
+
+export function traitsOf(code: ErrorCode): ErrorTraits {
+  return ERRORS[code];
+}
+
+/** Facts that go with a code. Never a secret, a prompt or a tool argument. */
+export interface ErrorFacts {
+  /** Where in the caller's input, as a path: `servers[0].url`. */
+  readonly path?: string;
+  readonly runId?: string;
+  readonly callId?: string;
+  /** Who decided first, for `ALREADY_DECIDED`. */
+  readonly decidedBy?: string;
+  readonly decidedAt?: string;
+  readonly [fact: string]: string | number | boolean | undefined;
+}
+
+/**
+ * An error with a code of the table. The message says what happened, to which id, and what to do next.
+ * Expected refusals inside `domain/` are values; this class is for the edges.
+ */
+export class CountersignError extends Error {
+  override readonly name = 'CountersignError';
+  readonly code: ErrorCode;
+  readonly facts: ErrorFacts;
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.facts = facts;
+  }
+  get traits(): ErrorTraits {
+    return ERRORS[this.code];
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The only two functions that carry a code across Temporal: only `type`, `message`, `nonRetryable` and `details` of an
+ * `ApplicationFailure` survive the wire (Temporal TypeScript SDK, failure converter).
+ */
+import { ApplicationFailure } from '@temporalio/common';
+import { CountersignError, type ErrorCode, type ErrorFacts, isErrorCode, traitsOf } from './errors.ts';
+
+export interface CodedFailure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly facts: ErrorFacts;
+}
+
+/** @param retryAfterMs delay before Temporal's next attempt; only for retryable codes. */
+export function failureOf(
+  code: ErrorCode,
+  message: string,
+  facts: ErrorFacts = {},
+  retryAfterMs?: number,
+): ApplicationFailure {
+  return ApplicationFailure.create({
+    type: code,
+    message,
+    nonRetryable: !traitsOf(code).retryable,
+    details: [facts],
+    ...(retryAfterMs === undefined ? {} : { nextRetryDelay: retryAfterMs }),
+  });
+}
+
+/** The code that an error carries, however deep in its chain of causes; undefined where it carries none. */
+export function codedFailureIn(error: unknown): CodedFailure | undefined {
+  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < 10; depth += 1) {
+    if (at instanceof CountersignError) return { code: at.code, message: at.message, facts: at.facts };
+    const { type, message, details, cause } = at as {
+      type?: unknown;
+      message?: unknown;
+      details?: unknown;
+      cause?: unknown;
+    };
+    if (isErrorCode(type)) {
+      const first: unknown = Array.isArray(details) ? details[0] : undefined;
+      // Sound: facts are read for display only, and every field of ErrorFacts is optional.
+      const facts = (first !== null && typeof first === 'object' ? first : {}) as ErrorFacts;
+      return { code: type, message: typeof message === 'string' ? message : type, facts };
+    }
+    at = cause;
+  }
+  return undefined;
+}

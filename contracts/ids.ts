@@ -1,0 +1,12 @@
+/** Ids that are ours. A branded string cannot be passed where another is meant. */
+
+declare const brand: unique symbol;
+
+/** `t<turn>.c<index>`: deterministic, unique in a run. The provider's id is kept beside it and never used as a key. */
+export type CallId = string & { readonly [brand]: 'CallId' };
+
+/** The id of the call at `index` (from 0) of turn `turn` (from 1). */
+export function callIdOf(turn: number, index: number): CallId {
+  // Sound: this is the only place that makes call ids.
+  return `t${turn}.c${index}` as CallId;
+}

@@ -1,0 +1,64 @@
+/**
+ * Every name that two processes must agree on. Frozen as literals in `test/pins/names.test.ts`.
+ */
+
+/** Temporal workflow type of a run. */
+export const RUN_WORKFLOW = 'agentRun';
+
+/** Task queue of workflows, model steps and, where a server names no queue of its own, tool calls. */
+export const DEFAULT_TASK_QUEUE = 'countersign';
+
+export const UPDATES = {
+  decide: 'decide',
+  say: 'say',
+  advance: 'advance',
+  stop: 'stop',
+} as const;
+
+export const SIGNALS = {
+  /** Twin of the update for senders that cannot send updates; a refused one becomes a ledger entry. */
+  decide: 'decide',
+  /** Makes an idle run take a workflow task, so that it may continue as new on a newer build. */
+  nudge: 'nudge',
+} as const;
+
+export const QUERIES = {
+  state: 'state',
+  requests: 'requests',
+  transcript: 'transcript',
+  ledger: 'ledger',
+} as const;
+
+/**
+ * Search attributes and their Temporal types. Registered by `countersign setup`.
+ * Never encrypted by Temporal: no argument, no free text of a model or tool may go here.
+ */
+export const SEARCH_ATTRIBUTES = {
+  CountersignStatus: 'KEYWORD',
+  CountersignPending: 'INT',
+  CountersignNextDeadline: 'DATETIME',
+  CountersignWaitingSince: 'DATETIME',
+  CountersignApproverGroups: 'KEYWORD_LIST',
+  CountersignTools: 'KEYWORD_LIST',
+  CountersignServers: 'KEYWORD_LIST',
+  CountersignInitiator: 'KEYWORD',
+  CountersignTenant: 'KEYWORD',
+  CountersignRoot: 'KEYWORD',
+} as const;
+
+export type SearchAttributeName = keyof typeof SEARCH_ATTRIBUTES;
+
+/** Memo key under which a run lists what waits (see `PendingMemo`). */
+export const PENDING_MEMO = 'countersignPending';
+
+/** Memo key that holds the hash of the spec a run was started with. Makes start idempotent. */
+export const SPEC_HASH_MEMO = 'countersignSpecHash';
+
+export const ACTIVITIES = {
+  prepareRun: 'prepareRun',
+  judge: 'judge',
+  modelStep: 'modelStep',
+  discoverTools: 'discoverTools',
+  callTool: 'callTool',
+  storeSegment: 'storeSegment',
+} as const;

@@ -1,0 +1,137 @@
+/** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
+import { z } from 'zod';
+import { JsonObject, Name } from './json.ts';
+import { OrganisationPolicy, ToolName } from './policy.ts';
+import { Ceilings } from './run-spec.ts';
+
+/** A secret after substitution. Never logged, never part of an error. */
+const Secret = z.string().min(1);
+const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
+const HttpUrl = z.url({ protocol: /^https?$/ });
+
+/** How tokens for a server are obtained. */
+export const Credentials = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('none') }),
+  /** The `authorization` that the caller sealed into the run. */
+  z.strictObject({ kind: z.literal('given') }),
+  /** OAuth 2.0 client credentials (RFC 6749 §4.4) with a resource indicator (RFC 8707). */
+  z.strictObject({
+    kind: z.literal('client-credentials'),
+    issuer: HttpUrl,
+    clientId: z.string().min(1),
+    clientSecret: Secret,
+    /** Canonical URI of the server where it differs from the configured URL. */
+    resource: HttpUrl.optional(),
+    scopes: z
+      .strictObject({
+        /** For listing tools. */
+        discovery: Scopes.default([]),
+        /** For a call of a tool that is not named below. */
+        default: Scopes.default([]),
+        tools: z.record(ToolName, Scopes).default({}),
+      })
+      .prefault({}),
+  }),
+]);
+export type Credentials = z.infer<typeof Credentials>;
+
+export const ServerConfig = z.strictObject({
+  url: HttpUrl,
+  /** May this server's annotations exempt a call from asking? */
+  trusted: z.boolean().default(false),
+  taskQueue: Name.optional(),
+  credentials: Credentials.default({ kind: 'given' }),
+  /** Sent with every request. `Authorization` in any case is refused: use `credentials`. */
+  headers: z
+    .record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), z.string().regex(/^[\t\x20-\x7e]*$/))
+    .default({}),
+  protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
+  /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
+  repeatable: z.array(ToolName).default([]),
+});
+export type ServerConfig = z.infer<typeof ServerConfig>;
+
+const ScriptedCall = z.strictObject({ tool: z.string().min(1), arguments: JsonObject.default({}) });
+/** When a step of a script applies; every stated condition must hold. */
+const ScriptedCondition = z.strictObject({
+  /** Index of a call of the previous turn, from 0; default any. */
+  call: z.int().min(0).optional(),
+  outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown']).optional(),
+  textIncludes: z.string().optional(),
+});
+const ScriptedAction = z.strictObject({
+  text: z.string().optional(),
+  /** Tools as `server/tool`; `{{turn}}` in any string becomes the turn's number. */
+  calls: z.array(ScriptedCall).default([]),
+});
+/** One model step. The first branch whose condition holds is taken, else the step itself. */
+export const ScriptedStep = z.strictObject({
+  ...ScriptedAction.shape,
+  branches: z.array(z.strictObject({ when: ScriptedCondition, then: ScriptedAction })).default([]),
+  /** The step stands for so many turns. */
+  repeat: z.int().min(1).max(10_000).default(1),
+});
+export type ScriptedStep = z.infer<typeof ScriptedStep>;
+export const Script = z.strictObject({ steps: z.array(ScriptedStep).min(1) });
+export type Script = z.infer<typeof Script>;
+
+export const ModelConfig = z.discriminatedUnion('provider', [
+  z.strictObject({ provider: z.literal('scripted'), script: Script }),
+  z.strictObject({
+    provider: z.enum(['openai', 'anthropic', 'openai-compatible']),
+    /** The provider's name of the model. */
+    model: z.string().min(1),
+    apiKey: Secret.optional(),
+    baseUrl: HttpUrl.optional(),
+    maxOutputTokens: z.int().min(1).default(4_096),
+    timeoutSeconds: z.int().min(1).max(3_600).default(600),
+  }),
+]);
+export type ModelConfig = z.infer<typeof ModelConfig>;
+
+export const SealingKey = z.strictObject({
+  /** Key id that stands in the header of each sealed grant. */
+  kid: Name,
+  /** PEM file (PKCS #8) of a P-256 private key, relative to the configuration file. */
+  privateKeyFile: z.string().min(1),
+});
+export type SealingKey = z.infer<typeof SealingKey>;
+
+/** A symmetric key of the payload codec: 32 bytes, base64. The first encrypts; all decrypt. */
+export const CodecKey = z.strictObject({
+  id: Name,
+  key: z.string().regex(/^[A-Za-z0-9+/]{43}=$/, 'must be 32 bytes in base64'),
+});
+export type CodecKey = z.infer<typeof CodecKey>;
+
+export const Config = z.strictObject({
+  taskQueue: Name.default('countersign'),
+  servers: z.record(Name, ServerConfig).default({}),
+  models: z.record(Name, ModelConfig).default({}),
+  policy: OrganisationPolicy.prefault({}),
+  egress: z
+    .strictObject({
+      /** Origins that a run may name by URL. */
+      runServers: z.array(HttpUrl).default([]),
+      /** Plain HTTP to other hosts than loopback. */
+      allowInsecure: z.boolean().default(false),
+    })
+    .prefault({}),
+  artifacts: z.strictObject({ directory: z.string().min(1).default('.countersign/artifacts') }).prefault({}),
+  grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
+  encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
+  /** Ceilings that no run may exceed; a run that asks for more gets these. */
+  limits: Ceilings.default({}),
+  worker: z
+    .strictObject({
+      maxCachedWorkflows: z.int().min(0).default(1_000),
+      maxConcurrentActivities: z.int().min(1).default(100),
+      shutdownGraceSeconds: z.int().min(0).default(30),
+      stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
+    })
+    .prefault({}),
+  tracing: z.enum(['off', 'console']).default('off'),
+  log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info') }).prefault({}),
+});
+export type Config = z.infer<typeof Config>;
+export type ConfigInput = z.input<typeof Config>;

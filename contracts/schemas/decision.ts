@@ -1,0 +1,49 @@
+/** What a person says to a request, and what the run answers. */
+import { z } from 'zod';
+import { Identifier, Sha256Hex } from './json.ts';
+
+/** Who decides. In `temporal` trust mode this is what the sender of the update says. */
+export const Approver = z.strictObject({
+  id: Identifier,
+  groups: z.array(Identifier).max(100).default([]),
+});
+export type Approver = z.infer<typeof Approver>;
+
+const base = {
+  /** Chosen by the sender, also used as Temporal's update id: a resent decision gets its first answer. */
+  decisionId: Identifier,
+  callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0'),
+  /** Echo of the digest that was shown. */
+  digest: Sha256Hex,
+  /** Temporal run id under which the request was shown. */
+  runId: z.string().min(1).max(200),
+  approver: Approver,
+};
+
+export const Decision = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('approve'), ...base, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
+]);
+export type Decision = z.infer<typeof Decision>;
+export type DecisionInput = z.input<typeof Decision>;
+
+export const DecisionAck = z.strictObject({
+  callId: z.string(),
+  decisionId: z.string(),
+  status: z.enum(['approved', 'rejected']),
+  decidedBy: z.string(),
+  decidedAt: z.string(),
+});
+export type DecisionAck = z.infer<typeof DecisionAck>;
+
+/** A further user message. It waits for the end of the turn. */
+export const Say = z.strictObject({ messageId: Identifier, text: z.string().min(1).max(131_072), from: Identifier });
+export type Say = z.infer<typeof Say>;
+
+/** Ends a run without failing it: open requests are cancelled, calls in flight end or are cancelled. */
+export const Stop = z.strictObject({
+  by: Identifier,
+  reason: z.string().min(1).max(1_024),
+  inFlight: z.enum(['finish', 'cancel']).default('finish'),
+});
+export type Stop = z.infer<typeof Stop>;

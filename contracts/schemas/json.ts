@@ -1,0 +1,35 @@
+/** JSON values as they may stand on the wire (RFC 8259). */
+import { z } from 'zod';
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+export const JsonValue: z.ZodType<JsonValue> = z.json();
+export const JsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+
+/** Lower-case hexadecimal sha256. */
+export const Sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal characters');
+
+/** ISO 8601 date and time in UTC with milliseconds, as `Date.prototype.toISOString` writes it. */
+export const Instant = z.iso.datetime({ offset: false, precision: 3 });
+export type Instant = z.infer<typeof Instant>;
+
+/** An identifier that people and logs see: printable ASCII without spaces. */
+export const Identifier = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters without spaces');
+
+/** The name of a server, model or agent in configuration. */
+export const Name = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit');
+
+/** Bytes kept outside history, addressed by their hash. */
+export const ArtifactRef = z.strictObject({
+  sha256: Sha256Hex,
+  bytes: z.int().nonnegative(),
+  contentType: z.string(),
+});
+export type ArtifactRef = z.infer<typeof ArtifactRef>;

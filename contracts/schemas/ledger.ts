@@ -1,0 +1,122 @@
+/** The run's append-only, hash-chained record; also the run's event stream. */
+import { z } from 'zod';
+import { TokenEvidence } from './call.ts';
+import { Approver } from './decision.ts';
+import { ArtifactRef, Sha256Hex } from './json.ts';
+import { ApproverRule } from './policy.ts';
+import { Message, Usage } from './transcript.ts';
+
+const callId = z.string();
+
+/** What happened. Holds hashes of arguments and results, never the arguments and results. */
+export const LedgerFact = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('run.started'),
+    agent: z.string(),
+    model: z.string(),
+    initiator: z.string(),
+    tenant: z.string(),
+    specHash: Sha256Hex,
+    policyVersion: Sha256Hex,
+    servers: z.array(z.string()),
+  }),
+  z.strictObject({
+    kind: z.literal('tools.discovered'),
+    server: z.string(),
+    count: z.int(),
+    toolsHash: Sha256Hex,
+    refused: z.array(z.string()),
+  }),
+  z.strictObject({ kind: z.literal('turn.proposed'), turn: z.int(), calls: z.int(), usage: Usage }),
+  z.strictObject({
+    kind: z.literal('verdict'),
+    callId,
+    verdict: z.enum(['allow', 'ask', 'deny']),
+    rules: z.array(z.string()),
+    server: z.string().optional(),
+    tool: z.string(),
+    definitionHash: Sha256Hex.optional(),
+    argumentsHash: Sha256Hex,
+    policyVersion: Sha256Hex,
+  }),
+  z.strictObject({
+    kind: z.literal('request.opened'),
+    callId,
+    generation: z.int(),
+    digest: Sha256Hex,
+    approvers: ApproverRule,
+    deadline: z.string(),
+    because: z.string().optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('decision.accepted'),
+    callId,
+    generation: z.int(),
+    decisionId: z.string(),
+    decision: z.enum(['approve', 'reject']),
+    approver: Approver,
+    digest: Sha256Hex,
+    runId: z.string(),
+    comment: z.string().optional(),
+  }),
+  /** A decision that came by signal and changed nothing. Refused updates leave no trace by design. */
+  z.strictObject({
+    kind: z.literal('decision.refused'),
+    callId,
+    decisionId: z.string(),
+    approver: z.string(),
+    code: z.string(),
+  }),
+  z.strictObject({
+    kind: z.literal('request.closed'),
+    callId,
+    generation: z.int(),
+    status: z.enum(['expired', 'cancelled']),
+  }),
+  z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
+  z.strictObject({
+    kind: z.literal('outcome'),
+    callId,
+    outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown']),
+    code: z.string().optional(),
+    outcomeHash: Sha256Hex,
+    token: TokenEvidence.optional(),
+    warnings: z.array(z.string()).optional(),
+  }),
+  z.strictObject({ kind: z.literal('said'), messageId: z.string(), from: z.string(), textHash: Sha256Hex }),
+  z.strictObject({
+    kind: z.literal('stop.requested'),
+    by: z.string(),
+    reason: z.string(),
+    inFlight: z.enum(['finish', 'cancel']),
+  }),
+  z.strictObject({ kind: z.literal('cancel.requested') }),
+  z.strictObject({ kind: z.literal('limit.reached'), limit: z.string(), value: z.number() }),
+  z.strictObject({ kind: z.literal('run.rolled'), turn: z.int(), because: z.string() }),
+  z.strictObject({
+    kind: z.literal('run.ended'),
+    status: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']),
+    outputHash: Sha256Hex.optional(),
+    code: z.string().optional(),
+  }),
+]);
+export type LedgerFact = z.infer<typeof LedgerFact>;
+
+/** `hash` = sha256 over the canonical JSON of {seq, at, prev, fact}; `prev` of the first entry is 64 zeros. */
+export const LedgerEntry = z.strictObject({
+  seq: z.int().nonnegative(),
+  at: z.string(),
+  prev: Sha256Hex,
+  fact: LedgerFact,
+  hash: Sha256Hex,
+});
+export type LedgerEntry = z.infer<typeof LedgerEntry>;
+
+/** A closed stretch of transcript and ledger in the artifact store, linked to the one before. */
+export const Segment = z.strictObject({
+  workflowId: z.string(),
+  previous: ArtifactRef.optional(),
+  transcript: z.strictObject({ from: z.int(), messages: z.array(Message) }),
+  ledger: z.strictObject({ from: z.int(), entries: z.array(LedgerEntry) }),
+});
+export type Segment = z.infer<typeof Segment>;

@@ -1,0 +1,68 @@
+/**
+ * Policy: what may run at once, what waits for a person, what is refused.
+ * First match wins inside a layer (tool, then server, then strategy); across layers the strictest verdict wins.
+ */
+import { z } from 'zod';
+import { Identifier, Name } from './json.ts';
+
+export const Action = z.enum(['allow', 'ask', 'deny']);
+export type Action = z.infer<typeof Action>;
+
+/** `always`: ask for every call; `never`: ask for none; `annotations`: ask unless a trusted server says `readOnlyHint: true`. */
+export const Strategy = z.enum(['always', 'never', 'annotations']);
+export type Strategy = z.infer<typeof Strategy>;
+
+/** Who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
+export const ApproverList = z.strictObject({
+  ids: z.array(Identifier).max(100).default([]),
+  groups: z.array(Identifier).max(100).default([]),
+});
+export type ApproverList = z.infer<typeof ApproverList>;
+
+/** An original MCP tool name, as the server spells it. */
+export const ToolName = z.string().min(1).max(128);
+
+const deadlineSeconds = z.int().min(1).max(31_536_000);
+
+export const ToolPolicy = z.strictObject({
+  action: Action,
+  approvers: ApproverList.optional(),
+  deadlineSeconds: deadlineSeconds.optional(),
+});
+export type ToolPolicy = z.infer<typeof ToolPolicy>;
+export type ToolPolicyInput = z.input<typeof ToolPolicy>;
+
+export const ServerPolicy = z.strictObject({
+  default: Action.optional(),
+  tools: z.record(ToolName, z.union([Action, ToolPolicy])).optional(),
+});
+export type ServerPolicy = z.infer<typeof ServerPolicy>;
+
+export const Policy = z.strictObject({
+  strategy: Strategy.optional(),
+  servers: z.record(Name, ServerPolicy).optional(),
+  approvers: ApproverList.optional(),
+  deadlineSeconds: deadlineSeconds.optional(),
+});
+export type Policy = z.infer<typeof Policy>;
+/** A policy as its author wrote it, defaults not applied. */
+export type PolicyInput = z.input<typeof Policy>;
+
+/** What only the operator may say. */
+export const OrganisationPolicy = z.strictObject({
+  ...Policy.shape,
+  /** May a caller hand its own bearer token to a run (`scope: as given`)? */
+  givenTokens: z.enum(['allow', 'deny']).default('allow'),
+});
+export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
+
+/** One list of a layer that asks; the decider must be in every list. */
+export const ApproverClause = z.strictObject({
+  layer: z.enum(['organisation', 'run', 'default']),
+  ids: z.array(Identifier),
+  groups: z.array(Identifier),
+});
+export type ApproverClause = z.infer<typeof ApproverClause>;
+
+export const ApproverRule = z.strictObject({ allOf: z.array(ApproverClause).min(1) });
+export type ApproverRule = z.infer<typeof ApproverRule>;

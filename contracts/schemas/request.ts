@@ -1,0 +1,58 @@
+/** An approval request: one call that waits for a countersignature. */
+import { z } from 'zod';
+import { Approver } from './decision.ts';
+import { JsonObject, Sha256Hex } from './json.ts';
+import { ApproverRule, ToolName } from './policy.ts';
+import { ToolAnnotations } from './tool.ts';
+
+export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled']);
+export type RequestStatus = z.infer<typeof RequestStatus>;
+
+/** As the `requests` query shows it. A client recomputes `digest` from the other fields before it shows them. */
+export const ApprovalRequest = z.strictObject({
+  namespace: z.string(),
+  tenant: z.string(),
+  workflowId: z.string(),
+  /** Temporal run id under which it is shown; a decision echoes it. */
+  runId: z.string(),
+  callId: z.string(),
+  /** Times this call has been asked, from 1. A reopened request has a new digest. */
+  generation: z.int().positive(),
+  status: RequestStatus,
+  digest: Sha256Hex,
+  server: z.string(),
+  serverUrl: z.string(),
+  tool: ToolName,
+  definitionHash: Sha256Hex,
+  arguments: JsonObject,
+  /** Data of the server, not instructions: escape before showing. */
+  description: z.string().optional(),
+  annotations: ToolAnnotations.optional(),
+  rules: z.array(z.string()),
+  approvers: ApproverRule,
+  openedAt: z.string(),
+  deadline: z.string(),
+  /** Why it was asked again. */
+  reopenedBecause: z.string().optional(),
+  decidedBy: Approver.optional(),
+  decidedAt: z.string().optional(),
+});
+export type ApprovalRequest = z.infer<typeof ApprovalRequest>;
+
+/** What the memo of a run says of its open requests; no arguments. */
+export const PendingMemo = z.strictObject({
+  count: z.int(),
+  nextDeadline: z.string().optional(),
+  /** The first five. */
+  requests: z.array(
+    z.strictObject({
+      callId: z.string(),
+      server: z.string(),
+      tool: z.string(),
+      deadline: z.string(),
+      digest: Sha256Hex,
+    }),
+  ),
+  truncated: z.boolean(),
+});
+export type PendingMemo = z.infer<typeof PendingMemo>;

@@ -1,0 +1,119 @@
+/** What a backend sends to start a run. Unknown fields are refused with their path. */
+import { z } from 'zod';
+import { Identifier, JsonObject, Name, Sha256Hex } from './json.ts';
+import { Policy, ToolName } from './policy.ts';
+
+const limit = {
+  /** Model steps. */
+  turns: z.int().min(1).max(10_000),
+  /** Proposed tool calls. */
+  calls: z.int().min(1).max(100_000),
+  callsPerTurn: z.int().min(1).max(64),
+  /** Canonical JSON of one call's arguments. */
+  argumentBytes: z.int().min(256).max(262_144),
+  /** Canonical JSON of all arguments of a turn. */
+  argumentBytesPerTurn: z.int().min(256).max(524_288),
+  /** What the model sees of one result; above it, a preview and a reference. */
+  resultBytes: z.int().min(256).max(262_144),
+  /** Input and output tokens as the provider reports them. */
+  tokens: z.int().min(1),
+  wallClockSeconds: z.int().min(1).max(31_536_000),
+  /** After so many turns the run continues as new at the next safe point. */
+  turnsPerExecution: z.int().min(1).max(500),
+  /** One tool call, from send to answer. */
+  callTimeoutSeconds: z.int().min(1).max(3_600),
+};
+
+/** Ceilings of one run. Reaching one is a named outcome of the run, never a failing workflow task. */
+export const Limits = z.strictObject({
+  turns: limit.turns.default(100),
+  calls: limit.calls.default(1_000),
+  callsPerTurn: limit.callsPerTurn.default(16),
+  argumentBytes: limit.argumentBytes.default(65_536),
+  argumentBytesPerTurn: limit.argumentBytesPerTurn.default(262_144),
+  resultBytes: limit.resultBytes.default(65_536),
+  tokens: limit.tokens.default(5_000_000),
+  wallClockSeconds: limit.wallClockSeconds.default(2_592_000),
+  turnsPerExecution: limit.turnsPerExecution.default(40),
+  callTimeoutSeconds: limit.callTimeoutSeconds.default(120),
+});
+export type Limits = z.infer<typeof Limits>;
+
+/** What an operator may bound; a limit that is not stated has no ceiling but its range. */
+export const Ceilings = z.strictObject(limit).partial();
+export type Ceilings = z.infer<typeof Ceilings>;
+
+/** Who started the run. In `temporal` trust mode this is what the starter says. */
+export const Initiator = z.strictObject({
+  id: Identifier,
+  groups: z.array(Identifier).max(100).default([]),
+  tenant: Identifier.default('default'),
+});
+export type Initiator = z.infer<typeof Initiator>;
+
+export const Agent = z.strictObject({
+  name: Name,
+  /** Name of a configured model. */
+  model: Name,
+  instructions: z.string().max(131_072).default(''),
+  /** JSON Schema of the final answer; enforced with one repair turn. */
+  output: JsonObject.optional(),
+});
+export type Agent = z.infer<typeof Agent>;
+
+/** A configured server by name, or a server of the run's own by URL where egress rules allow. */
+export const ServerRef = z.strictObject({
+  name: Name,
+  url: z
+    .url({ protocol: /^https?$/ })
+    .max(2_048)
+    .optional(),
+  /** Original tool names; absent means every tool that policy does not deny. */
+  allowedTools: z.array(ToolName).max(1_000).optional(),
+});
+export type ServerRef = z.infer<typeof ServerRef>;
+
+/** Flattened JWE (RFC 7516 §7.2.2) whose associated data binds it to one run and one server. */
+export const SealedGrant = z.strictObject({
+  protected: z.string(),
+  encrypted_key: z.string(),
+  iv: z.string(),
+  ciphertext: z.string(),
+  tag: z.string(),
+  aad: z.string(),
+});
+export type SealedGrant = z.infer<typeof SealedGrant>;
+
+export const Grant = z.union([
+  z.strictObject({ server: Name, jwe: SealedGrant }),
+  z.strictObject({ server: Name, ref: Identifier }),
+]);
+export type Grant = z.infer<typeof Grant>;
+
+export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.string().min(1).max(131_072) });
+export type UserMessage = z.infer<typeof UserMessage>;
+
+export const RunSpec = z.strictObject({
+  agent: Agent,
+  input: z.union([z.string().min(1).max(131_072), z.array(UserMessage).min(1).max(100)]),
+  initiator: Initiator,
+  servers: z.array(ServerRef).max(32).default([]),
+  grants: z.array(Grant).max(32).default([]),
+  policy: Policy.optional(),
+  limits: Limits.prefault({}),
+});
+/** A spec with every default applied. */
+export type RunSpec = z.infer<typeof RunSpec>;
+/** A spec as a caller may write it. */
+export type RunSpecInput = z.input<typeof RunSpec>;
+
+/** Associated data of a sealed grant; every field is compared when it is opened. */
+export const GrantBinding = z.strictObject({
+  namespace: z.string(),
+  workflowId: z.string(),
+  serverUrl: z.string(),
+  specHash: Sha256Hex,
+  /** Seconds since the epoch (RFC 7519 NumericDate). */
+  exp: z.int(),
+});
+export type GrantBinding = z.infer<typeof GrantBinding>;

@@ -1,0 +1,75 @@
+/** What a run answers: queries, `advance`, and its result. */
+import { z } from 'zod';
+import { ArtifactRef, JsonValue, Sha256Hex } from './json.ts';
+import { LedgerEntry } from './ledger.ts';
+import { Message, Usage } from './transcript.ts';
+
+/** `waiting`: nothing can happen until somebody decides. */
+export const RunStatus = z.enum([
+  'preparing',
+  'thinking',
+  'acting',
+  'waiting',
+  'completed',
+  'stopped',
+  'limited',
+  'cancelled',
+  'failed',
+]);
+export type RunStatus = z.infer<typeof RunStatus>;
+
+export const RunState = z.strictObject({
+  workflowId: z.string(),
+  runId: z.string(),
+  status: RunStatus,
+  turn: z.int(),
+  pending: z.int(),
+  nextDeadline: z.string().optional(),
+  usage: Usage,
+  calls: z.int(),
+  ledgerLength: z.int(),
+  ledgerHead: Sha256Hex,
+  transcriptLength: z.int(),
+  /** Entries and messages before these stand in `segment` and the segments before it. */
+  ledgerFrom: z.int(),
+  transcriptFrom: z.int(),
+  segment: ArtifactRef.optional(),
+});
+export type RunState = z.infer<typeof RunState>;
+
+/** Answer of `advance`: where the run is, at once. `cursor` counts ledger entries. */
+export const Advance = z.strictObject({ runId: z.string(), cursor: z.int(), status: RunStatus });
+export type Advance = z.infer<typeof Advance>;
+
+export const TranscriptPage = z.strictObject({
+  from: z.int(),
+  total: z.int(),
+  messages: z.array(Message),
+  /** Where older messages are, when `from` asks for some. */
+  segment: ArtifactRef.optional(),
+});
+export type TranscriptPage = z.infer<typeof TranscriptPage>;
+
+export const LedgerPage = z.strictObject({
+  from: z.int(),
+  total: z.int(),
+  head: Sha256Hex,
+  entries: z.array(LedgerEntry),
+  segment: ArtifactRef.optional(),
+});
+export type LedgerPage = z.infer<typeof LedgerPage>;
+
+export const RunResult = z.strictObject({
+  status: z.enum(['completed', 'stopped', 'limited']),
+  /** Text, or JSON where `agent.output` asked for it. */
+  output: JsonValue,
+  /** For `limited`, the limit; for `stopped`, the reason. */
+  because: z.string().optional(),
+  turns: z.int(),
+  calls: z.int(),
+  usage: Usage,
+  ledgerHead: Sha256Hex,
+  ledgerLength: z.int(),
+  segment: ArtifactRef.optional(),
+});
+export type RunResult = z.infer<typeof RunResult>;

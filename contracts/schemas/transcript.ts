@@ -1,0 +1,44 @@
+/** The conversation of a run. Append-only; the workflow holds each message once. */
+import { z } from 'zod';
+import { Outcome } from './call.ts';
+import { JsonObject } from './json.ts';
+
+/** Opaque to us; echoed to the provider that sent it (reasoning items, signatures). */
+const provider = JsonObject.optional();
+
+export const AssistantPart = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('text'), text: z.string(), provider }),
+  z.strictObject({ type: z.literal('reasoning'), text: z.string(), provider }),
+  z.strictObject({
+    type: z.literal('call'),
+    callId: z.string(),
+    providerCallId: z.string(),
+    name: z.string(),
+    arguments: JsonObject,
+    provider,
+  }),
+]);
+export type AssistantPart = z.infer<typeof AssistantPart>;
+
+export const CallResult = z.strictObject({
+  callId: z.string(),
+  providerCallId: z.string(),
+  name: z.string(),
+  outcome: Outcome,
+});
+export type CallResult = z.infer<typeof CallResult>;
+
+export const Message = z.discriminatedUnion('role', [
+  z.strictObject({ role: z.literal('system'), text: z.string() }),
+  z.strictObject({ role: z.literal('user'), text: z.string(), from: z.string().optional() }),
+  z.strictObject({ role: z.literal('assistant'), parts: z.array(AssistantPart) }),
+  /** All results of a turn, in the order in which the calls were proposed. */
+  z.strictObject({ role: z.literal('tool'), results: z.array(CallResult) }),
+]);
+export type Message = z.infer<typeof Message>;
+
+export const Usage = z.strictObject({
+  inputTokens: z.int().nonnegative(),
+  outputTokens: z.int().nonnegative(),
+});
+export type Usage = z.infer<typeof Usage>;

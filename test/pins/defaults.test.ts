@@ -1,0 +1,28 @@
+/** Defaults that callers rely on without saying so. Literals, never imports. */
+import { expect, test } from '@jest/globals';
+import { Limits } from '../../contracts/schemas/run-spec.ts';
+import { PAGE_BYTES } from '../../domain/page.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy.ts';
+
+test('limits of a run', () => {
+  expect(Limits.parse({})).toEqual({
+    turns: 100,
+    calls: 1_000,
+    callsPerTurn: 16,
+    argumentBytes: 65_536,
+    argumentBytesPerTurn: 262_144,
+    resultBytes: 65_536,
+    tokens: 5_000_000,
+    wallClockSeconds: 2_592_000,
+    turnsPerExecution: 40,
+    callTimeoutSeconds: 120,
+  });
+});
+
+test('a request waits 24 hours', () => {
+  expect(DEFAULT_DEADLINE_SECONDS).toBe(86_400);
+});
+
+test('a page of a query answer holds 1 MiB', () => {
+  expect(PAGE_BYTES).toBe(1_048_576);
+});

@@ -1,0 +1,73 @@
+/**
+ * Names that waiting runs, old clients and other processes know. A pin's expected side is a literal, never an import:
+ * changing one is a change of the wire, and needs its ADR.
+ */
+import { describe, expect, test } from '@jest/globals';
+import {
+  ACTIVITIES,
+  DEFAULT_TASK_QUEUE,
+  PENDING_MEMO,
+  QUERIES,
+  RUN_WORKFLOW,
+  SEARCH_ATTRIBUTES,
+  SIGNALS,
+  SPEC_HASH_MEMO,
+  UPDATES,
+} from '../../contracts/names.ts';
+import { SEALING } from '../../contracts/sealing.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+
+describe('names on the wire', () => {
+  test('workflow type', () => expect(RUN_WORKFLOW).toBe('agentRun'));
+
+  test('task queue, also of a worker whose configuration names none', () => {
+    expect(DEFAULT_TASK_QUEUE).toBe('countersign');
+    expect(Config.parse({}).taskQueue).toBe('countersign');
+  });
+
+  test('updates', () => {
+    expect(UPDATES).toEqual({ decide: 'decide', say: 'say', advance: 'advance', stop: 'stop' });
+  });
+
+  test('signals', () => {
+    expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge' });
+  });
+
+  test('queries', () => {
+    expect(QUERIES).toEqual({ state: 'state', requests: 'requests', transcript: 'transcript', ledger: 'ledger' });
+  });
+
+  test('activities', () => {
+    expect(ACTIVITIES).toEqual({
+      prepareRun: 'prepareRun',
+      judge: 'judge',
+      modelStep: 'modelStep',
+      discoverTools: 'discoverTools',
+      callTool: 'callTool',
+      storeSegment: 'storeSegment',
+    });
+  });
+
+  test('search attributes and their types', () => {
+    expect(SEARCH_ATTRIBUTES).toEqual({
+      CountersignStatus: 'KEYWORD',
+      CountersignPending: 'INT',
+      CountersignNextDeadline: 'DATETIME',
+      CountersignWaitingSince: 'DATETIME',
+      CountersignApproverGroups: 'KEYWORD_LIST',
+      CountersignTools: 'KEYWORD_LIST',
+      CountersignServers: 'KEYWORD_LIST',
+      CountersignInitiator: 'KEYWORD',
+      CountersignTenant: 'KEYWORD',
+      CountersignRoot: 'KEYWORD',
+    });
+  });
+
+  test('memo keys', () => {
+    expect([PENDING_MEMO, SPEC_HASH_MEMO]).toEqual(['countersignPending', 'countersignSpecHash']);
+  });
+
+  test('algorithms with which grants are sealed', () => {
+    expect(SEALING).toEqual({ alg: 'ECDH-ES+A256KW', enc: 'A256GCM', curve: 'P-256' });
+  });
+});
