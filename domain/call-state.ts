@@ -1,0 +1,159 @@
+/**
+ * The life of one call, as a state machine. Every state fixes which fields exist.
+ *
+ * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
+ * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
+ * 3. Reopening makes a new generation, and with it another digest.
+ */
+import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
+import type { Decision } from '../contracts/schemas/decision.ts';
+import type { ApproverRule } from '../contracts/schemas/policy.ts';
+
+/** Times are epoch ms. */
+export interface OpenRequest {
+  readonly generation: number;
+  readonly approvers: ApproverRule;
+  readonly openedAt: number;
+  readonly deadline: number;
+  readonly because?: string;
+}
+
+export interface MadeDecision {
+  readonly decision: Decision;
+  readonly decidedAt: number;
+}
+
+export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
+
+/** A call that policy let pass, or lets a person decide: its tool is known. */
+export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
+
+interface Common {
+  readonly call: ProposedCall;
+}
+interface Resolved extends Common {
+  readonly judgement: ResolvedJudgement;
+  /** Dispatches so far. */
+  readonly attempts: number;
+  /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
+  readonly unsure?: Unsure;
+}
+
+export type CallState =
+  | (Common & { readonly status: 'proposed' })
+  | (Resolved & { readonly status: 'cleared' })
+  | (Resolved & { readonly status: 'asking'; readonly request: OpenRequest })
+  | (Resolved & { readonly status: 'approved'; readonly request: OpenRequest; readonly made: MadeDecision })
+  | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
+  | (Common & {
+      readonly status: 'settled';
+      readonly outcome: Outcome;
+      readonly judgement?: Judgement;
+      readonly request?: OpenRequest;
+      readonly made?: MadeDecision;
+    });
+
+export type CallStatus = CallState['status'];
+export type Asking = Extract<CallState, { status: 'asking' }>;
+export type Sendable = Extract<CallState, { status: 'cleared' | 'approved' }>;
+export type InFlight = Extract<CallState, { status: 'in-flight' }>;
+
+/** @param at epoch ms */
+export function judged(call: ProposedCall, judgement: Judgement, at: number): CallState {
+  const { verdict, target } = judgement;
+  if (verdict.kind === 'deny')
+    return {
+      status: 'settled',
+      call,
+      judgement,
+      outcome: { kind: 'denied', code: verdict.code, message: verdict.message },
+    };
+  if (target === undefined) {
+    // A judge that lets pass what it could not resolve is broken; fail closed (INV-G4).
+    return {
+      status: 'settled',
+      call,
+      judgement,
+      outcome: { kind: 'denied', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' },
+    };
+  }
+  const resolved = { ...judgement, target };
+  if (verdict.kind === 'allow') return { status: 'cleared', call, judgement: resolved, attempts: 0 };
+  return {
+    status: 'asking',
+    call,
+    judgement: resolved,
+    attempts: 0,
+    request: {
+      generation: 1,
+      approvers: verdict.approvers,
+      openedAt: at,
+      deadline: at + verdict.deadlineSeconds * 1_000,
+    },
+  };
+}
+
+export function decided(state: Asking, made: MadeDecision): CallState {
+  const { decision } = made;
+  if (decision.kind === 'approve') return { ...state, status: 'approved', made };
+  return settled(state, { kind: 'rejected', by: decision.approver.id, reason: decision.reason }, made);
+}
+
+export function sent(state: Sendable): InFlight {
+  const consent = state.status === 'approved' ? { request: state.request, made: state.made } : {};
+  return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...consent };
+}
+
+/**
+ * To be sent again: back to where it came from, the attempt counted.
+ * @param unsure where the attempt may have run, and the call may be repeated all the same
+ */
+export function notSent(state: InFlight, unsure?: Unsure): Sendable {
+  const { request, made } = state;
+  const resolved = { ...resolvedOf(state), ...(unsure === undefined ? {} : { unsure }) };
+  if (request !== undefined && made !== undefined) return { status: 'approved', ...resolved, request, made };
+  return { status: 'cleared', ...resolved };
+}
+
+function resolvedOf({ call, judgement, attempts, unsure }: Resolved): Resolved {
+  return { call, judgement, attempts, ...(unsure === undefined ? {} : { unsure }) };
+}
+
+export interface Reopening {
+  readonly at: number;
+  readonly because: string;
+  /** What a stricter policy now asks for; else as before, else the default of the caller. */
+  readonly approvers: ApproverRule;
+  readonly deadlineSeconds: number;
+}
+
+/** The consent no longer holds, and nothing was sent: ask again. */
+export function reopened(state: InFlight, { at, because, approvers, deadlineSeconds }: Reopening): Asking {
+  const generation = (state.request?.generation ?? 0) + 1;
+  return {
+    status: 'asking',
+    ...resolvedOf(state),
+    request: { generation, approvers, openedAt: at, deadline: at + deadlineSeconds * 1_000, because },
+  };
+}
+
+export function settled(
+  state: Exclude<CallState, { status: 'settled' }>,
+  outcome: Outcome,
+  made?: MadeDecision,
+): Extract<CallState, { status: 'settled' }> {
+  const decision = made ?? ('made' in state ? state.made : undefined);
+  const unsure = 'unsure' in state && !didRun(outcome) ? state.unsure : undefined;
+  return {
+    status: 'settled',
+    call: state.call,
+    outcome: unsure ?? outcome,
+    ...('judgement' in state ? { judgement: state.judgement } : {}),
+    ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
+    ...(decision === undefined ? {} : { made: decision }),
+  };
+}
+
+function didRun(outcome: Outcome): boolean {
+  return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
+}

@@ -1,0 +1,49 @@
+/** Canonical JSON (RFC 8785) and sha256 over it: what every hash of this project is made of. */
+import { sha256 } from '@noble/hashes/sha2.js';
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+
+/**
+ * Fields that are undefined are left out, as in JSON. Text that is no legal Unicode, which RFC 8785 §3.2.2.2 refuses, is
+ * written as ECMAScript writes it (`\ud800`): models and senders can produce it, and a throw here would wedge a run.
+ * @throws TypeError for what is no JSON value.
+ */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return scalarJson(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  if ('toJSON' in value && typeof value.toJSON === 'function') throw noJson();
+  const fields = Object.entries(value).filter(([, inner]) => inner !== undefined);
+  // By UTF-16 units (RFC 8785 §3.2.3), which is how ECMAScript compares strings.
+  fields.sort(([one], [other]) => (one < other ? -1 : 1));
+  return `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${canonicalJson(inner)}`).join(',')}}`;
+}
+
+function scalarJson(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return JSON.stringify(value);
+    case 'number':
+      if (Number.isFinite(value)) return JSON.stringify(value);
+      throw noJson();
+    default:
+      if (value === null) return 'null';
+      throw noJson();
+  }
+}
+
+function noJson(): TypeError {
+  return new TypeError('only JSON values have a canonical form');
+}
+
+export function sha256Hex(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)));
+}
+
+export function hashOf(value: unknown): string {
+  return sha256Hex(canonicalJson(value));
+}
+
+/** Length in UTF-8 bytes. */
+export function byteLength(text: string): number {
+  return utf8ToBytes(text).length;
+}

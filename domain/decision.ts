@@ -1,0 +1,149 @@
+/**
+ * Whether a decision counts (INV-G2). Pure and synchronous: the update validator asks it, so does the signal handler.
+ *
+ * 1. A decision settles exactly the request whose digest it echoes, once.
+ * 2. The same decision id with the same content gets its first answer, also after continue-as-new (INV-D3).
+ * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
+ *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
+ */
+import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
+import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import { isEntitled } from './approver.ts';
+import { type Asking, type CallState, decided } from './call-state.ts';
+import { digestOf, outcomeFact } from './facts.ts';
+import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
+
+export interface Refusal {
+  readonly kind: 'refuse';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly facts: ErrorFacts;
+}
+
+export type Admission =
+  | { readonly kind: 'accept'; readonly state: Asking }
+  | { readonly kind: 'repeat'; readonly ack: DecisionAck }
+  | Refusal;
+
+/** @param now epoch ms */
+export function admit(run: Run, decision: Decision, ids: Omit<RunIds, 'runId'>, now: number): Admission {
+  const { callId } = decision;
+  const before = run.answered.find(({ ack }) => ack.decisionId === decision.decisionId);
+  if (before !== undefined) {
+    if (isSame(before, decision)) return { kind: 'repeat', ack: before.ack };
+    return refuse(
+      'DECISION_INVALID',
+      `Decision id ${decision.decisionId} was used for another decision; send a new id.`,
+      { callId, path: 'decisionId' },
+    );
+  }
+  const state = callOf(run, callId);
+  if (state?.status !== 'asking') return refuseClosed(run, state, callId);
+  const digest = digestOf(state, { ...ids, runId: decision.runId });
+  if (digest !== decision.digest) {
+    return refuse(
+      'DIGEST_MISMATCH',
+      `The digest is not that of call ${callId} as it waits now; read the request again before deciding.`,
+      { callId },
+    );
+  }
+  if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
+  if (!isEntitled(state.request.approvers, decision.approver)) {
+    return refuse(
+      'APPROVER_NOT_ENTITLED',
+      `${decision.approver.id} may not decide call ${callId}; the request lists who may.`,
+      { callId },
+    );
+  }
+  return { kind: 'accept', state };
+}
+
+/** Was it made in a run that counts? For live code only: the answer changes with a reset. */
+export function madeInTime(decision: Decision, executions: readonly string[]): Refusal | undefined {
+  if (executions.includes(decision.runId)) return undefined;
+  return refuse(
+    'DECISION_STALE_RUN',
+    `The decision was made for Temporal run ${decision.runId}, which no longer counts; read the request again and decide anew.`,
+    { callId: decision.callId },
+  );
+}
+
+/** Records an admitted decision. @param at epoch ms */
+export function accept(
+  run: Run,
+  state: Asking,
+  decision: Decision,
+  at: number,
+): Change & { readonly ack: DecisionAck } {
+  const ack: DecisionAck = {
+    callId: decision.callId,
+    decisionId: decision.decisionId,
+    status: decision.kind === 'approve' ? 'approved' : 'rejected',
+    decidedBy: decision.approver.id,
+    decidedAt: new Date(at).toISOString(),
+  };
+  const next = decided(state, { decision, decidedAt: at });
+  const answered = [...run.answered, { ack, digest: decision.digest }].slice(-MOST_ANSWERED);
+  const comment = decision.kind === 'approve' ? decision.comment : decision.reason;
+  return {
+    ack,
+    run: { ...replaceCall(run, next), answered },
+    facts: [
+      {
+        kind: 'decision.accepted',
+        callId: decision.callId,
+        generation: state.request.generation,
+        decisionId: decision.decisionId,
+        decision: decision.kind,
+        approver: decision.approver,
+        digest: decision.digest,
+        runId: decision.runId,
+        ...(comment === undefined ? {} : { comment }),
+      },
+      ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
+    ],
+  };
+}
+
+function isSame({ ack, digest }: Answered, decision: Decision): boolean {
+  return (
+    ack.callId === decision.callId &&
+    ack.decidedBy === decision.approver.id &&
+    ack.status === (decision.kind === 'approve' ? 'approved' : 'rejected') &&
+    digest === decision.digest
+  );
+}
+
+/** Why a call that does not ask cannot be decided, with who decided it where somebody did. */
+function refuseClosed(run: Run, state: CallState | undefined, callId: string): Refusal {
+  // Looked at first: a call that was approved, asked again and then left to expire has expired.
+  const expired = run.expired.findLast((entry) => entry.callId === callId);
+  if (expired !== undefined) return refuseExpired(callId, expired.deadline);
+  const first = run.answered.findLast(({ ack }) => ack.callId === callId)?.ack;
+  if (first !== undefined) {
+    const { decidedBy, decidedAt } = first;
+    return refuse(
+      'ALREADY_DECIDED',
+      `Call ${callId} was ${first.status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
+      { callId, decidedBy, decidedAt },
+    );
+  }
+  // A call of an earlier turn is no longer held; one that no turn so far had was never made.
+  if (state === undefined && !(turnOf(callId) < run.turn))
+    return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
+  return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
+}
+
+function refuseExpired(callId: string, deadline: string): Refusal {
+  return refuse('DECISION_EXPIRED', `The request for call ${callId} expired at ${deadline}; nothing was changed.`, {
+    callId,
+  });
+}
+
+function turnOf(callId: string): number {
+  return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
+}
+
+function refuse(code: ErrorCode, message: string, facts: ErrorFacts): Refusal {
+  return { kind: 'refuse', code, message, facts };
+}

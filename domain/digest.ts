@@ -1,0 +1,55 @@
+/**
+ * The hashes that bind one thing to another.
+ *
+ * 1. A request's digest covers everything a person consents to; a change of any part makes another digest (INV-G2).
+ * 2. The digest depends on the Temporal run in which the request is shown, so that what was shown before a reset is stale.
+ */
+import type { ToolTarget } from '../contracts/schemas/call.ts';
+import type { JsonObject } from '../contracts/schemas/json.ts';
+import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { RunSpec } from '../contracts/schemas/run-spec.ts';
+import type { ToolDefinition } from '../contracts/schemas/tool.ts';
+import { hashOf } from './canonical.ts';
+
+export interface DigestParts {
+  readonly namespace: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  readonly callId: string;
+  readonly runId: string;
+  readonly generation: number;
+  readonly target: ToolTarget;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+}
+
+export function requestDigest(parts: DigestParts): string {
+  return hashOf({
+    namespace: parts.namespace,
+    tenant: parts.tenant,
+    workflowId: parts.workflowId,
+    callId: parts.callId,
+    nonce: `${parts.runId}/${parts.generation}`,
+    server: parts.target.serverUrl,
+    tool: parts.target.tool,
+    definition: parts.target.definitionHash,
+    arguments: parts.arguments,
+    approvers: parts.approvers,
+  });
+}
+
+/** Covers name, title, description, schemas and annotations: all that a person or a model reads before a call. */
+export function definitionHash(definition: ToolDefinition): string {
+  return hashOf(definition);
+}
+
+/** A grant as far as a spec's identity goes. */
+interface NamedGrant {
+  readonly server: string;
+  readonly ref?: string;
+}
+
+/** Identity of a spec whose defaults are applied. Ciphertexts are left out: sealing the same token twice gives two. */
+export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly NamedGrant[] }): string {
+  return hashOf({ ...spec, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
+}

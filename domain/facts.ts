@@ -1,0 +1,45 @@
+/** Ledger facts that are made from more than one place. */
+import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { Asking } from './call-state.ts';
+import { hashOf } from './canonical.ts';
+import { requestDigest } from './digest.ts';
+import type { RunIds } from './run.ts';
+
+export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
+  const { request, call } = state;
+  return {
+    kind: 'request.opened',
+    callId: call.callId,
+    generation: request.generation,
+    digest: digestOf(state, ids),
+    approvers: request.approvers,
+    deadline: new Date(request.deadline).toISOString(),
+    ...(request.because === undefined ? {} : { because: request.because }),
+  };
+}
+
+/** The digest under which an open request is shown in the Temporal run `ids.runId`. */
+export function digestOf({ request, call, judgement }: Asking, ids: RunIds): string {
+  return requestDigest({
+    ...ids,
+    callId: call.callId,
+    generation: request.generation,
+    target: judgement.target,
+    arguments: call.arguments,
+    approvers: request.approvers,
+  });
+}
+
+export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvidence): LedgerFact {
+  const warnings = 'result' in outcome ? outcome.result?.warnings : undefined;
+  return {
+    kind: 'outcome',
+    callId,
+    outcome: outcome.kind,
+    outcomeHash: hashOf(outcome),
+    ...('code' in outcome ? { code: outcome.code } : {}),
+    ...(token === undefined ? {} : { token }),
+    ...(warnings === undefined ? {} : { warnings }),
+  };
+}

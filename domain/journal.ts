@@ -1,0 +1,94 @@
+/**
+ * What one execution of a run holds of its transcript and ledger: each message and entry once, older ones by reference.
+ *
+ * Owns: appending and the two chained hashes. Does not own: what is worth recording.
+ * 1. Append-only. `close` hands out what is held; `reopen` starts the next execution where the last one ended.
+ */
+import type { ArtifactRef } from '../contracts/schemas/json.ts';
+import type { LedgerEntry, LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { Message } from '../contracts/schemas/transcript.ts';
+import { GENESIS, sealEntry } from './ledger.ts';
+import { EMPTY_DIGEST, extendDigest } from './transcript.ts';
+
+/** The ends of both chains: all that the next execution needs to go on. */
+export interface JournalHead {
+  readonly ledgerLength: number;
+  readonly ledgerHead: string;
+  readonly transcriptLength: number;
+  readonly transcriptDigest: string;
+  readonly segment?: ArtifactRef;
+}
+
+export const EMPTY_JOURNAL: JournalHead = {
+  ledgerLength: 0,
+  ledgerHead: GENESIS,
+  transcriptLength: 0,
+  transcriptDigest: EMPTY_DIGEST,
+};
+
+export class Journal {
+  readonly ledgerFrom: number;
+  readonly transcriptFrom: number;
+  readonly segment: ArtifactRef | undefined;
+  readonly #entries: LedgerEntry[] = [];
+  readonly #messages: Message[] = [];
+  #ledgerHead: string;
+  #transcriptDigest: string;
+
+  constructor(head: JournalHead) {
+    this.ledgerFrom = head.ledgerLength;
+    this.transcriptFrom = head.transcriptLength;
+    this.segment = head.segment;
+    this.#ledgerHead = head.ledgerHead;
+    this.#transcriptDigest = head.transcriptDigest;
+  }
+
+  get ledgerLength(): number {
+    return this.ledgerFrom + this.#entries.length;
+  }
+
+  get ledgerHead(): string {
+    return this.#ledgerHead;
+  }
+
+  get transcriptLength(): number {
+    return this.transcriptFrom + this.#messages.length;
+  }
+
+  get transcriptDigest(): string {
+    return this.#transcriptDigest;
+  }
+
+  /** @param at epoch ms */
+  record(at: number, fact: LedgerFact): void {
+    const entry = sealEntry(this.ledgerLength, this.#ledgerHead, at, fact);
+    this.#entries.push(entry);
+    this.#ledgerHead = entry.hash;
+  }
+
+  append(message: Message): void {
+    this.#messages.push(message);
+    this.#transcriptDigest = extendDigest(this.#transcriptDigest, message);
+  }
+
+  /** Entries [from, to) as far as this execution holds them. */
+  entries(from: number, to: number): readonly LedgerEntry[] {
+    return this.#entries.slice(Math.max(0, from - this.ledgerFrom), Math.max(0, to - this.ledgerFrom));
+  }
+
+  /** Messages [from, to) as far as this execution holds them. */
+  messages(from: number, to: number): readonly Message[] {
+    return this.#messages.slice(Math.max(0, from - this.transcriptFrom), Math.max(0, to - this.transcriptFrom));
+  }
+
+  /** The heads for the next execution, once all that is held here stands in `segment`. */
+  head(segment: ArtifactRef): JournalHead {
+    return {
+      ledgerLength: this.ledgerLength,
+      ledgerHead: this.#ledgerHead,
+      transcriptLength: this.transcriptLength,
+      transcriptDigest: this.#transcriptDigest,
+      segment,
+    };
+  }
+}

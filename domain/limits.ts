@@ -1,0 +1,67 @@
+/**
+ * Ceilings of a run. Reaching one is a named outcome, never a failing workflow task.
+ */
+import type { ProposedCall, Verdict } from '../contracts/schemas/call.ts';
+import type { Limits } from '../contracts/schemas/run-spec.ts';
+import { byteLength, canonicalJson } from './canonical.ts';
+import type { Run } from './run.ts';
+
+export interface ReachedLimit {
+  readonly limit: 'turns' | 'calls' | 'tokens' | 'wallClockSeconds';
+  readonly value: number;
+}
+
+/** Whether another model step may begin. @param now epoch ms */
+export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
+  if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
+  if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
+  if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
+  if (now >= run.startedAt + limits.wallClockSeconds * 1_000)
+    return { limit: 'wallClockSeconds', value: limits.wallClockSeconds };
+  return undefined;
+}
+
+/**
+ * Which calls of a turn go over a limit: call id → denial. The rest of the turn is not touched (INV-G3).
+ * @param callsBefore calls of the run before this turn
+ */
+export function overLimit(
+  calls: readonly ProposedCall[],
+  limits: Limits,
+  callsBefore: number,
+): ReadonlyMap<string, Extract<Verdict, { kind: 'deny' }>> {
+  const denied = new Map<string, Extract<Verdict, { kind: 'deny' }>>();
+  let bytesOfTurn = 0;
+  for (const [index, call] of calls.entries()) {
+    const bytes = byteLength(canonicalJson(call.arguments));
+    if (index >= limits.callsPerTurn)
+      deny(call, 'callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
+    else if (callsBefore + index >= limits.calls)
+      deny(call, 'calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
+    else if (bytes > limits.argumentBytes)
+      deny(
+        call,
+        'argumentBytes',
+        'ARGUMENTS_TOO_LARGE',
+        `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`,
+      );
+    else if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
+      deny(
+        call,
+        'argumentBytesPerTurn',
+        'ARGUMENTS_TOO_LARGE',
+        `Arguments of one turn may have ${limits.argumentBytesPerTurn} bytes together.`,
+      );
+    } else bytesOfTurn += bytes;
+  }
+  return denied;
+
+  function deny(
+    { callId }: ProposedCall,
+    limit: string,
+    code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE',
+    message: string,
+  ): void {
+    denied.set(callId, { kind: 'deny', rules: [`limits/${limit}`], code, message });
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What the model reads of an outcome (INV-X2): each kind is told apart, and none invites a blind repeat.
+ */
+import type { Outcome, ResultPart, ToolResult } from '../contracts/schemas/call.ts';
+import { canonicalJson } from './canonical.ts';
+
+export interface ModelText {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+export function modelText(outcome: Outcome): ModelText {
+  switch (outcome.kind) {
+    case 'succeeded':
+      return { text: resultText(outcome.result), isError: false };
+    case 'failed':
+      return outcome.executed
+        ? { text: `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`, isError: true }
+        : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
+    case 'denied':
+      return {
+        text: `Not executed: refused by policy (${outcome.code}): ${outcome.message} Do not retry this exact tool call.`,
+        isError: true,
+      };
+    case 'rejected':
+      return {
+        text: `Not executed: a person rejected this call. Reason given: ${outcome.reason} Do not retry this exact tool call.`,
+        isError: true,
+      };
+    case 'expired':
+      return {
+        text: `Not executed: nobody decided before ${outcome.deadline}. This is no rejection; the call may be proposed again if it still matters.`,
+        isError: true,
+      };
+    case 'cancelled':
+      return { text: `Not executed: the call was cancelled. ${outcome.reason}`, isError: true };
+    case 'unknown':
+      return {
+        text: `It is not known whether this call was executed (${outcome.code}): ${outcome.message} Do not repeat it; first find out by other means whether it took effect.`,
+        isError: true,
+      };
+  }
+}
+
+export function resultText(result: ToolResult): string {
+  const parts = result.content.map(partText);
+  if (parts.length === 0 && result.structured !== undefined) parts.push(canonicalJson(result.structured));
+  if (parts.length === 0) parts.push('The tool returned no content.');
+  return parts.join('\n');
+}
+
+function failureText(outcome: Extract<Outcome, { kind: 'failed' }>): string {
+  return outcome.result === undefined ? outcome.message : resultText(outcome.result);
+}
+
+function partText(part: ResultPart): string {
+  switch (part.type) {
+    case 'text':
+      return part.text;
+    case 'image':
+    case 'audio':
+      return `[${part.type} ${part.mimeType}, ${part.artifact.bytes} bytes, artifact ${part.artifact.sha256}]`;
+    case 'resource_link':
+      return `[resource ${part.name}: ${part.uri}]`;
+    case 'resource':
+      return part.text ?? `[resource ${part.uri}, kept as an artifact]`;
+  }
+}

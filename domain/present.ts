@@ -1,0 +1,103 @@
+/**
+ * What people read of a run in Temporal UI: summaries, current details, memo, search attributes.
+ *
+ * 1. Every text of a model, tool or server is escaped (see `escape.ts`).
+ * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
+ */
+import type { PendingMemo } from '../contracts/schemas/request.ts';
+import type { RunStatus } from '../contracts/schemas/run-state.ts';
+import { describeRule } from './approver.ts';
+import type { Asking, CallState } from './call-state.ts';
+import { byteLength, canonicalJson } from './canonical.ts';
+import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
+import { digestOf } from './facts.ts';
+import type { Run, RunIds } from './run.ts';
+import { askingCalls, waitOf } from './status.ts';
+
+const MEMO_REQUESTS = 5;
+const MEMO_BYTES = 1_536;
+/** Temporal takes 400, counted with the encoding of the payload. */
+const SUMMARY_BYTES = 200;
+const LISTED_TOOLS = 10;
+/** Temporal takes 2,048 for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
+const ATTRIBUTE_BYTES = 2_000;
+
+/** One line for an activity or timer. */
+export function summaryOf(state: CallState, about: string): string {
+  const target =
+    'judgement' in state && state.judgement?.target !== undefined
+      ? `${state.judgement.target.server}/${state.judgement.target.tool}`
+      : state.call.name;
+  const line = `${state.call.callId} ${bounded(visible(target), 100)} ${bounded(visible(about), 60)}`;
+  return boundedBytes(line.trim(), SUMMARY_BYTES);
+}
+
+/** Markdown for Temporal's current details. */
+export function currentDetails(status: RunStatus, run: Run): string {
+  const asking = askingCalls(run);
+  const lines = [`**${status}** · turn ${run.turn} · ${run.totalCalls} calls`];
+  if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
+  for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
+  if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
+  return lines.join('\n');
+}
+
+function requestLines({ call, judgement, request }: Asking): string[] {
+  const { server, tool } = judgement.target;
+  return [
+    `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
+    `  - who: ${markdown(describeRule(request.approvers))}`,
+    `  - arguments: ${codeSpan(bounded(canonicalJson(call.arguments), 500))}`,
+    ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
+  ];
+}
+
+/** At most 1.5 KiB: the count, the next deadline, the first five requests without arguments, fewer where names are long. */
+export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
+  const asking = askingCalls(run);
+  const { nextDeadline } = waitOf(run);
+  const requests = asking.slice(0, MEMO_REQUESTS).map((state) => ({
+    callId: state.call.callId,
+    server: state.judgement.target.server,
+    tool: bounded(visible(state.judgement.target.tool), 64),
+    deadline: new Date(state.request.deadline).toISOString(),
+    digest: digestOf(state, ids),
+  }));
+  const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
+    count: asking.length,
+    ...(nextDeadline === undefined ? {} : { nextDeadline: new Date(nextDeadline).toISOString() }),
+    requests: shown,
+    truncated: asking.length > shown.length,
+  });
+  while (byteLength(JSON.stringify(memoOf(requests))) > MEMO_BYTES) requests.pop();
+  return memoOf(requests);
+}
+
+export interface PendingAttributes {
+  readonly pending: number;
+  readonly nextDeadline: Date | undefined;
+  readonly waitingSince: Date | undefined;
+  readonly approverGroups: readonly string[];
+  readonly tools: readonly string[];
+}
+
+export function pendingAttributes(run: Run): PendingAttributes {
+  const asking = askingCalls(run);
+  const { nextDeadline, waitingSince } = waitOf(run);
+  const groups = asking.flatMap(({ request }) => request.approvers.allOf.flatMap((clause) => clause.groups));
+  const tools = asking.map(({ judgement }) => visible(`${judgement.target.server}/${judgement.target.tool}`));
+  return {
+    pending: asking.length,
+    nextDeadline: nextDeadline === undefined ? undefined : new Date(nextDeadline),
+    waitingSince: waitingSince === undefined ? undefined : new Date(waitingSince),
+    approverGroups: listedWithin(groups).slice(0, LISTED_TOOLS),
+    tools: listedWithin(tools).slice(0, LISTED_TOOLS),
+  };
+}
+
+/** Each once, and only as many as one attribute can hold: a value that is too long would stop the run. */
+export function listedWithin(values: readonly string[]): readonly string[] {
+  const kept = [...new Set(values)];
+  while (byteLength(JSON.stringify(kept)) > ATTRIBUTE_BYTES) kept.pop();
+  return kept;
+}

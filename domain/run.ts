@@ -1,0 +1,255 @@
+/**
+ * The state of a run, apart from its journal: small, immutable, and all of it carried through continue-as-new.
+ *
+ * Owns: which calls are open and what was answered. Does not own: waiting, activities, the journal.
+ * 1. Calls are independent: a transition of one never touches another (INV-G3).
+ * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
+ */
+import type { DispatchResult, PreparedRun } from '../contracts/activities.ts';
+import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
+import type { DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { Usage } from '../contracts/schemas/transcript.ts';
+import { type CallState, judged, notSent, reopened, sent, settled, type Unsure } from './call-state.ts';
+import { canonicalJson, sha256Hex } from './canonical.ts';
+import { outcomeFact, requestOpenedFact } from './facts.ts';
+
+/** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
+export interface Answered {
+  readonly ack: DecisionAck;
+  readonly digest: string;
+}
+
+export interface RunIds {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly tenant: string;
+  /** The current Temporal run; digests shown in it depend on it. */
+  readonly runId: string;
+}
+
+export interface Run {
+  /** Epoch ms of the first execution's start. */
+  readonly startedAt: number;
+  readonly turn: number;
+  readonly calls: readonly CallState[];
+  readonly totalCalls: number;
+  readonly usage: Usage;
+  readonly repairs: number;
+  readonly answered: readonly Answered[];
+  /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
+  readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
+  readonly queue: readonly Say[];
+  readonly heard: readonly string[];
+  readonly stop?: Stop;
+}
+
+export interface Change {
+  readonly run: Run;
+  readonly facts: readonly LedgerFact[];
+}
+
+/** Decision ids that are remembered; DESIGN "Transcript and size". */
+export const MOST_ANSWERED = 1_000;
+
+export function startRun(startedAt: number): Run {
+  return {
+    startedAt,
+    turn: 0,
+    calls: [],
+    totalCalls: 0,
+    usage: { inputTokens: 0, outputTokens: 0 },
+    repairs: 0,
+    answered: [],
+    expired: [],
+    queue: [],
+    heard: [],
+  };
+}
+
+export function startedFact(
+  prepared: PreparedRun,
+  agent: { readonly name: string; readonly model: string },
+): LedgerFact {
+  return {
+    kind: 'run.started',
+    agent: agent.name,
+    model: agent.model,
+    initiator: prepared.initiator.id,
+    tenant: prepared.initiator.tenant,
+    specHash: prepared.specHash,
+    policyVersion: prepared.policyVersion,
+    servers: prepared.servers.map(({ name }) => name),
+  };
+}
+
+/** A model step ended with these calls (none: a final answer). */
+export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage): Change {
+  const turn = run.turn + 1;
+  return {
+    run: {
+      ...run,
+      turn,
+      calls: calls.map((call) => ({ status: 'proposed', call })),
+      totalCalls: run.totalCalls + calls.length,
+      usage: {
+        inputTokens: run.usage.inputTokens + usage.inputTokens,
+        outputTokens: run.usage.outputTokens + usage.outputTokens,
+      },
+    },
+    facts: [{ kind: 'turn.proposed', turn, calls: calls.length, usage }],
+  };
+}
+
+/** The judge has spoken. A proposed call that it passed over is denied (INV-G4). @param at epoch ms */
+export function judgedAll(
+  run: Run,
+  judgements: readonly Judgement[],
+  policyVersion: string,
+  ids: RunIds,
+  at: number,
+): Change {
+  const facts: LedgerFact[] = [];
+  const calls = run.calls.map((state) => {
+    if (state.status !== 'proposed') return state;
+    const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
+    const next = judged(state.call, judgement, at);
+    facts.push({
+      kind: 'verdict',
+      callId: state.call.callId,
+      verdict: judgement.verdict.kind,
+      rules: judgement.verdict.rules,
+      tool: judgement.target?.tool ?? state.call.name.slice(0, 200),
+      argumentsHash: sha256Hex(canonicalJson(state.call.arguments)),
+      policyVersion,
+      ...(judgement.target === undefined
+        ? {}
+        : { server: judgement.target.server, definitionHash: judgement.target.definitionHash }),
+    });
+    if (next.status === 'asking') facts.push(requestOpenedFact(next, ids));
+    if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
+    return next;
+  });
+  return { run: { ...run, calls }, facts };
+}
+
+function passedOver({ callId }: ProposedCall): Judgement {
+  return {
+    callId,
+    repeatable: false,
+    verdict: {
+      kind: 'deny',
+      rules: ['default/passed-over'],
+      code: 'POLICY_DENIED',
+      message: 'No verdict was given for this call.',
+    },
+  };
+}
+
+export function callOf(run: Run, callId: string): CallState | undefined {
+  return run.calls.find(({ call }) => call.callId === callId);
+}
+
+export function replaceCall(run: Run, next: CallState): Run {
+  return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
+}
+
+/** The call leaves for its server. Undefined where it may not: only a cleared or approved call is sent. */
+export function dispatched(run: Run, callId: string): Change | undefined {
+  const state = callOf(run, callId);
+  if (state?.status !== 'cleared' && state?.status !== 'approved') return undefined;
+  const next = sent(state);
+  const decisionId = next.made?.decision.decisionId;
+  return {
+    run: replaceCall(run, next),
+    facts: [
+      { kind: 'dispatched', callId, attempt: next.attempts, ...(decisionId === undefined ? {} : { decisionId }) },
+    ],
+  };
+}
+
+/** Puts an outcome on a call that has none yet; a settled call stays as it is. */
+export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenEvidence): Change {
+  const state = callOf(run, callId);
+  if (state === undefined || state.status === 'settled') return { run, facts: [] };
+  const facts: LedgerFact[] = [];
+  if (state.status === 'asking') {
+    const status = outcome.kind === 'expired' ? 'expired' : 'cancelled';
+    facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
+  }
+  const next = settled(state, outcome);
+  facts.push(outcomeFact(callId, next.outcome, token));
+  const expired =
+    outcome.kind === 'expired'
+      ? [...run.expired, { callId, deadline: outcome.deadline }].slice(-MOST_ANSWERED)
+      : run.expired;
+  return { run: { ...replaceCall(run, next), expired }, facts };
+}
+
+/** Proven not sent, or `unsure` and repeatable by the operator's word: the call may leave again. */
+export function returned(run: Run, callId: string, unsure?: Unsure): Change {
+  const state = callOf(run, callId);
+  return { run: state?.status === 'in-flight' ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
+}
+
+/** The dispatch refused the consent: the call is asked (again). @param at epoch ms */
+export function askedAgain(
+  run: Run,
+  callId: string,
+  refusal: Extract<DispatchResult, { kind: 'reopen' }>,
+  ids: RunIds,
+  fallback: { readonly approverId: string; readonly deadlineSeconds: number },
+  at: number,
+): Change {
+  const state = callOf(run, callId);
+  if (state?.status !== 'in-flight') return { run, facts: [] };
+  const next = reopened(state, {
+    at,
+    because: `${refusal.code}: ${refusal.message}`,
+    approvers: refusal.approvers ??
+      state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
+    deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
+  });
+  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
+}
+
+/** Characters of messages that may wait for the end of a turn: they are carried through continue-as-new. */
+export const MOST_QUEUED = 131_072;
+
+/** Whether another message may wait; one that was heard before takes no room. */
+export function hasRoomFor(run: Run, say: Say): boolean {
+  const queued = run.queue.reduce((sum, { text }) => sum + text.length, 0);
+  return run.heard.includes(say.messageId) || queued + say.text.length <= MOST_QUEUED;
+}
+
+export function heard(run: Run, say: Say): Change {
+  if (run.heard.includes(say.messageId)) return { run, facts: [] };
+  return {
+    run: { ...run, queue: [...run.queue, say], heard: [...run.heard, say.messageId].slice(-MOST_ANSWERED) },
+    facts: [{ kind: 'said', messageId: say.messageId, from: say.from, textHash: sha256Hex(say.text) }],
+  };
+}
+
+/** The first stop counts. */
+export function stopped(run: Run, stop: Stop): Change {
+  if (run.stop !== undefined) return { run, facts: [] };
+  return {
+    run: { ...run, stop },
+    facts: [{ kind: 'stop.requested', by: stop.by, reason: stop.reason, inFlight: stop.inFlight }],
+  };
+}
+
+/** Every call has its outcome, and the transcript has them all: the turn is over. */
+export function closeTurn(run: Run): Run {
+  return { ...run, calls: [] };
+}
+
+/** The queued user messages, taken. */
+export function unqueued(run: Run): Run {
+  return { ...run, queue: [] };
+}
+
+/** The one repair turn of a final answer that does not fit `agent.output` was taken. */
+export function repaired(run: Run): Run {
+  return { ...run, repairs: run.repairs + 1 };
+}

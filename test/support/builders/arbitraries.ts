@@ -1,0 +1,85 @@
+/** Random values of the contracts' building blocks, for property tests. */
+import fc from 'fast-check';
+import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
+import type { ApproverList, Policy } from '../../../contracts/schemas/policy.ts';
+
+/** Any text that JSON can carry: also control characters, and surrogates without their other half. */
+const unit = fc.oneof(
+  { weight: 8, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }) },
+  { weight: 1, arbitrary: fc.constantFrom('\ud800', '\udfff') },
+);
+export const anyText = (most = 40): fc.Arbitrary<string> => fc.string({ unit, maxLength: most });
+
+export const jsonValue: fc.Arbitrary<JsonValue> = fc
+  .jsonValue({ stringUnit: unit })
+  // Sound: what fast-check calls a JSON value is one.
+  .map((value) => value as JsonValue);
+
+export const jsonObject: fc.Arbitrary<JsonObject> = fc.dictionary(anyText(8), jsonValue, {
+  maxKeys: 5,
+  noNullPrototype: true,
+});
+
+export const hex64 = fc.stringMatching(/^[0-9a-f]{64}$/);
+
+/** Legal tool names, many of them made to be mistaken for something else. */
+export const toolName = fc.oneof(
+  fc.stringMatching(/^[a-z_.]{1,12}$/),
+  fc.stringMatching(/^[a-z]{1,4}__[a-z]{1,4}$/),
+  fc.constantFrom(
+    'constructor',
+    '__proto__',
+    'toString',
+    'issue.get',
+    'issue_get',
+    'issue/get',
+    'issue-get',
+    'Issue_get',
+  ),
+  fc.stringMatching(/^[a-z_]{1,20}_[0-9a-f]{10,16}$/),
+  fc.stringMatching(/^[a-zA-Z0-9_./-]{128}$/),
+  fc.string({ unit, minLength: 1, maxLength: 64 }),
+);
+
+/** Legal server names; some differ only in what a model name cannot hold. */
+export const serverName = fc.oneof(
+  fc.constantFrom('files', 'files.a', 'files_a', 'files-a', 'files__a', 'a', 'a__b'),
+  fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+);
+
+const identifier = fc.constantFrom('ann', 'bob', 'cy', 'ops', 'sec');
+export const approverList: fc.Arbitrary<ApproverList> = fc.record({
+  ids: fc.uniqueArray(identifier, { maxLength: 3 }),
+  groups: fc.uniqueArray(identifier, { maxLength: 3 }),
+});
+
+const action = fc.constantFrom('allow', 'ask', 'deny');
+const deadlineSeconds = fc.integer({ min: 1, max: 31_536_000 });
+
+/** Policies over few names, so that layers often speak of the same tool. */
+export const policy: fc.Arbitrary<Policy> = fc.record(
+  {
+    strategy: fc.constantFrom('always', 'never', 'annotations'),
+    servers: fc.dictionary(
+      fc.constantFrom('files', 'mail', 'constructor'),
+      fc.record(
+        {
+          default: action,
+          tools: fc.dictionary(
+            fc.constantFrom('write_file', 'read_file', 'constructor', 'toString'),
+            fc.oneof(
+              action,
+              fc.record({ action, approvers: approverList, deadlineSeconds }, { requiredKeys: ['action'] }),
+            ),
+            { noNullPrototype: true },
+          ),
+        },
+        { requiredKeys: [], noNullPrototype: true },
+      ),
+      { noNullPrototype: true },
+    ),
+    approvers: approverList,
+    deadlineSeconds,
+  },
+  { requiredKeys: [], noNullPrototype: true },
+);

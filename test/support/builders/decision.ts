@@ -1,0 +1,44 @@
+import type { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
+import type { Asking } from '../../../domain/call-state.ts';
+import { digestOf } from '../../../domain/facts.ts';
+import { callOf, type Run, type RunIds } from '../../../domain/run.ts';
+import { runIds } from './run.ts';
+
+type Approval = Extract<Decision, { kind: 'approve' }>;
+type Rejection = Extract<Decision, { kind: 'reject' }>;
+
+const base = {
+  decisionId: 'd-1',
+  callId: 't1.c0',
+  digest: 'a'.repeat(64),
+  runId: 'run-1',
+  approver: { id: 'ann', groups: [] },
+};
+
+export function approval(over: Partial<Approval> = {}): Approval {
+  return { kind: 'approve', ...base, ...over };
+}
+
+export function rejection(over: Partial<Rejection> = {}): Rejection {
+  return { kind: 'reject', reason: 'not today', ...base, ...over };
+}
+
+/** The open request of a call, or a test that is wrong. */
+export function askingOf(run: Run, callId: string): Asking {
+  const state = callOf(run, callId);
+  if (state?.status !== 'asking') throw new Error(`${callId} does not ask, it is ${state?.status ?? 'unknown'}`);
+  return state;
+}
+
+/** What a person who read the request of `callId` would send back. */
+export function shown(run: Run, callId: string, ids: RunIds = runIds()): Pick<Decision, 'callId' | 'digest' | 'runId'> {
+  return { callId, digest: digestOf(askingOf(run, callId), ids), runId: ids.runId };
+}
+
+export function say(over: Partial<Say> = {}): Say {
+  return { messageId: 'm-1', text: 'Also the old ones.', from: 'ann', ...over };
+}
+
+export function stop(over: Partial<Stop> = {}): Stop {
+  return { by: 'ann', reason: 'changed my mind', inFlight: 'finish', ...over };
+}

@@ -1,0 +1,10 @@
+import type { JudgedTool, PolicyLayers } from '../../../domain/policy.ts';
+
+export function judgedTool(over: Partial<JudgedTool> = {}): JudgedTool {
+  return { server: 'files', tool: 'write_file', annotations: undefined, serverTrusted: false, ...over };
+}
+
+/** Nobody has said anything. */
+export function policyLayers(over: Partial<PolicyLayers> = {}): PolicyLayers {
+  return { organisation: {}, run: undefined, ...over };
+}

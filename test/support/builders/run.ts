@@ -1,0 +1,34 @@
+import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
+import { judgedAll, proposed, type Run, type RunIds, startRun } from '../../../domain/run.ts';
+import { identicalCalls } from './call.ts';
+import { judgement } from './judgement.ts';
+
+/** 2026-01-01T00:00:00.000Z: when every built run starts. */
+export const START = Date.UTC(2026, 0, 1);
+
+export const POLICY_VERSION = 'b'.repeat(64);
+
+export function runIds(over: Partial<RunIds> = {}): RunIds {
+  return { namespace: 'default', workflowId: 'run/1', tenant: 'default', runId: 'run-1', ...over };
+}
+
+const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
+
+/** A run whose first turn proposed `calls`; nothing is judged yet. */
+export function proposedRun(calls: readonly ProposedCall[]): Run {
+  return proposed(startRun(START), calls, NO_USAGE).run;
+}
+
+/** A run whose first turn was judged at `START`; each call is asked unless `over` says otherwise. */
+export function judgedRun(
+  calls: readonly ProposedCall[] = identicalCalls(1),
+  over: (call: ProposedCall, index: number) => Partial<Judgement> = () => ({}),
+): Run {
+  const judgements = calls.map((call, index) => judgement({ callId: call.callId, ...over(call, index) }));
+  return judgedAll(proposedRun(calls), judgements, POLICY_VERSION, runIds(), START).run;
+}
+
+/** A run with `count` open requests for one tool with equal arguments. */
+export function askingRun(count = 1): Run {
+  return judgedRun(identicalCalls(count));
+}

@@ -1,0 +1,83 @@
+/** The JSON Schemas in docs/schema/ say what the contracts say, to somebody who has only them. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { type Schema, Validator } from '@cfworker/json-schema';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
+import { allowVerdict, askVerdict, denyVerdict } from '../../support/builders/judgement.ts';
+import { ledgerOf, saidFact } from '../../support/builders/ledger.ts';
+import { conversation } from '../../support/builders/message.ts';
+import { outcomes } from '../../support/builders/outcome.ts';
+import { runSpecInput } from '../../support/builders/run-spec.ts';
+import { toolDefinition } from '../../support/builders/tool.ts';
+
+const HASH = 'a'.repeat(64);
+const usage = { inputTokens: 1, outputTokens: 2 };
+const entries = ledgerOf([saidFact()]);
+
+/** File name → values that it must take. */
+const VALID: Readonly<Record<string, readonly object[]>> = {
+  'run-spec': [
+    runSpecInput(),
+    runSpecInput({
+      servers: [{ name: 'files', url: 'https://files.example/mcp' }],
+      policy: { strategy: 'annotations' },
+    }),
+  ],
+  decision: [approval({ comment: 'fine' }), rejection(), { ...approval(), approver: { id: 'ann' } }],
+  say: [say()],
+  stop: [stop(), { by: 'ann', reason: 'enough' }],
+  policy: [
+    {},
+    {
+      strategy: 'never',
+      servers: { files: { default: 'ask', tools: { 'issue.get': 'allow', drop: { action: 'deny' } } } },
+    },
+  ],
+  config: [{}, { servers: { files: { url: 'http://127.0.0.1/mcp' } } }],
+  'approval-request': [approvalRequest()],
+  'decision-ack': [
+    { callId: 't1.c0', decisionId: 'd-1', status: 'approved', decidedBy: 'ann', decidedAt: '2026-01-01T00:00:00.000Z' },
+  ],
+  outcome: Object.values(outcomes()),
+  verdict: [allowVerdict(), askVerdict(), denyVerdict()],
+  'tool-definition': [toolDefinition(), toolDefinition({ annotations: { readOnlyHint: 'yes' } })],
+  'ledger-entry': entries,
+  segment: [{ workflowId: 'run/1', transcript: { from: 0, messages: conversation() }, ledger: { from: 0, entries } }],
+  'run-state': [
+    {
+      workflowId: 'run/1',
+      runId: 'run-1',
+      status: 'waiting',
+      turn: 1,
+      pending: 1,
+      usage,
+      calls: 1,
+      ledgerLength: 3,
+      ledgerHead: HASH,
+      transcriptLength: 2,
+      ledgerFrom: 0,
+      transcriptFrom: 0,
+    },
+  ],
+  'run-result': [
+    { status: 'completed', output: { a: [1, null] }, turns: 1, calls: 1, usage, ledgerHead: HASH, ledgerLength: 9 },
+  ],
+};
+
+function validatorOf(name: string): Validator {
+  const text = readFileSync(new URL(`../../../docs/schema/${name}.schema.json`, import.meta.url), 'utf8');
+  // Sound: the file is a JSON Schema, which the check of this repository has written.
+  return new Validator(JSON.parse(text) as Schema, '2020-12');
+}
+
+describe.each(Object.entries(VALID))('docs/schema/%s', (name, values) => {
+  test('takes what the contract takes', () => {
+    for (const value of values) expect(validatorOf(name).validate(value)).toMatchObject({ valid: true });
+  });
+
+  test('refuses an unknown field and a value of another kind', () => {
+    for (const value of values) expect(validatorOf(name).validate({ ...value, unknown_field: 1 }).valid).toBe(false);
+    for (const value of [null, 7, 'text', []]) expect(validatorOf(name).validate(value).valid).toBe(false);
+  });
+});

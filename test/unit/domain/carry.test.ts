@@ -1,0 +1,51 @@
+/** What a run hands to its next execution: all of it survives JSON (INV-D3). */
+import { describe, expect, test } from '@jest/globals';
+import { CARRY_VERSION, type Carry } from '../../../domain/carry.ts';
+import { accept } from '../../../domain/decision.ts';
+import { EMPTY_JOURNAL } from '../../../domain/journal.ts';
+import { dispatched, ended, heard, type Run, stopped } from '../../../domain/run.ts';
+import { identicalCalls } from '../../support/builders/call.ts';
+import { approval, askingOf, rejection, say, shown, stop } from '../../support/builders/decision.ts';
+import { allowVerdict, askVerdict } from '../../support/builders/judgement.ts';
+import { outcomes } from '../../support/builders/outcome.ts';
+import { preparedRun } from '../../support/builders/prepared-run.ts';
+import { judgedRun, START } from '../../support/builders/run.ts';
+
+function carryOf(run: Run): Carry {
+  const { opening: _opening, ...prepared } = preparedRun();
+  return {
+    version: CARRY_VERSION,
+    prepared,
+    toolset: [],
+    run,
+    journal: EMPTY_JOURNAL,
+    earlier: ['run-0'],
+  };
+}
+
+/** A run with a call in every state, an answered one, a message, a stop. */
+function everything(): Run {
+  const asked = judgedRun(identicalCalls(6), (_call, index) => ({
+    verdict: index === 0 ? allowVerdict() : askVerdict(),
+  }));
+  const steps: readonly ((run: Run) => Run)[] = [
+    (run) => accept(run, askingOf(run, 't1.c1'), approval(shown(run, 't1.c1')), START).run,
+    (run) => accept(run, askingOf(run, 't1.c2'), rejection({ ...shown(run, 't1.c2'), decisionId: 'd-2' }), START).run,
+    (run) => ended(run, 't1.c3', outcomes().expired).run,
+    (run) => accept(run, askingOf(run, 't1.c4'), approval({ ...shown(run, 't1.c4'), decisionId: 'd-4' }), START).run,
+    (run) => dispatched(run, 't1.c4')?.run ?? run,
+    (run) => heard(run, say()).run,
+    (run) => stopped(run, stop()).run,
+  ];
+  return steps.reduce((run, step) => step(run), asked);
+}
+
+describe('carry', () => {
+  test('is the same after a way through JSON: no date, no undefined, no method is in it', () => {
+    const carry = carryOf(everything());
+    expect(new Set(carry.run.calls.map(({ status }) => status))).toEqual(
+      new Set(['cleared', 'approved', 'settled', 'in-flight', 'asking']),
+    );
+    expect(JSON.parse(JSON.stringify(carry))).toStrictEqual(carry);
+  });
+});
