@@ -1,0 +1,62 @@
+/** The run's activities with their timeouts and retries. Each number has its reason beside it. */
+import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import type { RunActivities, ModelActivities, ToolActivities } from '../contracts/activities.ts';
+import type { ServerBinding } from '../contracts/schemas/tool.ts';
+
+/**
+ * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
+ *
+ * No local activities in a workflow that takes updates: where a query comes while one is under way, its result arrives in a later
+ * workflow task than in replay, and an update in that task makes a history that no worker can replay (SDK 1.23; its kin is
+ * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
+ */
+export function runActivities(summary: string): RunActivities {
+  return proxyActivities<RunActivities>({
+    // Storing reads what it stores page by page.
+    startToCloseTimeout: '60s',
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    retry: { initialInterval: '200ms', maximumInterval: '30s', maximumAttempts: 20 },
+    summary,
+  });
+}
+
+/** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
+export function modelActivities(summary: string): ModelActivities {
+  return proxyActivities<ModelActivities>({
+    startToCloseTimeout: '15m',
+    heartbeatTimeout: '60s',
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' },
+    summary,
+  });
+}
+
+/** Listing tools changes nothing: retried for some minutes. */
+export function discoveryActivities(server: ServerBinding): Pick<ToolActivities, 'discoverTools'> {
+  return proxyActivities<ToolActivities>({
+    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    startToCloseTimeout: '60s',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
+    summary: `list tools of ${server.name}`,
+  });
+}
+
+/**
+ * One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run.
+ * The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one.
+ */
+export function callActivities(
+  server: ServerBinding,
+  callTimeoutSeconds: number,
+  summary: string,
+): Pick<ToolActivities, 'callTool'> {
+  return proxyActivities<ToolActivities>({
+    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    // The call's own deadline ends it first; 30 s are for token, connection and close.
+    startToCloseTimeout: callTimeoutSeconds * 1_000 + 30_000,
+    heartbeatTimeout: '30s',
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { maximumAttempts: 1 },
+    summary,
+  });
+}

@@ -1,0 +1,209 @@
+/**
+ * A run: model steps and countersigned tool calls until there is an answer.
+ *
+ * Owns: the order of things and the ways to end. Does not own: rules (`domain/`), one turn (`turn.ts`), handing over (`roll.ts`).
+ * 1. Whatever ends a run, every call has an outcome and the ledger is stored before it ends (INV-D3).
+ */
+import { ActivityFailure, ApplicationFailure, TemporalFailure } from '@temporalio/common';
+import {
+  CancellationScope,
+  CancelledFailure,
+  ContinueAsNew,
+  isCancellation,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import type { JsonValue } from '../contracts/schemas/json.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { RunSpec } from '../contracts/schemas/run-spec.ts';
+import type { RunResult } from '../contracts/schemas/run-state.ts';
+import { hashOf } from '../domain/canonical.ts';
+import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
+import { reachedLimit } from '../domain/limits.ts';
+import { repaired, unqueued } from '../domain/run.ts';
+import { registerHandlers } from './handlers.ts';
+import { LiveRun } from './live-run.ts';
+import { prepare } from './prepare.ts';
+import { roll, storeJournal, wantsToRoll } from './roll.ts';
+import { Surface } from './surface.ts';
+import { act, answerOf, think } from './turn.ts';
+
+type Ending =
+  | { readonly status: 'completed'; readonly output: JsonValue; readonly because?: string }
+  | { readonly status: 'stopped' | 'limited'; readonly output: JsonValue; readonly because: string }
+  | { readonly status: 'cancelled' };
+
+/** @param carry only continue-as-new gives one */
+export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
+  assertStartedOnce(carry);
+  const live = new LiveRun(spec, carry ?? undefined);
+  registerHandlers(live);
+  const surface = new Surface(live);
+  let ending: Ending;
+  try {
+    if (!live.isPrepared) await live.work.run(() => prepare(live));
+    watchWallClock(live);
+    ending = await live.work.run(() => converse(live));
+  } catch (error) {
+    if (error instanceof ContinueAsNew) throw error;
+    if (!isCancellation(error)) return await CancellationScope.nonCancellable(() => fail(live, surface, error));
+    ending = interruption(live);
+  }
+  // Outside of the `try`: the cancellation with which a run ends is not another interruption of it.
+  return await CancellationScope.nonCancellable(() => end(live, surface, ending));
+}
+
+async function converse(live: LiveRun): Promise<Ending> {
+  for (;;) {
+    if (live.run.calls.length > 0) {
+      if ((await act(live)) === 'roll') await roll(live);
+      if (live.work.consideredCancelled) return interruption(live);
+      continue;
+    }
+    if (wantsToRoll(live)) await roll(live);
+    takeQueue(live);
+    const limit = reachedLimit(live.run, live.prepared.limits, Date.now());
+    if (limit !== undefined) {
+      live.commit({ run: live.run, facts: [{ kind: 'limit.reached', ...limit }] });
+      return { status: 'limited', output: '', because: limit.limit };
+    }
+    const step = await think(live);
+    if (live.run.calls.length > 0 || live.run.queue.length > 0) continue;
+    const answer = answerOf(step);
+    if (answer.kind === 'final')
+      return {
+        status: 'completed',
+        output: answer.output,
+        ...(answer.because === undefined ? {} : { because: answer.because }),
+      };
+    if (live.run.repairs > 0) {
+      throw failureOf(
+        'MODEL_OUTPUT_INVALID',
+        `The answer does not fit agent.output, also after one repair turn: ${answer.errors.join('; ')}`,
+      );
+    }
+    live.run = repaired(live.run);
+    live.say({
+      role: 'user',
+      text: `Your answer does not fit the required JSON Schema: ${answer.errors.join('; ')}. Answer again with JSON that fits, and nothing else.`,
+    });
+  }
+}
+
+function takeQueue(live: LiveRun): void {
+  for (const { text, from } of live.run.queue) live.say({ role: 'user', text, from });
+  live.run = unqueued(live.run);
+}
+
+/** Why a cancelled scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
+function interruption(live: LiveRun): Ending {
+  if (live.run.stop !== undefined) return { status: 'stopped', output: '', because: live.run.stop.reason };
+  if (live.timeIsUp) return { status: 'limited', output: '', because: 'wallClockSeconds' };
+  return { status: 'cancelled' };
+}
+
+/** Absolute, so that it survives continue-as-new. */
+function watchWallClock(live: LiveRun): void {
+  const { wallClockSeconds } = live.prepared.limits;
+  const left = Math.max(1, live.run.startedAt + wallClockSeconds * 1_000 - Date.now());
+  sleep(left, { summary: 'wall clock of the run' }).then(
+    () => {
+      live.timeIsUp = true;
+      live.commit({
+        run: live.run,
+        facts: [{ kind: 'limit.reached', limit: 'wallClockSeconds', value: wallClockSeconds }],
+      });
+      live.work.cancel();
+    },
+    // Cancelled with the run: nothing to watch any more.
+    () => undefined,
+  );
+}
+
+async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<RunResult> {
+  live.closing = true;
+  if (ending.status === 'cancelled') live.commit({ run: live.run, facts: [{ kind: 'cancel.requested' }] });
+  live.withdrawAll();
+  live.enter(ending.status);
+  const output = ending.status === 'cancelled' ? '' : ending.output;
+  const fact: LedgerFact = {
+    kind: 'run.ended',
+    status: ending.status,
+    ...(ending.status === 'completed' ? { outputHash: hashOf(output) } : {}),
+  };
+  live.commit({ run: live.run, facts: [fact] });
+  if (ending.status === 'cancelled' && !live.isPrepared)
+    throw new CancelledFailure('The run was cancelled before it began.');
+  const segment = await storeJournal(live);
+  surface.show();
+  if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
+  const { run, journal } = live;
+  return {
+    status: ending.status,
+    output,
+    ...(ending.because === undefined ? {} : { because: ending.because }),
+    turns: run.turn,
+    calls: run.totalCalls,
+    usage: run.usage,
+    ledgerHead: journal.ledgerHead,
+    ledgerLength: journal.ledgerLength,
+    segment,
+  };
+}
+
+async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<never> {
+  // What is no failure of Temporal's is a fault in this code: the workflow task fails and is tried again with the next build.
+  if (!(error instanceof TemporalFailure)) throw error;
+  const coded = codedFailureIn(error) ?? {
+    code: 'INTERNAL',
+    message: `${whatFailed(error)} failed for a reason without a code; the history of the run shows it.`,
+    facts: {},
+  };
+  live.closing = true;
+  live.enter('failed');
+  live.withdrawAll();
+  live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
+  if (live.isPrepared) {
+    // Where the store itself is at fault, the code that ended the run still names the cause.
+    await storeJournal(live).catch(() => undefined);
+  }
+  surface.show();
+  throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));
+}
+
+function whatFailed(error: TemporalFailure): string {
+  return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
+}
+
+/** Whether a code may pass is said of what failed: a run as a whole is never repeated, since its calls have been made (INV-X1). */
+function final({ message, type, details }: ApplicationFailure): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(message, type, ...(details ?? []));
+}
+
+/** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
+function assertStartedOnce(carry: Carry | null | undefined): void {
+  const { attempt, cronSchedule, continuedFromExecutionRunId } = workflowInfo();
+  if (attempt > 1 || (cronSchedule !== undefined && cronSchedule !== '')) {
+    throw final(
+      failureOf(
+        'SPEC_INVALID',
+        'A run is started once, without a retry policy or a cron schedule of Temporal: they would repeat its calls.',
+        { path: 'options' },
+      ),
+    );
+  }
+  if (carry === undefined || carry === null) return;
+  if (continuedFromExecutionRunId === undefined) {
+    throw final(
+      failureOf(
+        'SPEC_INVALID',
+        'A run is started with one argument, the spec; the second belongs to continue-as-new.',
+        { path: 'args[1]' },
+      ),
+    );
+  }
+  // Not a failure of the run: after a rollback the task waits for a build that knows this version.
+  const version: number = carry.version;
+  if (version !== CARRY_VERSION) throw new Error(`carried state has version ${version}; this build knows another`);
+}

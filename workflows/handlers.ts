@@ -1,0 +1,134 @@
+/**
+ * Updates, signals and queries of a run. Handlers record and return; none waits (INV-D3).
+ *
+ * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
+ * 2. A refused update never enters history (INV-G2).
+ */
+import { HandlerUnfinishedPolicy } from '@temporalio/common';
+import { setHandler, workflowInfo } from '@temporalio/workflow';
+import { failureOf } from '../contracts/failure.ts';
+import type { ErrorCode } from '../contracts/errors.ts';
+import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Advance } from '../contracts/schemas/run-state.ts';
+import { accept, admit, madeInTime } from '../domain/decision.ts';
+import { hasRoomFor, heard, MOST_QUEUED, stopped } from '../domain/run.ts';
+import { type Parsed, parseDecision, parseSay, parseStop } from '../domain/shapes.ts';
+import type { LiveRun } from './live-run.ts';
+import { advanceUpdate, decideSignal, decideUpdate, nudgeSignal, sayUpdate, stopUpdate } from './messages.ts';
+import { serveQueries } from './queries.ts';
+
+export function registerHandlers(live: LiveRun): void {
+  serveQueries(live);
+
+  setHandler(decideUpdate, (input) => decide(live, parsed(parseDecision(input), 'DECISION_INVALID')), {
+    description: 'Countersign or reject one waiting call',
+    // Handlers are synchronous, so none is ever unfinished.
+    unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
+    validator: (input) => {
+      const decision = parsed(parseDecision(input), 'DECISION_INVALID');
+      const admission = admit(live.run, decision, live.ids, Date.now());
+      const refusal = admission.kind === 'refuse' ? admission : madeInTime(decision, live.decidedIn);
+      if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+    },
+  });
+
+  setHandler(decideSignal, (input) => decideBySignal(live, input), {
+    description: 'Countersign or reject one waiting call, without an answer; a refusal is a ledger entry',
+  });
+
+  setHandler(
+    sayUpdate,
+    (input) => {
+      live.updates += 1;
+      live.commit(heard(live.run, parsed(parseSay(input), 'MESSAGE_INVALID')));
+      return advance(live);
+    },
+    {
+      description: 'Add a user message; it is read after the current turn',
+      validator: (input) => {
+        if (hasRoomFor(live.run, openFor(live, parseSay(input)))) return;
+        throw failureOf(
+          'LIMIT_REACHED',
+          `More than ${MOST_QUEUED} characters would wait for the end of the turn; send it again then.`,
+          { limit: 'queue' },
+        );
+      },
+    },
+  );
+
+  setHandler(
+    stopUpdate,
+    (input) => {
+      live.updates += 1;
+      const stop = parsed(parseStop(input), 'MESSAGE_INVALID');
+      live.commit(stopped(live.run, stop));
+      live.work.cancel();
+      if (stop.inFlight === 'cancel') live.flights.cancel();
+      return advance(live);
+    },
+    {
+      description: 'End the run: open requests are cancelled',
+      validator: (input) => void openFor(live, parseStop(input)),
+    },
+  );
+
+  setHandler(advanceUpdate, () => advance(live), { description: 'Where the run is, at once' });
+  setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
+}
+
+function decide(live: LiveRun, decision: Decision): DecisionAck {
+  live.updates += 1;
+  const now = Date.now();
+  const admission = admit(live.run, decision, live.ids, now);
+  if (admission.kind === 'repeat') return admission.ack;
+  // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
+  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+  const { ack, ...change } = accept(live.run, admission.state, decision, now);
+  live.commit(change);
+  return ack;
+}
+
+/** Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. */
+function decideBySignal(live: LiveRun, input: unknown): void {
+  const shape = parseDecision(input);
+  if (shape.kind === 'bad')
+    return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
+  const decision = shape.value;
+  const now = Date.now();
+  const admission = admit(live.run, decision, live.ids, now);
+  if (admission.kind === 'accept') live.commit(accept(live.run, admission.state, decision, now));
+  if (admission.kind === 'refuse') {
+    refuseSignal(
+      live,
+      { callId: decision.callId, decisionId: decision.decisionId, approver: decision.approver.id },
+      admission.code,
+    );
+  }
+}
+
+function refuseSignal(
+  live: LiveRun,
+  who: { callId: string; decisionId: string; approver: string },
+  code: ErrorCode,
+): void {
+  live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+}
+
+function advance(live: LiveRun): Advance {
+  return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
+}
+
+/** A message that could no longer be read must not be accepted (INV-D3). */
+function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
+  const message = parsed(shape, 'MESSAGE_INVALID');
+  if (live.closing)
+    throw failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+  return message;
+}
+
+function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
+  if (shape.kind === 'ok') return shape.value;
+  throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {
+    path: shape.path,
+  });
+}

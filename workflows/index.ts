@@ -1,0 +1,2 @@
+/** Everything the workflow bundle exports: the workflow types by name. */
+export { agentRun } from './agent-run.ts';

@@ -1,0 +1,145 @@
+/**
+ * One execution of a run as the workflow holds it.
+ *
+ * Owns: the run's state and journal while this execution lives. Does not own: rules (`domain/`), waiting (`turn.ts`).
+ * 1. State changes only through `commit`, so that each change is in the ledger.
+ */
+import { CancellationScope, workflowInfo } from '@temporalio/workflow';
+import type { PreparedRun, RunIdentity, ToolsetRef } from '../contracts/activities.ts';
+import type { Outcome } from '../contracts/schemas/call.ts';
+import type { RunSpec } from '../contracts/schemas/run-spec.ts';
+import type { Message } from '../contracts/schemas/transcript.ts';
+import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
+import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
+import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
+import { type Phase, statusOf } from '../domain/status.ts';
+
+export type Prepared = Omit<PreparedRun, 'opening'>;
+
+/** A call that is under way when the run fails: nobody will hear its answer. */
+const LOST: Outcome = {
+  kind: 'unknown',
+  code: 'OUTCOME_UNKNOWN',
+  message: 'The run ended while the call was under way.',
+};
+
+export class LiveRun {
+  /** As the starter sent it; read only after `prepareRun` has validated it. */
+  readonly spec: RunSpec;
+  readonly journal: Journal;
+  readonly turnAtStart: number;
+  /** Waits and model steps; cancelled by `stop` and by cancellation of the run. */
+  readonly work = new CancellationScope();
+  /** Calls in flight; cancelled only where the caller says so. */
+  readonly flights = new CancellationScope();
+  run: Run;
+  phase: Phase = 'preparing';
+  toolset: readonly ToolsetRef[];
+  /** How much of the transcript a model step finds by digest: what the last step has seen, or what earlier executions have stored. */
+  seen: { readonly length: number; readonly digest: string };
+  /** Set while the run hands over to its next execution: nothing new is dispatched. */
+  rolling = false;
+  nudged = false;
+  /** The run is ending: no message is taken any more. */
+  closing = false;
+  timeIsUp = false;
+  updates = 0;
+  /** Told when something that people see has changed. */
+  onChange: () => void = () => undefined;
+  #prepared: Prepared | undefined;
+  readonly #execution: Execution;
+
+  constructor(spec: RunSpec, carry: Carry | undefined) {
+    const info = workflowInfo();
+    this.spec = spec;
+    this.run = carry?.run ?? startRun(Date.now());
+    this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
+    this.toolset = carry?.toolset ?? [];
+    // Not what the last step has seen: what was said since then stands in the segment, and no longer in this journal.
+    this.seen = { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
+    this.turnAtStart = this.run.turn;
+    this.#prepared = carry?.prepared;
+    this.#execution = {
+      runId: info.runId,
+      originalRunId: info.originalExecutionRunId ?? info.runId,
+      earlier: carry?.earlier ?? [],
+    };
+  }
+
+  get prepared(): Prepared {
+    if (this.#prepared === undefined) throw new Error('the run is not prepared yet');
+    return this.#prepared;
+  }
+
+  set prepared(prepared: Prepared) {
+    this.#prepared = prepared;
+  }
+
+  get isPrepared(): boolean {
+    return this.#prepared !== undefined;
+  }
+
+  get ids(): RunIds {
+    const { namespace, workflowId, runId } = workflowInfo();
+    return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
+  }
+
+  get identity(): RunIdentity {
+    const { namespace, workflowId } = workflowInfo();
+    return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
+  }
+
+  /** For live code only (INV-D4): differs after a reset. */
+  get decidedIn(): readonly string[] {
+    return decidedIn(this.#execution);
+  }
+
+  get status(): ReturnType<typeof statusOf> {
+    return statusOf(this.phase, this.run);
+  }
+
+  commit({ run, facts }: Change): void {
+    this.run = run;
+    const now = Date.now();
+    for (const fact of facts) this.journal.record(now, fact);
+    this.onChange();
+  }
+
+  /** What a call gets that is not run because the run ends. */
+  get withdrawal(): Outcome {
+    return { kind: 'cancelled', reason: this.#whyItEnds() };
+  }
+
+  #whyItEnds(): string {
+    if (this.phase === 'failed') return 'The run failed.';
+    if (this.run.stop !== undefined) return `The run was stopped: ${this.run.stop.reason}`;
+    return this.timeIsUp ? "The run's time is over." : 'The run was cancelled.';
+  }
+
+  /** Gives every open call an outcome. */
+  withdrawAll(): void {
+    for (const { call, status } of this.run.calls)
+      this.commit(ended(this.run, call.callId, status === 'in-flight' ? LOST : this.withdrawal));
+  }
+
+  say(message: Message): void {
+    this.journal.append(message);
+  }
+
+  enter(phase: Phase): void {
+    this.phase = phase;
+    this.onChange();
+  }
+
+  carry(journal: JournalHead): Carry {
+    return {
+      version: CARRY_VERSION,
+      prepared: this.prepared,
+      toolset: this.toolset,
+      run: this.run,
+      journal,
+      earlier: carriedExecutions(this.#execution),
+    };
+  }
+}

@@ -1,0 +1,20 @@
+/** Updates, signals and queries of a run, by the names that `contracts/names.ts` fixes. */
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import { QUERIES, SIGNALS, UPDATES } from '../contracts/names.ts';
+import type { DecisionAck } from '../contracts/schemas/decision.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import type { Advance, LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
+
+// Inputs are `unknown`: whoever may write to the namespace may send anything, so each handler parses first.
+export const decideUpdate = defineUpdate<DecisionAck, [unknown]>(UPDATES.decide);
+export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
+export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
+export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
+
+export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
+export const nudgeSignal = defineSignal(SIGNALS.nudge);
+
+export const stateQuery = defineQuery<RunState>(QUERIES.state);
+export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);
+export const transcriptQuery = defineQuery<TranscriptPage, [number, number]>(QUERIES.transcript);
+export const ledgerQuery = defineQuery<LedgerPage, [number, number]>(QUERIES.ledger);

@@ -1,0 +1,36 @@
+/** A run's first commands: validate the spec, list the tools. */
+import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
+import { startedFact } from '../domain/run.ts';
+import { discoveryActivities, runActivities } from './activity-stubs.ts';
+import type { LiveRun } from './live-run.ts';
+
+export async function prepare(live: LiveRun): Promise<void> {
+  const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
+  live.prepared = prepared;
+  live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
+  for (const message of opening) live.say(message);
+  const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));
+  live.toolset = found.map(({ tools, server }, index) => {
+    const allowedTools = prepared.servers[index]?.allowedTools;
+    return { server, tools, ...(allowedTools === undefined ? {} : { allowedTools }) };
+  });
+  live.commit({
+    run: live.run,
+    facts: found.map(({ server, tools, count, refused }) => ({
+      kind: 'tools.discovered',
+      server,
+      count,
+      toolsHash: tools.sha256,
+      refused: refused.map(({ name, reason }) => `${name}: ${reason}`),
+    })),
+  });
+}
+
+async function discover(live: LiveRun, server: ServerBinding): Promise<Discovery> {
+  const grant = live.spec.grants?.find((entry) => entry.server === server.name);
+  return await discoveryActivities(server).discoverTools({
+    run: live.identity,
+    server,
+    ...(grant === undefined ? {} : { grant }),
+  });
+}

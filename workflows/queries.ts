@@ -1,0 +1,112 @@
+/** What a run answers without a trace in history. All by run id: an answer is about one execution. */
+import { setHandler } from '@temporalio/workflow';
+import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
+import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
+import type { CallState } from '../domain/call-state.ts';
+import { requestDigest } from '../domain/digest.ts';
+import { pageOf } from '../domain/page.ts';
+import { askingCalls, waitOf } from '../domain/status.ts';
+import type { LiveRun } from './live-run.ts';
+import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
+
+export function serveQueries(live: LiveRun): void {
+  setHandler(stateQuery, () => stateOf(live));
+  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => requestOf(live, state)));
+  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
+  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
+}
+
+function stateOf(live: LiveRun): RunState {
+  const { journal, run, ids } = live;
+  const { nextDeadline } = waitOf(run);
+  return {
+    workflowId: ids.workflowId,
+    runId: ids.runId,
+    status: live.status,
+    turn: run.turn,
+    pending: askingCalls(run).length,
+    ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
+    usage: run.usage,
+    calls: run.totalCalls,
+    ledgerLength: journal.ledgerLength,
+    ledgerHead: journal.ledgerHead,
+    transcriptLength: journal.transcriptLength,
+    ledgerFrom: journal.ledgerFrom,
+    transcriptFrom: journal.transcriptFrom,
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+  };
+}
+
+/** The request of a call of this turn, if a person was ever asked. */
+function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
+  const request = 'request' in state ? state.request : undefined;
+  const judgement = 'judgement' in state ? state.judgement : undefined;
+  const target = judgement?.target;
+  if (request === undefined || judgement === undefined || target === undefined) return [];
+  const { ids } = live;
+  const { call } = state;
+  const made = 'made' in state ? state.made : undefined;
+  return [
+    {
+      ...ids,
+      callId: call.callId,
+      generation: request.generation,
+      status: requestStatus(state),
+      digest: requestDigest({
+        ...ids,
+        callId: call.callId,
+        generation: request.generation,
+        target,
+        arguments: call.arguments,
+        approvers: request.approvers,
+      }),
+      ...target,
+      arguments: call.arguments,
+      ...(judgement.description === undefined ? {} : { description: judgement.description }),
+      ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
+      rules: judgement.verdict.rules,
+      approvers: request.approvers,
+      openedAt: instant(request.openedAt),
+      deadline: instant(request.deadline),
+      ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
+      ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
+    },
+  ];
+}
+
+function requestStatus(state: CallState): RequestStatus {
+  if (state.status === 'asking') return 'open';
+  if (state.status !== 'settled') return 'approved';
+  switch (state.outcome.kind) {
+    case 'rejected':
+      return 'rejected';
+    case 'expired':
+      return 'expired';
+    default:
+      if (state.made === undefined) return 'cancelled';
+      return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
+  }
+}
+
+function transcriptPage({ journal }: LiveRun, from: number, to: number): TranscriptPage {
+  return {
+    from: Math.max(from, journal.transcriptFrom),
+    total: journal.transcriptLength,
+    messages: [...pageOf(journal.messages(from, to))],
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+  };
+}
+
+function ledgerPage({ journal }: LiveRun, from: number, to: number): LedgerPage {
+  return {
+    from: Math.max(from, journal.ledgerFrom),
+    total: journal.ledgerLength,
+    head: journal.ledgerHead,
+    entries: [...pageOf(journal.entries(from, to))],
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+  };
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

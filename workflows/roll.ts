@@ -1,0 +1,73 @@
+/**
+ * Continue-as-new at a safe point, with requests open (INV-D3).
+ *
+ * 1. Transcript and ledger stand in the artifact store, acknowledged, before they leave this execution.
+ * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
+ */
+import {
+  allHandlersFinished,
+  CancelledFailure,
+  condition,
+  makeContinueAsNewFunc,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ArtifactRef } from '../contracts/schemas/json.ts';
+import type { RunResult } from '../contracts/schemas/run-state.ts';
+import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
+import type { Carry } from '../domain/carry.ts';
+import { runActivities } from './activity-stubs.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
+const MOST_UPDATES = 1_500;
+
+export function wantsToRoll(live: LiveRun): boolean {
+  return reasonToRoll(live) !== undefined;
+}
+
+function reasonToRoll(live: LiveRun): string | undefined {
+  if (live.nudged) return 'nudge';
+  if (live.updates >= MOST_UPDATES) return 'updates';
+  if (live.isPrepared && live.run.turn - live.turnAtStart >= live.prepared.limits.turnsPerExecution) return 'turns';
+  if (workflowInfo().continueAsNewSuggested) return 'history';
+  return undefined;
+}
+
+/** Never returns: continue-as-new is thrown. */
+export async function roll(live: LiveRun): Promise<never> {
+  live.rolling = true;
+  live.commit({
+    run: live.run,
+    facts: [{ kind: 'run.rolled', turn: live.run.turn, because: reasonToRoll(live) ?? 'request' }],
+  });
+  let stored = await storeJournal(live);
+  for (;;) {
+    const length = live.journal.ledgerLength;
+    await condition(allHandlersFinished);
+    // A task of its own, so that no decision is answered in the task that ends this execution (temporalio/temporal#6375).
+    await sleep(1, { summary: 'before continue-as-new' });
+    if (live.journal.ledgerLength === length) break;
+    stored = await storeJournal(live);
+  }
+  // Temporal forgets a cancellation that the execution ending now has heard and not acted on.
+  if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
+  const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>();
+  // What was asked first stands in the transcript by now.
+  return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored)));
+}
+
+/** Puts all that this execution holds into the artifact store; repeats while it grows under way. */
+export async function storeJournal(live: LiveRun): Promise<ArtifactRef> {
+  const { journal } = live;
+  for (;;) {
+    const length = journal.ledgerLength;
+    const ref = await runActivities('store transcript and ledger').storeSegment({
+      workflowId: workflowInfo().workflowId,
+      ...(journal.segment === undefined ? {} : { previous: journal.segment }),
+      transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
+      ledger: { from: journal.ledgerFrom, to: length },
+    });
+    if (journal.ledgerLength === length) return ref;
+  }
+}

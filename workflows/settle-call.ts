@@ -1,0 +1,179 @@
+/**
+ * One call from its verdict to its outcome. Runs beside the other calls of the turn and never waits for them (INV-G3).
+ *
+ * 1. Never throws: every ending is an outcome.
+ * 2. A call is sent only from the state `cleared` or `approved` (INV-G1), and again only where nothing was sent or the
+ *    operator calls the tool repeatable (INV-X1).
+ */
+import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
+import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
+import { codedFailureIn } from '../contracts/failure.ts';
+import type { Outcome } from '../contracts/schemas/call.ts';
+import { describeRule } from '../domain/approver.ts';
+import type { Asking, CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
+import { summaryOf } from '../domain/present.ts';
+import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
+import { callActivities } from './activity-stubs.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** Sends of one call, the first included. */
+const MOST_ATTEMPTS = 5;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+
+export async function settleCall(live: LiveRun, callId: string): Promise<void> {
+  for (;;) {
+    const state = callOf(live.run, callId);
+    if (state === undefined || state.status === 'settled' || live.rolling) return;
+    switch (state.status) {
+      case 'asking':
+        await waitForDecision(live, state);
+        break;
+      case 'cleared':
+      case 'approved':
+        await dispatch(live, state);
+        break;
+      case 'proposed':
+      case 'in-flight':
+        // Judged before, and in flight only inside `dispatch`: neither is seen here.
+        settle(live, callId, {
+          kind: 'failed',
+          code: 'INTERNAL',
+          message: `The call stood at ${state.status}.`,
+          executed: state.status === 'in-flight',
+        });
+    }
+  }
+}
+
+async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
+  const { call, request } = state;
+  const { callId } = call;
+  const isAsking = (): boolean => callOf(live.run, callId)?.status === 'asking';
+  try {
+    const left = Math.max(1, request.deadline - Date.now());
+    const summary = summaryOf(state, `waits for ${describeRule(request.approvers)}`);
+    const decidedInTime = await condition(() => !isAsking() || live.rolling, left, { summary });
+    // A decision may have come in the very task in which the timer fired: the first one counts.
+    if (!decidedInTime && isAsking())
+      settle(live, callId, { kind: 'expired', deadline: new Date(request.deadline).toISOString() });
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    settle(live, callId, live.withdrawal);
+  }
+}
+
+async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
+  const { callId } = state.call;
+  if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
+  const change = dispatched(live.run, callId);
+  if (change === undefined) return;
+  live.commit(change);
+  // Sound: `dispatched` answered, so the call is in flight.
+  const flight = callOf(live.run, callId) as InFlight;
+  const { judgement, attempts } = flight;
+  const result = await send(live, flight);
+  switch (result.kind) {
+    case 'ended':
+      if (
+        result.outcome.kind === 'unknown' &&
+        judgement.repeatable &&
+        attempts < MOST_ATTEMPTS &&
+        !live.work.consideredCancelled
+      ) {
+        return await tryAgain(live, callId, attempts, undefined, result.outcome);
+      }
+      return live.commit(ended(live.run, callId, result.outcome, result.token));
+    case 'not-sent':
+      if (attempts >= MOST_ATTEMPTS)
+        return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
+      return await tryAgain(live, callId, attempts, result.retryAfterMs);
+    case 'reopen':
+      return live.commit(askedAgain(live.run, callId, result, live.ids, fallbackOf(live, flight), Date.now()));
+    case 'refused':
+      return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
+  }
+}
+
+/** The activity's answer; a lost one is `unknown`, since what is not proven unsent may have run. */
+async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
+  const input = dispatchInput(live, state);
+  const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
+  try {
+    const { callTool } = callActivities(input.server, input.limits.callTimeoutSeconds, summaryOf(state, approver));
+    return await live.flights.run(() => callTool(input));
+  } catch (error) {
+    // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
+    if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
+    const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
+    return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+  }
+}
+
+async function tryAgain(
+  live: LiveRun,
+  callId: string,
+  attempts: number,
+  retryAfterMs: number | undefined,
+  unsure?: Unsure,
+): Promise<void> {
+  live.commit(returned(live.run, callId, unsure));
+  const backoff = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS);
+  try {
+    await sleep(Math.max(backoff, retryAfterMs ?? 0), { summary: `try ${callId} again` });
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    settle(live, callId, live.withdrawal);
+  }
+}
+
+function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
+  const { call, judgement, attempts, made, request } = state;
+  const { spec, prepared } = live;
+  const server = prepared.servers.find(({ name }) => name === judgement.target.server);
+  // The judge resolves targets among these servers only.
+  if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
+  const grant = spec.grants?.find((entry) => entry.server === server.name);
+  const { runId, workflowId } = workflowInfo();
+  return {
+    run: live.identity,
+    runId,
+    decidedIn: live.decidedIn,
+    callId: call.callId,
+    name: call.name,
+    target: judgement.target,
+    arguments: call.arguments,
+    proof:
+      made === undefined || request === undefined
+        ? { kind: 'policy', rules: judgement.verdict.rules }
+        : {
+            kind: 'decision',
+            decision: made.decision,
+            generation: request.generation,
+            approvers: request.approvers,
+            deadline: new Date(request.deadline).toISOString(),
+            decidedAt: new Date(made.decidedAt).toISOString(),
+          },
+    toolset: live.toolset,
+    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    server,
+    ...(grant === undefined ? {} : { grant }),
+    limits: { resultBytes: prepared.limits.resultBytes, callTimeoutSeconds: prepared.limits.callTimeoutSeconds },
+    attempt: attempts,
+    // Stable across attempts, continue-as-new and reset: the call is the same call.
+    idempotencyKey: `${workflowId}/${call.callId}`,
+  };
+}
+
+function fallbackOf({ prepared }: LiveRun, { judgement }: InFlight): { approverId: string; deadlineSeconds: number } {
+  const { verdict } = judgement;
+  return {
+    approverId: prepared.initiator.id,
+    deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : DEFAULT_DEADLINE_SECONDS,
+  };
+}
+
+function settle(live: LiveRun, callId: CallState['call']['callId'], outcome: Outcome): void {
+  live.commit(ended(live.run, callId, outcome));
+}

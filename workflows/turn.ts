@@ -1,0 +1,118 @@
+/**
+ * One turn: a model step, the verdicts on what it proposed, and every call to its outcome.
+ *
+ * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
+ * 2. Calls settle side by side; the turn waits, no call does.
+ */
+import { CancellationScope, condition, workflowInfo } from '@temporalio/workflow';
+import type { JudgeResult, ModelStepInput, ModelStepResult } from '../contracts/activities.ts';
+import type { Judgement, ProposedCall } from '../contracts/schemas/call.ts';
+import type { JsonValue } from '../contracts/schemas/json.ts';
+import type { CallResult } from '../contracts/schemas/transcript.ts';
+import { callsOf } from '../domain/calls.ts';
+import { overLimit } from '../domain/limits.ts';
+import { closeTurn, judgedAll, proposed } from '../domain/run.ts';
+import { isSettled } from '../domain/status.ts';
+import { modelActivities, runActivities } from './activity-stubs.ts';
+import type { LiveRun } from './live-run.ts';
+import { wantsToRoll } from './roll.ts';
+import { settleCall } from './settle-call.ts';
+
+/** Takes the next model step and judges what it proposed. */
+export async function think(live: LiveRun): Promise<ModelStepResult> {
+  const { spec, journal, run } = live;
+  live.enter('thinking');
+  const turn = run.turn + 1;
+  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`);
+  const step = await modelStep({
+    run: live.identity,
+    runId: workflowInfo().runId,
+    model: spec.agent.model,
+    turn,
+    ...conversationOf(live),
+    toolset: live.toolset,
+    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...(spec.agent.output === undefined ? {} : { output: spec.agent.output }),
+  });
+  live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };
+  live.say({ role: 'assistant', parts: [...step.parts] });
+  const calls = callsOf(step);
+  const callsBefore = run.totalCalls;
+  live.commit(proposed(live.run, calls, step.usage));
+  if (calls.length > 0) await judgeAll(live, calls, callsBefore, step.judged);
+  return step;
+}
+
+/** UTF-16 units of JSON: with what else an activity is given, less than the 2 MiB that Temporal takes. */
+const LONGEST_TAIL = 524_288;
+
+/** The conversation, as the new messages and a digest of those before; what is too long to be sent is read by query, page by page. */
+function conversationOf({ journal, seen }: LiveRun): Pick<ModelStepInput, 'base' | 'tail'> {
+  const segment = journal.segment === undefined ? {} : { segment: journal.segment };
+  const tail = journal.messages(seen.length, journal.transcriptLength);
+  if (JSON.stringify(tail).length <= LONGEST_TAIL) return { base: { ...seen, ...segment }, tail };
+  return { base: { length: journal.transcriptLength, digest: journal.transcriptDigest, ...segment }, tail: [] };
+}
+
+async function judgeAll(
+  live: LiveRun,
+  calls: readonly ProposedCall[],
+  callsBefore: number,
+  given: JudgeResult | undefined,
+): Promise<void> {
+  const { prepared, spec } = live;
+  const judged =
+    given ??
+    (await runActivities(`judge turn ${live.run.turn}`).judge({
+      run: live.identity,
+      toolset: live.toolset,
+      runPolicy: spec.policy,
+      calls,
+    }));
+  const denied = overLimit(calls, prepared.limits, callsBefore);
+  const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
+  // What goes over a limit is denied whatever policy says: the first judgement of a call counts.
+  live.commit(judgedAll(live.run, [...over, ...judged.judgements], judged.policyVersion, live.ids, Date.now()));
+}
+
+/** Brings every open call to its outcome. `roll`: the run should continue as new first, with requests open. */
+export async function act(live: LiveRun): Promise<'done' | 'roll'> {
+  live.enter('acting');
+  let done = false;
+  const settling = Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId))).then(() => {
+    done = true;
+  });
+  // Where a call's own code is at fault the error ends the run; nothing is left hanging.
+  // Not cancellable: a stopped run still waits for its calls in flight.
+  await CancellationScope.nonCancellable(() =>
+    Promise.race([settling, condition(() => done || (wantsToRoll(live) && isSafePoint(live)))]),
+  );
+  if (!done) return 'roll';
+  const results = live.run.calls.filter(isSettled).map(({ call, outcome }): CallResult => {
+    const { callId, providerCallId, name } = call;
+    return { callId, providerCallId, name, outcome };
+  });
+  live.say({ role: 'tool', results });
+  live.run = closeTurn(live.run);
+  return 'done';
+}
+
+/** Nothing in flight and nothing about to be: every call has ended or waits for a person. */
+function isSafePoint({ run }: LiveRun): boolean {
+  return run.calls.every(({ status }) => status === 'settled' || status === 'asking');
+}
+
+export type Answer =
+  | { readonly kind: 'final'; readonly output: JsonValue; readonly because?: string }
+  | { readonly kind: 'invalid'; readonly errors: readonly string[] };
+
+/** What a step without calls answers. A cut or refused answer says so in `because`. */
+export function answerOf({ parts, output, finish }: ModelStepResult): Answer {
+  if (output?.kind === 'invalid') return output;
+  const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  return {
+    kind: 'final',
+    output: output === undefined ? text : output.value,
+    ...(finish === 'length' || finish === 'refused' ? { because: finish } : {}),
+  };
+}

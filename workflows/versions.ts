@@ -1,0 +1,8 @@
+/**
+ * Every change of a run's commands that a waiting run must survive, as `patched` ids. An id is never used again.
+ * `since`: release that brought it. `until`: when no open run needs it any more; then it goes, by an ADR.
+ */
+export const PATCHES = {} as const satisfies Record<
+  string,
+  { readonly since: string; readonly reason: string; readonly until?: string }
+>;
