@@ -1,0 +1,30 @@
+/** An `ArtifactStore` that forgets: for tests, and for a process that keeps nothing. Nothing in it is durable (not invariant 1). */
+import { createHash } from 'node:crypto';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { ArtifactStore } from './port.ts';
+
+export function createMemoryStore(): ArtifactStore {
+  const kept = new Map<string, Uint8Array>();
+  return {
+    put(bytes, contentType) {
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      // A copy: the caller may go on using its buffer.
+      kept.set(sha256, Uint8Array.from(bytes));
+      return Promise.resolve({ sha256, bytes: bytes.length, contentType });
+    },
+    get(ref) {
+      const bytes = kept.get(ref.sha256);
+      if (bytes === undefined)
+        return Promise.reject(new CountersignError('ARTIFACT_MISSING', `Artifact ${ref.sha256} is not in this store.`));
+      if (bytes.length !== ref.bytes) {
+        return Promise.reject(
+          new CountersignError(
+            'ARTIFACT_CORRUPT',
+            `Artifact ${ref.sha256} has ${bytes.length} bytes, not ${ref.bytes}.`,
+          ),
+        );
+      }
+      return Promise.resolve(Uint8Array.from(bytes));
+    },
+  };
+}

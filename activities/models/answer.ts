@@ -1,0 +1,89 @@
+/** One step of the AI SDK as an answer of the port. */
+import type { FinishReason, StepResult, ToolSet } from 'ai';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { Usage } from '../../contracts/schemas/transcript.ts';
+import type { ModelAnswer, ModelPart } from './port.ts';
+import { jsonOf } from './plain-json.ts';
+
+/** What of a step is read. */
+export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
+type Content = Step['content'][number];
+
+/**
+ * The provider packages end a stream that broke off as `other` without the provider's own word, and one that reported an
+ * error as `error`. Neither is an answer.
+ */
+export function isComplete({ finishReason, rawFinishReason }: Step): boolean {
+  return finishReason !== 'error' && !(finishReason === 'other' && rawFinishReason === undefined);
+}
+
+export function answerOf(step: Step): ModelAnswer {
+  const refused = step.finishReason === 'content-filter';
+  // A refusal may come after calls were streamed: what was taken back is not proposed.
+  const parts = step.content.flatMap(partOf).filter(({ type }) => !(refused && type === 'call'));
+  const proposes = parts.some(({ type }) => type === 'call');
+  return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
+}
+
+function finishOf(reason: FinishReason): ModelAnswer['finish'] {
+  if (reason === 'content-filter') return 'refused';
+  // Some servers say `tool_calls` without a call, or have a word of their own for a stop.
+  return reason === 'length' ? 'length' : 'stop';
+}
+
+/** Sources, files and the SDK's own notes on calls are no parts of the conversation. */
+function partOf(content: Content): ModelPart[] {
+  switch (content.type) {
+    case 'text':
+    case 'reasoning': {
+      const echo = providerOf(content.providerMetadata);
+      return content.text === '' && echo.provider === undefined
+        ? []
+        : [{ type: content.type, text: content.text, ...echo }];
+    }
+    case 'tool-call':
+      return [
+        {
+          type: 'call',
+          providerCallId: content.toolCallId,
+          name: content.toolName,
+          ...argumentsOf(content.input),
+          ...providerOf(content.providerMetadata),
+        },
+      ];
+    case 'source':
+    case 'file':
+    case 'tool-approval-request':
+    case 'tool-result':
+    case 'tool-error':
+      return [];
+  }
+}
+
+function providerOf(metadata: object | undefined): { provider?: JsonObject } {
+  // Sound: provider metadata is an object of objects, and stays one as JSON.
+  return metadata === undefined ? {} : { provider: jsonOf(metadata) as JsonObject };
+}
+
+/** The SDK gives what it cannot parse as the text it got; a tool without parameters is called with no text at all. */
+function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
+  if (typeof input === 'string') {
+    return input.trim() === ''
+      ? { arguments: {} }
+      : { arguments: {}, malformed: 'the arguments are not a JSON object' };
+  }
+  if (input === null || typeof input !== 'object' || Array.isArray(input)) {
+    const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
+    return { arguments: {}, malformed: `the arguments are ${kind}, not a JSON object` };
+  }
+  // Sound: parsed from JSON, and neither null nor an array.
+  return { arguments: jsonOf(input) as JsonObject };
+}
+
+function usageOf({ inputTokens, outputTokens }: Step['usage']): Usage {
+  return { inputTokens: count(inputTokens), outputTokens: count(outputTokens) };
+}
+
+function count(tokens: number | undefined): number {
+  return tokens === undefined || !Number.isFinite(tokens) ? 0 : Math.max(0, Math.round(tokens));
+}

@@ -1,0 +1,167 @@
+/**
+ * The activity `modelStep`: puts the conversation together, asks the model once, and gives its calls our ids.
+ *
+ * 1. It beats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the request.
+ * 2. Repeating it costs tokens and nothing else: it executes no tool.
+ * 3. What it throws carries a code and no request, prompt or key (INV-S1).
+ */
+import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { TemporalFailure } from '@temporalio/common';
+import type {
+  RunActivities,
+  ModelActivities,
+  ModelStepInput,
+  ModelStepResult,
+  ToolsetRef,
+} from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import { callIdOf } from '../../contracts/ids.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
+import { callsOf } from '../../domain/calls.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { checkOutput } from './output.ts';
+import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
+import { type Pause, pauseWithJitter, retried } from './retry.ts';
+import { createTranscriptCache, type TranscriptCache } from './transcript-cache.ts';
+
+/** Below Temporal's limit for one payload (2 MiB, `limit.blobSize.error`), so that a flood of an answer is a named end of the run. */
+const MOST_ANSWER_CHARACTERS = 1_048_576;
+
+export interface ModelStepDependencies {
+  readonly models: (name: string) => Model | undefined;
+  readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
+  /** By query of that run, and from its stored segments; a page of the range, not empty. */
+  readonly transcript: (
+    workflowId: string,
+    runId: string,
+    from: number,
+    to: number,
+    segment?: ArtifactRef,
+  ) => Promise<readonly Message[]>;
+  /** Reaches the verdicts on what the model proposed, where the step ran. */
+  readonly judge?: RunActivities['judge'];
+  readonly cache?: TranscriptCache;
+  /** Between tries to read conversation and tools. */
+  readonly pause?: Pause;
+}
+
+export function createModelStep(dependencies: ModelStepDependencies): ModelActivities['modelStep'] {
+  const { models, toolset, transcript, judge, cache = createTranscriptCache(), pause = pauseWithJitter } = dependencies;
+  return async (input) => {
+    const signal = cancellationSignal();
+    const beat = new Heartbeat(heartbeat, activityInfo().heartbeatTimeoutMs);
+    try {
+      const { run, runId, base, turn, output } = input;
+      const model = models(input.model);
+      if (model === undefined)
+        throw new CountersignError('MODEL_UNKNOWN', `No model ${input.model} is configured on this worker.`, {
+          path: 'agent.model',
+        });
+      const [messages, tools] = await Promise.all([
+        cache.resolveTranscript(input, (from, to) =>
+          retried(
+            "The run's conversation",
+            () => transcript(run.workflowId, runId, from, to, base.segment),
+            pause,
+            signal,
+          ),
+        ),
+        retried("The run's tools", () => toolset(input.toolset), pause, signal),
+      ]);
+      const answer = await model.step({
+        turn,
+        messages,
+        tools: tools.map(modelTool),
+        ...(output === undefined ? {} : { output }),
+        signal,
+        onProgress: () => beat.progressed(),
+      });
+      return await withVerdicts(resultOf(answer, input), input, judge);
+    } catch (error) {
+      // Whatever a cancelled request throws, it ended because it was cancelled.
+      signal.throwIfAborted();
+      throw asFailure(error);
+    } finally {
+      beat.stop();
+    }
+  };
+}
+
+/** An answer costs tokens: where judging fails it is returned without verdicts, and the run judges apart. */
+async function withVerdicts(
+  step: ModelStepResult,
+  input: ModelStepInput,
+  judge: RunActivities['judge'] | undefined,
+): Promise<ModelStepResult> {
+  const calls = callsOf(step);
+  if (judge === undefined || calls.length === 0) return step;
+  const { run, toolset, runPolicy } = input;
+  try {
+    return { ...step, judged: await judge({ run, toolset, runPolicy, calls }) };
+  } catch {
+    return step;
+  }
+}
+
+function modelTool({ modelName, server, definition }: OfferedTool): ModelTool {
+  const description = definition.description ?? definition.title;
+  return {
+    name: modelName,
+    qualifiedName: `${server}/${definition.name}`,
+    ...(description === undefined ? {} : { description }),
+    inputSchema: definition.inputSchema,
+  };
+}
+
+function resultOf(answer: ModelAnswer, { turn, output, model }: ModelStepInput): ModelStepResult {
+  const size = JSON.stringify(answer.parts).length;
+  if (size > MOST_ANSWER_CHARACTERS) {
+    throw new CountersignError(
+      'MODEL_OUTPUT_INVALID',
+      `The answer of model ${model} has ${size} characters; ${MOST_ANSWER_CHARACTERS} are allowed. Lower its maxOutputTokens.`,
+    );
+  }
+  const parts = withOurIds(answer.parts, turn);
+  const malformed = parts.flatMap(({ part, malformed: reason }) =>
+    part.type === 'call' && reason !== undefined ? [[part.callId, reason] as const] : [],
+  );
+  const texts = answer.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+  const ended = output !== undefined && !answer.parts.some(({ type }) => type === 'call');
+  return {
+    parts: parts.map(({ part }) => part),
+    ...(malformed.length === 0 ? {} : { malformed: Object.fromEntries(malformed) }),
+    usage: answer.usage,
+    finish: answer.finish,
+    ...(ended ? { output: checkOutput(texts, output) } : {}),
+  };
+}
+
+function withOurIds(
+  parts: readonly ModelPart[],
+  turn: number,
+): { part: AssistantPart; malformed?: string | undefined }[] {
+  let index = 0;
+  return parts.map((part) => {
+    if (part.type !== 'call') return { part };
+    const { malformed, ...call } = part;
+    return { part: { ...call, callId: callIdOf(turn, index++) }, malformed };
+  });
+}
+
+function asFailure(error: unknown): Error {
+  if (error instanceof TemporalFailure) return error;
+  if (error instanceof CountersignError) {
+    const { retryAfterMs } = error.facts;
+    return failureOf(
+      error.code,
+      error.message,
+      error.facts,
+      typeof retryAfterMs === 'number' ? retryAfterMs : undefined,
+    );
+  }
+  // The message of an unknown error may quote what it failed on.
+  return failureOf('INTERNAL', `The model step failed: ${error instanceof Error ? error.name : 'unknown error'}.`);
+}

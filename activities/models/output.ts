@@ -1,0 +1,57 @@
+/** Whether a final answer fits the JSON Schema that its run asks for (draft 2020-12). */
+import { type OutputUnit, Validator } from '@cfworker/json-schema';
+import type { ModelStepResult } from '../../contracts/activities.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+
+export type OutputCheck = NonNullable<ModelStepResult['output']>;
+
+/** What goes to the model for its repair turn, and into history. */
+const MOST_ERRORS = 10;
+const MOST_CHARACTERS = 300;
+
+/** @param texts the text parts of the answer, in order. */
+export function checkOutput(texts: readonly string[], schema: JsonObject): OutputCheck {
+  const parsed = parseAnswer(texts);
+  if (parsed === undefined) return { kind: 'invalid', errors: ['The answer is not one JSON value.'] };
+  const errors = violations(parsed.value, schema);
+  return errors.length === 0 ? { kind: 'valid', value: parsed.value } : { kind: 'invalid', errors };
+}
+
+/** The whole text, else its last part (after a comment of the model), else the last fenced block. */
+function parseAnswer(texts: readonly string[]): { value: JsonValue } | undefined {
+  const whole = texts.join('');
+  const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
+  for (const text of [whole, texts.at(-1), fenced]) {
+    const value = text === undefined ? undefined : parseJson(text);
+    if (value !== undefined) return { value };
+  }
+  return undefined;
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    // Sound: what JSON.parse returns is a JSON value.
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function violations(value: JsonValue, schema: JsonObject): string[] {
+  try {
+    // Any JSON object may be tried as a schema; one that is none throws here.
+    const { valid, errors } = new Validator(schema, '2020-12', false).validate(value);
+    return valid ? [] : bounded(errors.map(described));
+  } catch {
+    return ['The output schema of the run cannot be applied: it is not a valid JSON Schema.'];
+  }
+}
+
+function described({ instanceLocation, keyword, error }: OutputUnit): string {
+  return `${instanceLocation} (${keyword}): ${error}`.slice(0, MOST_CHARACTERS);
+}
+
+function bounded(errors: readonly string[]): string[] {
+  const rest = errors.length - MOST_ERRORS;
+  return rest <= 0 ? [...errors] : [...errors.slice(0, MOST_ERRORS), `and ${rest} more`];
+}

@@ -1,0 +1,54 @@
+/**
+ * One model step: the conversation so far in, one assistant message out. No loop, no tool execution, no retry.
+ *
+ * 1. A refusal of the provider that will not pass (4xx) throws `MODEL_REJECTED`; one that may (429, 5xx, network) throws
+ *    `MODEL_UNAVAILABLE`, with `retryAfterMs` in its facts where the provider said so. Temporal retries, nobody else.
+ * 2. Opaque provider data of a part is returned as `provider` and given back unchanged in later steps.
+ * 3. Aborting the signal ends the request.
+ */
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { Message, Usage } from '../../contracts/schemas/transcript.ts';
+
+export interface ModelTool {
+  /** The name the model sees. */
+  readonly name: string;
+  /** `server/tool` with original names, for models that are scripts. */
+  readonly qualifiedName: string;
+  readonly description?: string;
+  readonly inputSchema: JsonObject;
+}
+
+export interface ModelRequest {
+  /** From 1. */
+  readonly turn: number;
+  readonly messages: readonly Message[];
+  readonly tools: readonly ModelTool[];
+  /** JSON Schema of the final answer. */
+  readonly output?: JsonObject;
+  readonly signal: AbortSignal;
+  /** Called when anything arrives, so that the activity can heartbeat. */
+  readonly onProgress: () => void;
+}
+
+export type ModelPart =
+  | { readonly type: 'text'; readonly text: string; readonly provider?: JsonObject }
+  | { readonly type: 'reasoning'; readonly text: string; readonly provider?: JsonObject }
+  | {
+      readonly type: 'call';
+      readonly providerCallId: string;
+      readonly name: string;
+      readonly arguments: JsonObject;
+      /** Why the arguments are no JSON object; `arguments` is then empty. */
+      readonly malformed?: string;
+      readonly provider?: JsonObject;
+    };
+
+export interface ModelAnswer {
+  readonly parts: readonly ModelPart[];
+  readonly usage: Usage;
+  readonly finish: 'stop' | 'calls' | 'length' | 'refused';
+}
+
+export interface Model {
+  step(request: ModelRequest): Promise<ModelAnswer>;
+}

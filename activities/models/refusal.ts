@@ -1,0 +1,144 @@
+/**
+ * What a provider or the way to it refused, as one of two codes: final, or to be tried again by Temporal.
+ *
+ * 1. The message names status and the provider's own words for the kind of error, never its sentence: that may quote the
+ *    prompt or the key. The error that was caught is not kept as a cause: it holds the whole request (INV-S1).
+ */
+import { types } from 'node:util';
+import {
+  APICallError,
+  InvalidArgumentError,
+  InvalidPromptError,
+  LoadAPIKeyError,
+  MissingToolResultsError,
+  UnsupportedFunctionalityError,
+} from 'ai';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import { retryAfterMs } from './retry-after.ts';
+
+/** Which model was asked, for the message. */
+export interface Subject {
+  /** Name in the configuration. */
+  readonly name: string;
+  readonly provider: string;
+}
+
+const OUR_FAULTS = [
+  InvalidPromptError,
+  MissingToolResultsError,
+  InvalidArgumentError,
+  LoadAPIKeyError,
+  UnsupportedFunctionalityError,
+];
+
+/** Statuses of Anthropic's error types, for an error inside a stream (Messages API, "Errors"). */
+const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  billing_error: 402,
+  permission_error: 403,
+  not_found_error: 404,
+  request_too_large: 413,
+  rate_limit_error: 429,
+  api_error: 500,
+  timeout_error: 504,
+  overloaded_error: 529,
+};
+
+const ADVICE: Readonly<Record<number, string>> = {
+  401: 'Check its apiKey.',
+  403: 'Check what its apiKey may use.',
+  404: 'Check its model and baseUrl.',
+  413: 'The conversation is too large for the model.',
+};
+
+export function refusalOf(error: unknown, subject: Subject): CountersignError {
+  const who = `Model ${subject.name} (${subject.provider})`;
+  if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
+    return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
+  }
+  const { status, retryable, words, headers } = reportOf(error);
+  const facts = factsOf(status, words, headers);
+  const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');
+  if (status === undefined ? !retryable : isFinal(status)) {
+    const advice = ADVICE[status ?? 0] ?? 'The same request would be rejected again.';
+    return new CountersignError('MODEL_REJECTED', `${who} rejected the request: ${what}. ${advice}`, facts);
+  }
+  const after = retryAfterMs(headers, Date.now());
+  return new CountersignError('MODEL_UNAVAILABLE', `${who} is unavailable: ${what}. It is asked again.`, {
+    ...facts,
+    ...(after === undefined ? {} : { retryAfterMs: after }),
+  });
+}
+
+/** 2xx: the answer could not be read. 408, 409, 425 and 429 may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
+function isFinal(status: number): boolean {
+  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
+}
+
+interface Report {
+  readonly status: number | undefined;
+  readonly retryable: boolean;
+  /** The provider's identifiers of the kind of error. */
+  readonly words: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function reportOf(error: unknown): Report {
+  if (APICallError.isInstance(error)) {
+    const words = error.statusCode === undefined ? networkWords(error) : providerWords(error.data);
+    return { status: error.statusCode, retryable: error.isRetryable, words, headers: error.responseHeaders ?? {} };
+  }
+  // An error event inside a stream is a plain object; anything else is a broken connection or an unreadable answer.
+  if (types.isNativeError(error))
+    return { status: undefined, retryable: true, words: networkWords(error), headers: {} };
+  const { statusCode, type } = fieldsOf(error);
+  const status =
+    typeof statusCode === 'number' ? statusCode : typeof type === 'string' ? STATUS_OF_TYPE[type] : undefined;
+  return { status, retryable: true, words: providerWords(error), headers: {} };
+}
+
+/** OpenAI: `{error: {type, code, param}}`; Anthropic: `{error: {type}}`; in a stream the inner object alone. */
+function providerWords(data: unknown): string[] {
+  const outer = fieldsOf(data);
+  const { type, code, param } = typeof outer['error'] === 'object' ? fieldsOf(outer['error']) : outer;
+  return [...new Set([type, code, param].map(wordOf).filter((word) => word !== undefined))];
+}
+
+/** `ECONNRESET` and the like, from the chain of causes. */
+function networkWords(error: unknown): string[] {
+  let at = fieldsOf(error);
+  for (let depth = 0; depth < 5; depth += 1, at = fieldsOf(at['cause'])) {
+    const word = wordOf(at['code']);
+    if (word !== undefined) return [word];
+  }
+  return [];
+}
+
+function factsOf(
+  status: number | undefined,
+  words: readonly string[],
+  headers: Readonly<Record<string, string>>,
+): ErrorFacts {
+  const requestId = wordOf(headers['x-request-id'] ?? headers['request-id']);
+  return {
+    ...(status === undefined ? {} : { status }),
+    ...(words[0] === undefined ? {} : { providerError: words[0] }),
+    ...(requestId === undefined ? {} : { requestId }),
+  };
+}
+
+/** An identifier, not a sentence: it cannot quote a prompt. */
+function wordOf(value: unknown): string | undefined {
+  const text = typeof value === 'number' ? String(value) : value;
+  return typeof text === 'string' && /^[A-Za-z0-9_.[\]-]{1,80}$/.test(text) ? text : undefined;
+}
+
+function nameOf(error: unknown): string | undefined {
+  return types.isNativeError(error) ? error.name : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  // Sound: every field is read as unknown.
+  return value !== null && typeof value === 'object' ? (value as Readonly<Record<string, unknown>>) : {};
+}

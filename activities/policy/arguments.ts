@@ -1,0 +1,72 @@
+/**
+ * Arguments against the tool's pinned input schema (JSON Schema 2020-12), so that the model hears of a mistake before
+ * a person is asked and before the server is called.
+ *
+ * 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker;
+ *    the server checks them itself.
+ * 2. A schema that cannot be used refuses nothing.
+ */
+import { type Schema, Validator } from '@cfworker/json-schema';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+
+const MOST_KEPT = 500;
+const MOST_ERRORS = 5;
+
+export class ArgumentChecker {
+  readonly #kept = new Map<string, Validator | undefined>();
+
+  /** Problems as `path: reason`, bounded; empty where the arguments fit. */
+  problems(definitionHash: string, schema: JsonObject, args: JsonObject): readonly string[] {
+    const validator = this.#validator(definitionHash, schema);
+    if (validator === undefined) return [];
+    try {
+      const { valid, errors } = validator.validate(args);
+      return valid
+        ? []
+        : errors
+            .slice(-MOST_ERRORS)
+            .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
+    } catch {
+      // An unresolvable $ref shows only now.
+      return [];
+    }
+  }
+
+  #validator(hash: string, schema: JsonObject): Validator | undefined {
+    if (this.#kept.has(hash)) return this.#kept.get(hash);
+    let validator: Validator | undefined;
+    try {
+      // Sound: cfworker takes any JSON object and throws on what is no schema.
+      validator = new Validator(withoutPatterns(schema) as Schema, '2020-12', false);
+    } catch {
+      validator = undefined;
+    }
+    if (this.#kept.size >= MOST_KEPT) this.#kept.clear();
+    this.#kept.set(hash, validator);
+    return validator;
+  }
+}
+
+/** Drops `pattern`, `patternProperties` and `format` where they are keywords; a property may bear these names. */
+function withoutPatterns(schema: JsonValue, isProperties = false): JsonValue {
+  if (Array.isArray(schema)) return schema.map((item: JsonValue) => withoutPatterns(item));
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const kept = Object.entries(schema).filter(
+    ([key]) => isProperties || !['pattern', 'patternProperties', 'format'].includes(key),
+  );
+  // Without the patterns, what they allowed beside `properties` cannot be told from what they forbade.
+  const hadPatterns = !isProperties && 'patternProperties' in schema;
+  return Object.fromEntries(
+    kept
+      .filter(([key]) => !(hadPatterns && (key === 'additionalProperties' || key === 'unevaluatedProperties')))
+      .map(([key, value]) => [
+        key,
+        key === 'const' || key === 'enum' || key === 'default'
+          ? value
+          : withoutPatterns(
+              value,
+              !isProperties && ['properties', '$defs', 'definitions', 'dependentSchemas'].includes(key),
+            ),
+      ]),
+  );
+}

@@ -1,0 +1,179 @@
+/**
+ * A run's first activity: the spec a starter sent, in any language, against the contract and this configuration.
+ *
+ * 1. Fails with one code, path and reason (SPEC_INVALID, SECRET_IN_SPEC, …) before anything else happens.
+ */
+import type { PreparedRun } from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { Limits, RunSpec, type ServerRef } from '../../contracts/schemas/run-spec.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import { byteLength, canonicalJson } from '../../domain/canonical.ts';
+import { specHash } from '../../domain/digest.ts';
+import { nearNames } from '../../domain/near-names.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { screenSpec } from '../../domain/spec-screen.ts';
+import { policyVersionOf } from '../policy/judge.ts';
+
+/** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
+const TURN_BYTES = 1_310_720;
+
+export function createPrepareRun(config: Config): (spec: unknown) => Promise<PreparedRun> {
+  // Async: an activity answers with a promise.
+  return async (given) => {
+    const finding = screenSpec(given);
+    if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
+    const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');
+    assertSize(spec);
+    if (!Object.hasOwn(config.models, spec.agent.model)) {
+      throw new CountersignError(
+        'MODEL_UNKNOWN',
+        `agent.model names no configured model.${hint(spec.agent.model, config.models)}`,
+        { path: 'agent.model' },
+      );
+    }
+    const servers = spec.servers.map((server, index) => bind(config, server, index));
+    assertDistinct(spec);
+    assertGrants(config, spec);
+    return {
+      specHash: specHash(spec),
+      policyVersion: policyVersionOf(config),
+      limits: limitsOf(config, spec.limits),
+      initiator: spec.initiator,
+      servers,
+      opening: opening(spec),
+      hasOutputSchema: spec.agent.output !== undefined,
+    };
+  };
+}
+
+/** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */
+const SPEC_BYTES = 262_144;
+
+function assertSize(spec: RunSpec): void {
+  const bytes = byteLength(canonicalJson(spec));
+  if (bytes > SPEC_BYTES)
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `The run spec has ${bytes} bytes; ${SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
+    );
+}
+
+function bind(config: Config, { name, url, allowedTools }: ServerRef, index: number): ServerBinding {
+  const path = `servers[${index}]`;
+  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const allowed = allowedTools === undefined ? {} : { allowedTools };
+  if (configured !== undefined) {
+    const own = canonicalServerUrl(configured.url);
+    if (url !== undefined && canonicalServerUrl(url) !== own) {
+      throw new CountersignError(
+        'SPEC_INVALID',
+        `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
+        { path: `${path}.url` },
+      );
+    }
+    return {
+      name,
+      url: own,
+      ...(configured.taskQueue === undefined ? {} : { taskQueue: configured.taskQueue }),
+      ...allowed,
+    };
+  }
+  if (url === undefined) {
+    throw new CountersignError(
+      'SERVER_UNKNOWN',
+      `${path}.name names no configured server, and no url is given.${hint(name, config.servers)}`,
+      { path: `${path}.name` },
+    );
+  }
+  assertReachable(config, url, `${path}.url`);
+  return { name, url: canonicalServerUrl(url), ...allowed };
+}
+
+/** A run may bring only servers whose origin the operator has listed. */
+export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
+  const { origin } = new URL(url);
+  if (!config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) {
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `${path}: egress.runServers does not list the origin ${origin}; ask the operator, or name a configured server.`,
+      { path },
+    );
+  }
+}
+
+function assertDistinct({ servers }: RunSpec): void {
+  for (const [index, { name }] of servers.entries()) {
+    if (servers.findIndex((other) => other.name === name) !== index) {
+      throw new CountersignError(
+        'SPEC_INVALID',
+        `servers[${index}].name stands twice; every server needs a name of its own.`,
+        { path: `servers[${index}].name` },
+      );
+    }
+  }
+}
+
+function assertGrants(config: Config, { servers, grants }: RunSpec): void {
+  for (const [index, grant] of grants.entries()) {
+    const path = `grants[${index}]`;
+    if (!servers.some(({ name }) => name === grant.server)) {
+      throw new CountersignError('SPEC_INVALID', `${path}.server is not among the run's servers.`, {
+        path: `${path}.server`,
+      });
+    }
+    if (grants.findIndex(({ server }) => server === grant.server) !== index) {
+      throw new CountersignError('SPEC_INVALID', `${path}: a server takes one grant.`, { path });
+    }
+    if ('ref' in grant) {
+      throw new CountersignError(
+        'GRANT_INVALID',
+        `${path}.ref: this build has no vault; send the authorization sealed, as jwe.`,
+        { path: `${path}.ref` },
+      );
+    }
+    if (config.policy.givenTokens === 'deny') {
+      throw new CountersignError(
+        'GRANT_FORBIDDEN',
+        `${path}: organisation policy (givenTokens: deny) takes no token from a caller.`,
+        { path },
+      );
+    }
+  }
+}
+
+function limitsOf({ limits: ceilings }: Config, asked: Limits): Limits {
+  const capped = Object.fromEntries(
+    Object.entries(asked).map(([name, value]) => {
+      // Sound: both records have the keys of Limits, and all its values are numbers.
+      const ceiling = ceilings[name as keyof Limits];
+      return [name, ceiling === undefined ? value : Math.min(value, ceiling)];
+    }),
+  );
+  const limits = parseAs(Limits, capped, 'SPEC_INVALID', 'limits');
+  if (limits.callsPerTurn * limits.resultBytes + limits.argumentBytesPerTurn > TURN_BYTES) {
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `limits.resultBytes × limits.callsPerTurn + limits.argumentBytesPerTurn must be at most ${TURN_BYTES}; lower one of them.`,
+      { path: 'limits.resultBytes' },
+    );
+  }
+  return limits;
+}
+
+function opening({ agent, input }: RunSpec): Message[] {
+  const said: Message[] =
+    typeof input === 'string'
+      ? [{ role: 'user', text: input }]
+      : input.map(({ content }) => ({ role: 'user', text: content }));
+  return agent.instructions === '' ? said : [{ role: 'system', text: agent.instructions }, ...said];
+}
+
+function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
+  const near = nearNames(wanted, Object.keys(known));
+  return near.length > 0
+    ? ` Did you mean ${near.join(', ')}?`
+    : ` Configured: ${Object.keys(known).slice(0, 10).join(', ') || 'none'}.`;
+}

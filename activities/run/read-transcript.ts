@@ -1,0 +1,79 @@
+/**
+ * Reads a stretch of a run's conversation: what the living execution holds by query, what it has closed from segments.
+ *
+ * 1. Queries go to one Temporal run id, so that a run that has continued as new meanwhile answers nothing else.
+ */
+import type { Client } from '@temporalio/client';
+import { CountersignError } from '../../contracts/errors.ts';
+import { QUERIES } from '../../contracts/names.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import { Segment } from '../../contracts/schemas/ledger.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
+
+export type ReadTranscript = (
+  workflowId: string,
+  runId: string,
+  from: number,
+  to: number,
+  segment?: ArtifactRef,
+) => Promise<readonly Message[]>;
+
+/** Where a stored segment stands in its chain; small, and never stale, since a reference is a hash. */
+interface Outline {
+  readonly from: number;
+  readonly to: number;
+  readonly previous: ArtifactRef | undefined;
+}
+
+/** Of segments; a run of 10,000 turns has some hundreds. */
+const MOST_OUTLINES = 20_000;
+
+export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadTranscript {
+  // Without it, reading a long chain page by page would read every newer segment again for each page.
+  const outlines = new Map<string, Outline>();
+  const outlineOf = async (ref: ArtifactRef): Promise<Outline> => {
+    const known = outlines.get(ref.sha256);
+    if (known !== undefined) return known;
+    const { transcript, previous } = await readSegment(artifacts, ref);
+    const outline = { from: transcript.from, to: transcript.from + transcript.messages.length, previous };
+    if (outlines.size >= MOST_OUTLINES) outlines.clear();
+    outlines.set(ref.sha256, outline);
+    return outline;
+  };
+  /** The stored segment that holds message `from`; undefined where the living execution holds it. */
+  const findStored = async (newest: ArtifactRef, from: number): Promise<ArtifactRef | undefined> => {
+    for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
+      const outline: Outline = await outlineOf(ref);
+      if (from >= outline.to) return undefined;
+      if (from >= outline.from) return ref;
+      ref = outline.previous;
+    }
+    throw new CountersignError(
+      'ARTIFACT_CORRUPT',
+      `The stored segments of the run do not reach back to message ${from}.`,
+    );
+  };
+  return async (workflowId, runId, from, to, segment) => {
+    const stored = segment === undefined ? undefined : await findStored(segment, from);
+    if (stored !== undefined) {
+      const { from: start, messages } = (await readSegment(artifacts, stored)).transcript;
+      return messages.slice(from - start, to - start);
+    }
+    const page = await client.workflow
+      .getHandle(workflowId, runId)
+      .query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to);
+    return page.messages;
+  };
+}
+
+export async function readSegment(artifacts: Pick<ArtifactStore, 'get'>, ref: ArtifactRef): Promise<Segment> {
+  return parseAs(
+    Segment,
+    JSON.parse(new TextDecoder().decode(await artifacts.get(ref))),
+    'ARTIFACT_CORRUPT',
+    'stored segment',
+  );
+}

@@ -1,0 +1,86 @@
+/**
+ * Chooses, by configuration, how a token for a server is obtained.
+ *
+ * 1. A grant for a server whose credentials are not `given` is refused, not ignored: its sender believes that it is used.
+ * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
+ * 3. No token of the service itself or of another server is ever handed out in place of a missing one (S1.4).
+ */
+import { Agent, type Dispatcher } from 'undici';
+import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { createAuthorizationServers } from './authorization-server.ts';
+import { type TokenSource, clientCredentialsStrategy } from './client-credentials.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
+import type { PrivateKeys } from './private-keys.ts';
+import { sealedStrategy } from './sealed.ts';
+import { secretHeaderValues } from './secret-headers.ts';
+import { type TokenStrategy, tokenError } from './strategy.ts';
+
+export interface TokenBrokerOptions {
+  readonly config: Pick<Config, 'servers' | 'policy' | 'egress'>;
+  readonly keys: PrivateKeys;
+  readonly dispatcher?: Dispatcher;
+  /** For all that one mint asks of an authorization server. */
+  readonly timeoutMs?: number;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+}
+
+const DEFAULT_TIMEOUT_MS = 20_000;
+
+export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptions): TokenBroker {
+  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, dispatcher = new Agent() } = options;
+  const given = sealedStrategy({ keys, givenTokens: config.policy.givenTokens, now });
+  const { allowInsecure } = config.egress;
+  const source = { servers: createAuthorizationServers(now), dispatcher, timeoutMs, allowInsecure, now };
+  const strategies = new Map(
+    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, source)]),
+  );
+
+  return {
+    async mint(request): Promise<MintedToken> {
+      const configured = Object.hasOwn(config.servers, request.server) ? config.servers[request.server] : undefined;
+      // A server that the run brought by URL: nothing is known of it but what the run gives.
+      if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
+      checkAddress(configured, request);
+      const { credentials, headers } = configured;
+      if (request.grant !== undefined && credentials.kind !== 'given') {
+        const message = `The run gives an authorization for ${request.server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
+        throw tokenError('GRANT_INVALID', message, { server: request.server });
+      }
+      const minted = await (strategies.get(request.server) ?? noToken).mint(request);
+      return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(headers)] };
+    },
+  };
+}
+
+function strategyOf(
+  credentials: ServerConfig['credentials'],
+  given: TokenStrategy,
+  source: TokenSource,
+): TokenStrategy {
+  switch (credentials.kind) {
+    case 'none':
+      return noToken;
+    case 'given':
+      return given;
+    case 'client-credentials':
+      return clientCredentialsStrategy(credentials, source);
+  }
+}
+
+const noToken: TokenStrategy = {
+  async mint({ server, refused }) {
+    if (refused !== undefined) {
+      const message = `${server} wants a token and is configured without credentials. Set servers.${server}.credentials.`;
+      throw tokenError('TOKEN_REFUSED', message, { server });
+    }
+    return { evidence: { strategy: 'none' }, secrets: [] };
+  },
+};
+
+function checkAddress(configured: ServerConfig, { server, serverUrl }: TokenRequest): void {
+  if (canonicalServerUrl(configured.url) === canonicalServerUrl(serverUrl)) return;
+  const message = `The run calls ${server} at another address than its configured one, so no token is handed out. Give a server of the run's own another name.`;
+  throw tokenError('TOKEN_REFUSED', message, { server });
+}

@@ -1,0 +1,80 @@
+/**
+ * One exchange with an authorization server over HTTP.
+ *
+ * 1. Bounded in time and in bytes; no redirect is followed, since the request holds the client's secret.
+ * 2. Remembers the status, which tells a refusal from a fault whatever the body claims to be.
+ */
+import { type Dispatcher, fetch as undiciFetch } from 'undici';
+
+/** Metadata and token answers are some kilobytes. */
+export const LARGEST_ANSWER_BYTES = 262_144;
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
+
+export interface ExchangeOptions {
+  readonly dispatcher: Dispatcher;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What `fetch` of oauth4webapi is called with. */
+interface ExchangeRequest {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body?: URLSearchParams | undefined;
+}
+
+export interface Exchange {
+  readonly fetch: (url: string, request: ExchangeRequest) => Promise<Response>;
+  /** Of the last answer; undefined where none came. */
+  readonly status: () => number | undefined;
+  readonly retryAfterMs: () => number | undefined;
+  /** Ended by its caller or its own time limit. */
+  readonly endedBy: () => 'caller' | 'deadline' | undefined;
+}
+
+export class AnswerTooLarge extends Error {}
+
+export function openExchange({ dispatcher, timeoutMs, signal }: ExchangeOptions): Exchange {
+  const deadline = AbortSignal.timeout(timeoutMs);
+  const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+  let status: number | undefined;
+  let retryAfterMs: number | undefined;
+  return {
+    fetch: async (url, { method, headers, body }) => {
+      status = undefined;
+      const answer = await undiciFetch(url, {
+        method,
+        headers,
+        redirect: 'manual',
+        signal: ended,
+        dispatcher,
+        ...(body === undefined ? {} : { body: body.toString() }),
+      });
+      const bytes = await readBounded(answer.body);
+      status = answer.status;
+      retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+      const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
+      return new Response(empty ? null : bytes, { status: answer.status, headers: [...answer.headers] });
+    },
+    status: () => status,
+    retryAfterMs: () => retryAfterMs,
+    endedBy: () => (signal?.aborted === true ? 'caller' : deadline.aborted ? 'deadline' : undefined),
+  };
+}
+
+async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > LARGEST_ANSWER_BYTES) throw new AnswerTooLarge();
+    chunks.push(chunk);
+  }
+  return Uint8Array.from(Buffer.concat(chunks));
+}
+
+/** RFC 9110 §10.2.3, in seconds only: a date depends on whose clock is right. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
+  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+}

@@ -1,0 +1,36 @@
+/**
+ * A token for one call of one tool on one server.
+ *
+ * 1. Called inside an activity only; what it returns is never recorded (INV-S1).
+ * 2. The scope is never wider than asked, and never widened by itself (INV-S2).
+ * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | TOKEN_REFUSED` (final)
+ *    or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
+ */
+import type { RunIdentity } from '../../contracts/activities.ts';
+import type { TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+
+export interface TokenRequest {
+  readonly run: RunIdentity;
+  readonly server: string;
+  /** Canonical server URL (RFC 8707 resource). */
+  readonly serverUrl: string;
+  /** The tool to be called; absent for listing tools. */
+  readonly tool?: string;
+  readonly grant?: Grant;
+  /** A token that the server has refused with 401; the broker must not hand it out again. */
+  readonly refused?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface MintedToken {
+  /** Value of the Authorization header without its scheme; absent where the server takes none. */
+  readonly accessToken?: string;
+  readonly evidence: TokenEvidence;
+  /** Everything that must not leave the activity: the token, and what it was obtained with. */
+  readonly secrets: readonly string[];
+}
+
+export interface TokenBroker {
+  mint(request: TokenRequest): Promise<MintedToken>;
+}

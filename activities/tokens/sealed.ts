@@ -1,0 +1,143 @@
+/**
+ * `given`: the caller's own token, sealed into the run by the client library and opened here for one call (S1.1, S1.5).
+ *
+ * 1. Every field of the binding is computed again from the request and must be, byte for byte, what was sealed: a grant moved to
+ *    another run, namespace, server or spec does not open anything (INV-S1).
+ * 2. Old private keys stay usable, so that keys rotate while runs wait.
+ * 3. The caller's scope is recorded as given, that is not at all; organisation policy may forbid this strategy.
+ */
+import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
+import { readAuthorization } from '../../contracts/authorization.ts';
+import type { CountersignError } from '../../contracts/errors.ts';
+import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import { SEALING } from '../../contracts/sealing.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { unverifiedEvidence } from './evidence.ts';
+import type { MintedToken, TokenRequest } from './port.ts';
+import type { PrivateKeys } from './private-keys.ts';
+import { type TokenStrategy, tokenError } from './strategy.ts';
+
+export interface SealedGrants {
+  readonly keys: PrivateKeys;
+  /** Organisation policy `givenTokens`. */
+  readonly givenTokens: 'allow' | 'deny';
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export function sealedStrategy({ keys, givenTokens, now }: SealedGrants): TokenStrategy {
+  return {
+    async mint(request): Promise<MintedToken> {
+      const { server, grant } = request;
+      if (givenTokens === 'deny') {
+        const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
+        throw tokenError('GRANT_FORBIDDEN', message, { server });
+      }
+      if (grant === undefined) {
+        const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
+        throw tokenError('GRANT_MISSING', message, { server });
+      }
+      if (!('jwe' in grant)) throw invalid(server, 'names a vault reference, and this worker has no vault');
+      if (grant.server !== server) throw invalid(server, 'is for another server of the run');
+      const token = await open(grant.jwe, request);
+      if (token === request.refused) {
+        const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
+        throw tokenError('TOKEN_REFUSED', message, { server });
+      }
+      return { accessToken: token, evidence: unverifiedEvidence('given', token, [token]), secrets: [token] };
+    },
+  };
+
+  async function open(jwe: SealedGrant, request: TokenRequest): Promise<string> {
+    const { server } = request;
+    if (!Object.values(jwe).every(isCanonicalBase64url)) throw invalid(server, 'is damaged');
+    const key = keys.get(keyIdOf(jwe, server));
+    if (key === undefined) {
+      throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
+    }
+    const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
+    // Named one by one: a member that the schema does not know, such as an unprotected header, has no say.
+    const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
+      keyManagementAlgorithms: [SEALING.alg],
+      contentEncryptionAlgorithms: [SEALING.enc],
+    }).catch(() => undefined);
+    if (opened?.additionalAuthenticatedData === undefined)
+      throw invalid(server, 'does not open: it was changed after sealing');
+    checkBinding(opened.additionalAuthenticatedData, request);
+    const read = readAuthorization(new TextDecoder().decode(opened.plaintext));
+    if (read.kind === 'refused') throw invalid(server, `holds an authorization that ${read.reason}`);
+    return read.token;
+  }
+
+  function checkBinding(sealed: Uint8Array, request: TokenRequest): void {
+    const { server, run } = request;
+    const stated = parseBinding(new TextDecoder().decode(sealed));
+    const exp = stated['exp'];
+    const expected: GrantBinding = {
+      namespace: run.namespace,
+      workflowId: run.workflowId,
+      serverUrl: canonicalServerUrl(request.serverUrl),
+      specHash: run.specHash,
+      exp: typeof exp === 'number' && Number.isSafeInteger(exp) ? exp : 0,
+    };
+    const different = Object.entries(expected).find(([field, value]) => stated[field] !== value)?.[0];
+    if (different !== undefined) throw invalid(server, `was sealed for another ${different}`);
+    if (!sameBytes(sealed, new TextEncoder().encode(canonicalJson(expected)))) {
+      throw invalid(server, 'states a binding that is not in canonical form');
+    }
+    if (now() >= expected.exp * 1_000) {
+      const expiredAt = isoOf(expected.exp);
+      const message = `The grant for ${server} expired at ${expiredAt}. Start a run with a grant that lasts as long as the run may wait.`;
+      throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
+    }
+  }
+}
+
+function invalid(server: string, reason: string): CountersignError {
+  return tokenError(
+    'GRANT_INVALID',
+    `The grant for ${server} ${reason}. Seal a grant for this run and start it again.`,
+    { server },
+  );
+}
+
+/** RFC 7516 §4: only the header that our client writes; anything else may ask for processing that nobody reviewed. */
+function keyIdOf(jwe: SealedGrant, server: string): string {
+  let header: Record<string, unknown>;
+  try {
+    header = decodeProtectedHeader({ protected: jwe.protected });
+  } catch {
+    throw invalid(server, 'is damaged');
+  }
+  const strange = Object.keys(header).some((name) => !['alg', 'enc', 'kid', 'epk'].includes(name));
+  const { alg, enc, kid } = header;
+  if (strange || alg !== SEALING.alg || enc !== SEALING.enc || typeof kid !== 'string') {
+    throw invalid(server, `is not sealed with ${SEALING.alg} and ${SEALING.enc} to a named key`);
+  }
+  return kid;
+}
+
+/** Several texts decode to the same bytes when unused bits are set (RFC 4648 §3.5); only one of them is what was sealed. */
+function isCanonicalBase64url(text: unknown): boolean {
+  return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
+}
+
+function parseBinding(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    // Sound: any object may be read as a record of unknown values.
+    return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}
+
+function isoOf(seconds: number): string {
+  const date = new Date(seconds * 1_000);
+  return Number.isNaN(date.valueOf()) ? 'an impossible time' : date.toISOString();
+}

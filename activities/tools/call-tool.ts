@@ -1,0 +1,164 @@
+/**
+ * The dispatch activity: the only way a `tools/call` leaves a worker (INV-G1).
+ *
+ * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
+ * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
+ * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
+ */
+import { cancellationDetails, cancellationSignal, heartbeat } from '@temporalio/activity';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import { traitsOf } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { resultText } from '../../domain/model-text.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import type { LoadToolset } from '../catalog/toolset.ts';
+import { verdictOn } from '../policy/judge.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import { checkProof, checkScheduler, checkTarget } from './dispatch-check.ts';
+import type { CallEnding, ToolServer } from './port.ts';
+import { currentScheduler } from './scheduler.ts';
+import { accessTo, connectionOf, type ServerAccess } from './server-access.ts';
+
+const CANCELLED_BEFORE_SENDING = {
+  kind: 'ended',
+  outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
+} as const satisfies DispatchResult;
+
+export interface CallToolParts {
+  readonly config: Config;
+  readonly loadToolset: LoadToolset;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+}
+
+export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
+  const { config, loadToolset } = parts;
+  return async (input) => {
+    const unscheduled = checkScheduler(input, currentScheduler());
+    if (unscheduled !== undefined) return unscheduled;
+    let offered: readonly OfferedTool[];
+    try {
+      offered = await loadToolset(input.toolset);
+    } catch (error) {
+      return endedBeforeSending(error);
+    }
+    const tool = offered.find(({ modelName }) => modelName === input.name);
+    const mistaken = checkTarget(input, tool);
+    if (mistaken !== undefined || tool === undefined)
+      return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+    const unproven = checkProof(input, verdictOn(config, input.runPolicy, tool, input.run.initiator.id));
+    if (unproven !== undefined) return unproven;
+    return await callWithToken(parts, input, tool);
+  };
+}
+
+async function callWithToken(parts: CallToolParts, input: DispatchInput, tool: OfferedTool): Promise<DispatchResult> {
+  let access: ServerAccess;
+  let token: MintedToken;
+  const request: TokenRequest = {
+    run: input.run,
+    server: input.server.name,
+    serverUrl: input.server.url,
+    tool: tool.definition.name,
+    signal: cancellationSignal(),
+    ...(input.grant === undefined ? {} : { grant: input.grant }),
+  };
+  try {
+    access = accessTo(parts.config, input.server);
+    token = await parts.broker.mint(request);
+  } catch (error) {
+    return endedBeforeSending(error);
+  }
+  const first = await send(parts.server, input, tool, access, token);
+  if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
+    return resultOf(first, token);
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  let fresh: MintedToken;
+  try {
+    fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
+  } catch {
+    return resultOf(first, token);
+  }
+  if (fresh.accessToken === token.accessToken) return resultOf(first, token);
+  return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+}
+
+async function send(
+  server: ToolServer,
+  input: DispatchInput,
+  tool: OfferedTool,
+  access: ServerAccess,
+  token: MintedToken,
+): Promise<CallEnding> {
+  return await server.call(connectionOf(input.server, access, token), {
+    definition: tool.definition,
+    arguments: input.arguments,
+    idempotencyKey: input.idempotencyKey,
+    timeoutMs: input.limits.callTimeoutSeconds * 1_000,
+    resultBytes: input.limits.resultBytes,
+    signal: cancellationSignal(),
+    heartbeat,
+  });
+}
+
+function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult {
+  const token = evidence;
+  switch (ending.kind) {
+    case 'executed':
+      return ending.isError
+        ? {
+            kind: 'ended',
+            token,
+            outcome: {
+              kind: 'failed',
+              code: 'TOOL_FAILED',
+              message: resultText(ending.result).slice(0, 500),
+              executed: true,
+              result: ending.result,
+            },
+          }
+        : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
+    case 'unknown':
+      return { kind: 'ended', token, outcome: { kind: 'unknown', code: ending.code, message: ending.message } };
+    case 'not-sent':
+      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
+      return notSent(ending);
+    case 'refused':
+      // 429, and 503 with Retry-After, are said before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
+      if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
+      };
+  }
+}
+
+function notSent({
+  code,
+  message,
+  retryAfterMs,
+}: Extract<CallEnding, { kind: 'not-sent' | 'refused' }>): DispatchResult {
+  return { kind: 'not-sent', code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+/** Does nobody want the call any more? A worker that shuts down cancels its activities too, and another one takes their place. */
+function isWithdrawn(): boolean {
+  return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
+}
+
+/** What may pass is tried again by the run; nothing has left this worker. */
+function endedBeforeSending(error: unknown): DispatchResult {
+  if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
+  if (cancellationSignal().aborted)
+    return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
+  const coded = codedFailureIn(error);
+  if (coded === undefined) throw error;
+  const { code, message, facts } = coded;
+  const { retryAfterMs } = facts;
+  if (traitsOf(code).retryable || code === 'ARTIFACT_MISSING') {
+    return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+  }
+  return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
+}

@@ -1,0 +1,122 @@
+/**
+ * Whether a dispatch may leave this worker. Trusts nothing in its input (INV-G1): everything is compared with this worker's
+ * own configuration, the pinned definition, and Temporal's own word on who scheduled it.
+ *
+ * 1. Only a stricter result of judging again matters; a looser one changes nothing.
+ * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
+ */
+import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import type { Verdict } from '../../contracts/schemas/call.ts';
+import { isEntitled } from '../../domain/approver.ts';
+import { requestDigest } from '../../domain/digest.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+
+/** What Temporal says of the scheduler, not what the input says. */
+export interface Scheduler {
+  readonly namespace: string;
+  readonly workflowType: string | undefined;
+  readonly workflowId: string | undefined;
+  readonly runId: string | undefined;
+  readonly attempt: number;
+}
+
+export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
+
+/** Was this scheduled by the run that it names? Tools are listed and called for runs only. */
+export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace }: Scheduler): Refused | undefined {
+  if (workflowType !== RUN_WORKFLOW) return forbidden('Tools are called only by runs.');
+  if (workflowId !== run.workflowId || namespace !== run.namespace)
+    return forbidden('The call names another run than the one that scheduled it.');
+  return undefined;
+}
+
+/** And in the Temporal run that lives now, for the first time? */
+export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
+  const { runId, attempt } = scheduler;
+  const mistaken = checkRun(input.run, scheduler);
+  if (mistaken !== undefined) return mistaken;
+  if (attempt !== 1) return forbidden('A dispatch is attempted once; this is a repetition.');
+  if (runId !== input.runId) {
+    return {
+      kind: 'reopen',
+      code: 'DISPATCH_STALE_RUN',
+      message:
+        'The call was scheduled before the run was reset, and may have been sent then; it needs a fresh decision.',
+    };
+  }
+  return undefined;
+}
+
+/** Is it the tool that was judged and shown? */
+export function checkTarget({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
+  if (tool === undefined) return forbidden('The tool is not among those the run may use.');
+  const same =
+    tool.server === target.server &&
+    tool.serverUrl === target.serverUrl &&
+    tool.definition.name === target.tool &&
+    server.name === tool.server;
+  if (!same) return forbidden('The call names another tool than the one that was judged.');
+  if (tool.hash !== target.definitionHash)
+    return {
+      kind: 'reopen',
+      code: 'DEFINITION_CHANGED',
+      message: 'The definition of the tool is not the one that was shown.',
+    };
+  return undefined;
+}
+
+/** Does the proof carry the verdict that this worker reaches now? */
+export function checkProof(input: DispatchInput, verdict: Verdict): Refused | undefined {
+  if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
+  const { proof } = input;
+  if (proof.kind === 'policy') {
+    if (verdict.kind === 'allow') return undefined;
+    return { ...stricter(verdict), message: `Policy asks for a decision now (${verdict.rules.join(', ')}).` };
+  }
+  const { decision, approvers } = proof;
+  const isConsent =
+    decision.kind === 'approve' &&
+    decision.callId === input.callId &&
+    decision.digest === digestOf(input) &&
+    Date.parse(proof.decidedAt) < Date.parse(proof.deadline) &&
+    isEntitled(approvers, decision.approver);
+  if (!isConsent) return forbidden('The decision does not cover this call.');
+  if (!input.decidedIn.includes(decision.runId)) {
+    return {
+      kind: 'reopen',
+      code: 'DECISION_STALE_RUN',
+      message: 'The decision was made before the run was reset; it needs a fresh one.',
+    };
+  }
+  if (verdict.kind === 'ask' && !isEntitled(verdict.approvers, decision.approver)) {
+    return { ...stricter(verdict), message: `Policy now asks others to decide than ${decision.approver.id}.` };
+  }
+  return undefined;
+}
+
+function digestOf({ run, callId, target, proof, arguments: args }: DispatchInput): string | undefined {
+  if (proof.kind !== 'decision') return undefined;
+  return requestDigest({
+    namespace: run.namespace,
+    tenant: run.initiator.tenant,
+    workflowId: run.workflowId,
+    callId,
+    runId: proof.decision.runId,
+    generation: proof.generation,
+    target,
+    arguments: args,
+    approvers: proof.approvers,
+  });
+}
+
+function stricter({
+  approvers,
+  deadlineSeconds,
+}: Extract<Verdict, { kind: 'ask' }>): Extract<DispatchResult, { kind: 'reopen' }> {
+  return { kind: 'reopen', code: 'VERDICT_STRICTER', message: '', approvers, deadlineSeconds };
+}
+
+function forbidden(message: string): Refused {
+  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
+}

@@ -1,0 +1,138 @@
+/**
+ * What a call that got no result ended as: not sent, refused before it ran, or unknown (INV-X1).
+ *
+ * Pure. Owns the proof that a call did not run. Does not own results (`result.ts`).
+ *
+ * 1. `not-sent` needs proof from the connection; `refused` needs an answer that HTTP or MCP define as given before the tool
+ *    runs. Whatever has neither is `unknown`: a person decides, nothing is sent again by itself.
+ * 2. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
+ */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { networkCodeOf, neverConnected } from './network.ts';
+import type { CallEnding } from './port.ts';
+import { reasonOf, type Refusal, refusalIn } from './refusal.ts';
+import type { Trace } from './tool-call.ts';
+import type { RawAnswer } from './transport.ts';
+import type { Exchange } from './wire.ts';
+
+export interface Names {
+  readonly server: string;
+  readonly tool: string;
+  /** Makes a text of the server fit to be quoted. */
+  readonly quote: (text: string) => string;
+}
+
+/** Another token may help; the same request with the same token will not. */
+const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set([
+  'TOOL_UNAUTHORIZED',
+  'TOOL_FORBIDDEN',
+  'TOOL_INSUFFICIENT_SCOPE',
+]);
+
+/** JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for -32042). */
+const REFUSING_RPC = new Set([-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042]);
+const INVALID_PARAMS = -32602;
+
+/** The call was not answered. */
+export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
+  const { error, stopped, reached, exchange } = trace;
+  if (!reached || neverConnected(error)) {
+    return notSent(
+      names,
+      stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection'),
+      exchange,
+    );
+  }
+  if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline');
+  if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent');
+  const refusal = refusalIn(error, exchange, names.quote);
+  if (refusal !== undefined) return refused(names, refusal);
+  return unknown(
+    names,
+    stopped === 'lost' ? 'the connection ended without an answer' : reasonOf(error, 'the answer could not be read'),
+  );
+}
+
+/** No session could be opened: whatever the reason, the tool was not called. */
+export function endingOfConnect(
+  cause: unknown,
+  exchange: Exchange,
+  stopped: 'cancelled' | 'deadline' | undefined,
+  names: Names,
+): CallEnding {
+  if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
+  if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
+  const refusal = refusalIn(cause, exchange, names.quote);
+  if (refusal !== undefined && ABOUT_THE_TOKEN.has(refusal.code)) return refused(names, refusal);
+  const ending = notSent(names, reasonOf(cause, 'the protocol could not be agreed on'), exchange);
+  return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
+}
+
+/** The server answered with an error in place of a result. */
+export function endingOfError({ code, message }: Extract<RawAnswer, { kind: 'error' }>, names: Names): CallEnding {
+  if (!REFUSING_RPC.has(code) || saysAfterwards(message))
+    return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
+  if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
+  return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}` });
+}
+
+/**
+ * The v1 TypeScript SDK, which most servers run, reports a tool it does not have as a result. Only its exact words count: any
+ * other text is the tool's own.
+ */
+export function isV1UnknownTool(text: string, tool: string): boolean {
+  return text === `MCP error -32602: Tool ${tool} not found` || text === `MCP error -32602: Tool ${tool} disabled`;
+}
+
+export function vanished(names: Names): CallEnding {
+  return {
+    kind: 'refused',
+    code: 'TOOL_UNKNOWN',
+    message: `Server "${names.server}" has no tool "${names.tool}" any more; the call did not run.`,
+  };
+}
+
+/** Neither done nor refused: the server stopped for input, or made a task of the call, and neither is supported. */
+export function halfway(names: Names, resultType: string): CallEnding {
+  return unknown(
+    names,
+    `the server answered "${names.quote(resultType)}" in place of a result, which is not supported`,
+  );
+}
+
+/** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
+function saysAfterwards(message: string): boolean {
+  return /\boutput (?:schema|validation)\b|\bstructured content\b/i.test(message);
+}
+
+function saysUnknown(message: string, tool: string): boolean {
+  return (
+    /\bunknown tool\b/i.test(message) ||
+    (message.includes(tool) && /\b(?:not found|unknown|disabled|no such|does not exist)\b/i.test(message))
+  );
+}
+
+function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extract<CallEnding, { kind: 'not-sent' }> {
+  return {
+    kind: 'not-sent',
+    code: 'TOOL_UNAVAILABLE',
+    message: `Server "${names.server}" was not reached (${reason}); tool "${names.tool}" was not called.`,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
+  return {
+    kind: 'refused',
+    message: `Server "${names.server}" refused tool "${names.tool}" before it ran: ${reason}`,
+    ...refusal,
+  };
+}
+
+function unknown(names: Names, reason: string): CallEnding {
+  return {
+    kind: 'unknown',
+    code: 'OUTCOME_UNKNOWN',
+    message: `Tool "${names.tool}" of server "${names.server}" was sent and may or may not have run: ${reason}. Find out at the server before anything is done again.`,
+  };
+}

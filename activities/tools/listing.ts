@@ -1,0 +1,146 @@
+/**
+ * Walks a server's tool list.
+ *
+ * Owns pages, limits and the codes of a failed discovery. Does not own what may be offered (`definitions.ts`).
+ *
+ * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
+ * 2. Beyond 64 pages or 1,000 tools discovery fails: a part of a catalog, offered as the whole, would hide what is missing.
+ */
+import { type FetchLike, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { readDefinitions } from './definitions.ts';
+import { reasonOf, refusalIn } from './refusal.ts';
+import type { ServerConnection, ToolListing } from './port.ts';
+import type { Priors } from './priors.ts';
+import type { Scrubber } from './scrub.ts';
+import { ConnectFailure, NEVER_MS, openSession, type Session } from './session.ts';
+import type { Exchange } from './wire.ts';
+
+const MAX_PAGES = 64;
+const MAX_TOOLS = 1_000;
+const WALK_MS = 40_000;
+
+/** The codes that `ToolServer.list` may throw; every other refusal is a failed discovery. */
+const KEPT: ReadonlySet<ErrorCode> = new Set(['TOOL_UNAUTHORIZED', 'TOOL_FORBIDDEN', 'TOOL_INSUFFICIENT_SCOPE']);
+
+export interface ListingRequest {
+  readonly connection: ServerConnection;
+  readonly signal: AbortSignal;
+  readonly connectMs: number;
+  readonly priors: Priors;
+  readonly scrub: Scrubber;
+  /** Makes a text of the server fit to be quoted. */
+  readonly quote: (text: string) => string;
+  readonly fetch?: FetchLike;
+}
+
+export async function listTools(request: ListingRequest): Promise<ToolListing> {
+  const { connection, signal, connectMs, priors, scrub, fetch } = request;
+  let session: Session;
+  try {
+    // Never from what is known: a listing is where it is learned anew.
+    session = await openSession({
+      connection,
+      signal,
+      connectMs,
+      ...(fetch === undefined ? {} : { fetch }),
+    });
+  } catch (error) {
+    if (!(error instanceof ConnectFailure)) throw error;
+    throw failure(
+      request,
+      error.cause,
+      error.exchange,
+      error.stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[error.stopped],
+    );
+  }
+  try {
+    priors.learn(connection, session.learned);
+    if (session.client.getServerCapabilities()?.tools === undefined) return { tools: [], refused: [] };
+    return readDefinitions(await walk(session, request), scrub);
+  } finally {
+    await session.close();
+  }
+}
+
+const STOPPED = {
+  cancelled: 'the discovery was cancelled',
+  deadline: 'no answer in time',
+  lost: 'the connection ended without an answer',
+} as const;
+
+async function walk(session: Session, request: ListingRequest): Promise<unknown[]> {
+  const { transport, wire } = session;
+  const ending = new AbortController();
+  let stopped: keyof typeof STOPPED | undefined;
+  const stop = (why: keyof typeof STOPPED): void => {
+    stopped ??= why;
+    ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOPPED[why]));
+  };
+  const onCancel = (): void => stop('cancelled');
+  transport.onLost = () => stop('lost');
+  request.signal.addEventListener('abort', onCancel, { once: true });
+  if (request.signal.aborted) onCancel();
+  const timer = setTimeout(() => stop('deadline'), WALK_MS);
+  try {
+    const listed: unknown[] = [];
+    const cursors = new Set<string>();
+    for (let cursor: string | undefined; ;) {
+      const page = await pageAt(session, cursor, ending.signal);
+      if ('error' in page)
+        throw failure(
+          request,
+          page.error,
+          wire.exchange(),
+          stopped === undefined ? 'the answer could not be read' : STOPPED[stopped],
+        );
+      const { tools, nextCursor } = page.result;
+      if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
+      listed.push(...(tools as readonly unknown[]));
+      if (listed.length > MAX_TOOLS) throw failed(request, `it lists more than ${MAX_TOOLS} tools`);
+      if (typeof nextCursor !== 'string') return listed;
+      if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
+        throw failed(request, `its list does not end within ${MAX_PAGES} pages`);
+      cursors.add(nextCursor);
+      cursor = nextCursor;
+    }
+  } finally {
+    clearTimeout(timer);
+    request.signal.removeEventListener('abort', onCancel);
+    transport.onLost = undefined;
+  }
+}
+
+type Page = { readonly result: Readonly<Record<string, unknown>> } | { readonly error: unknown };
+
+async function pageAt({ client, transport }: Session, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
+  try {
+    await client.request(
+      { method: 'tools/list', params: cursor === undefined ? {} : { cursor } },
+      { signal, timeout: NEVER_MS },
+    );
+  } catch (error) {
+    if (transport.answer?.kind !== 'result') return { error };
+  }
+  return transport.answer?.kind === 'result' ? { result: transport.answer.result } : { error: undefined };
+}
+
+function failure(request: ListingRequest, error: unknown, exchange: Exchange, otherwise: string): CountersignError {
+  const refusal = refusalIn(error, exchange, request.quote);
+  if (refusal === undefined || !KEPT.has(refusal.code))
+    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), exchange.retryAfterMs);
+  const { requiredScope } = refusal;
+  return new CountersignError(
+    refusal.code,
+    `Server "${request.connection.name}" refused to list its tools: ${refusal.reason}`,
+    requiredScope === undefined ? {} : { requiredScope },
+  );
+}
+
+function failed({ connection }: ListingRequest, reason: string, retryAfterMs?: number): CountersignError {
+  return new CountersignError(
+    'DISCOVERY_FAILED',
+    `The tools of server "${connection.name}" could not be listed: ${reason}`,
+    retryAfterMs === undefined ? {} : { retryAfterMs },
+  );
+}

@@ -1,0 +1,11 @@
+/**
+ * How deep a JSON value of a server may nest. Beyond it, code that walks values by recursion (canonical JSON in a workflow, for
+ * one) would end with the stack, and a run could not go on.
+ */
+export const MAX_NESTING = 100;
+
+/** Looks no deeper than the limit itself. */
+export function nestsTooDeeply(value: unknown, levelsLeft = MAX_NESTING): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  return levelsLeft === 0 || Object.values(value).some((inner) => nestsTooDeeply(inner, levelsLeft - 1));
+}

@@ -1,0 +1,27 @@
+/**
+ * Tells Temporal that a call is alive, and how far it has come.
+ *
+ * 1. What is new is said at once; the last word is repeated well within the heartbeat timeout (30 s), however silent the server.
+ */
+import type { CallProgress } from './port.ts';
+
+/** Temporal throttles what is more. */
+const EVERY_MS = 5_000;
+
+export interface Pulse {
+  say(details: CallProgress): void;
+  stop(): void;
+}
+
+export function startPulse(heartbeat: (details: CallProgress) => void): Pulse {
+  let latest: CallProgress = { phase: 'connecting' };
+  heartbeat(latest);
+  const timer = setInterval(() => heartbeat(latest), EVERY_MS);
+  return {
+    say: (details) => {
+      latest = details;
+      heartbeat(details);
+    },
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,14 @@
+/** Who scheduled the activity that runs now: Temporal's word, which no input can forge. */
+import { activityInfo } from '@temporalio/activity';
+import type { Scheduler } from './dispatch-check.ts';
+
+export function currentScheduler(): Scheduler {
+  const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = activityInfo();
+  return {
+    namespace: workflowNamespace ?? namespace,
+    workflowType,
+    workflowId: workflowExecution?.workflowId,
+    runId: workflowExecution?.runId,
+    attempt,
+  };
+}

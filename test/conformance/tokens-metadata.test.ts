@@ -1,0 +1,103 @@
+/** Client credentials at an authorization server whose metadata or second answer is not to be trusted (H-2, INV-S1). */
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { refusalOf } from '../support/keys-refusal.ts';
+import { SECRET, brokerFor, expectNoSecret, requestFor, withClient } from '../support/oauth-broker.ts';
+import { type HostileServer, startHostile } from '../support/oauth.ts';
+
+describe('metadata and repeated requests at a hostile authorization server', () => {
+  let server: HostileServer;
+  afterEach(async () => server.close());
+
+  const good = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 };
+
+  function jwt(claims: object): string {
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+    return `${part({ alg: 'RS256' })}.${part(claims)}.c2ln`;
+  }
+
+  test.each([
+    ['another issuer', (issuer: string) => ({ issuer: 'https://evil.example.com', token_endpoint: `${issuer}/token` })],
+    ['no token endpoint', (issuer: string) => ({ issuer })],
+    ['a token endpoint without TLS', (issuer: string) => ({ issuer, token_endpoint: 'http://evil.example.com/token' })],
+    [
+      'no way to send a secret',
+      (issuer: string) => ({
+        issuer,
+        token_endpoint: `${issuer}/token`,
+        token_endpoint_auth_methods_supported: ['private_key_jwt'],
+      }),
+    ],
+  ])('INV-S1: metadata with %s send the client secret nowhere', async (_what, metadata) => {
+    server = await startHostile({ metadata: (issuer) => ({ body: metadata(issuer) }), token: () => ({ body: good }) });
+    const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expect(server.seen).toHaveLength(0);
+  });
+
+  test('metadata are found where OpenID Connect puts them too', async () => {
+    server = await startHostile({ token: () => ({ body: good }) });
+    let asked = 0;
+    server.behave({
+      metadata: () => ((asked += 1) === 1 ? { status: 404, body: {} } : undefined),
+      token: () => ({ body: good }),
+    });
+    expect((await brokerFor(withClient(server.issuer)).mint(requestFor('notes'))).accessToken).toBe('at-1');
+    expect(server.discoveries()).toBe(2);
+  });
+
+  test('metadata that led to a failure are asked for again', async () => {
+    server = await startHostile({ token: () => ({ status: 404, body: {} }) });
+    const broker = brokerFor(withClient(server.issuer));
+    await refusalOf(broker.mint(requestFor('notes')));
+    server.behave({ token: () => ({ body: good }) });
+    await broker.mint(requestFor('notes'));
+    expect(server.discoveries()).toBe(2);
+  });
+
+  test('metadata are asked for once in five minutes, and again after a refused token', async () => {
+    let now = Date.now();
+    let minted = 0;
+    server = await startHostile({ token: () => ({ body: { ...good, access_token: `at-${(minted += 1)}` } }) });
+    const broker = brokerFor(withClient(server.issuer), { now: () => now });
+    await broker.mint(requestFor('notes'));
+    await broker.mint(requestFor('files'));
+    expect(server.discoveries()).toBe(1);
+    await broker.mint({ ...requestFor('notes'), refused: 'at-1' });
+    expect(server.discoveries()).toBe(2);
+    now += 300_000;
+    await broker.mint(requestFor('notes'));
+    expect(server.discoveries()).toBe(3);
+  });
+
+  test('H-2: a server that gives the refused token again is refused itself, after one request', async () => {
+    server = await startHostile({ token: () => ({ body: good }) });
+    const error = await refusalOf(
+      brokerFor(withClient(server.issuer)).mint({ ...requestFor('notes'), refused: 'at-1' }),
+    );
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test('INV-S1: secrets put into jti or scope by the server are not recorded', async () => {
+    const jti = Buffer.from(SECRET).toString('base64');
+    server = await startHostile({ token: () => ({ body: { ...good, access_token: jwt({ jti }) } }) });
+    const { evidence } = await brokerFor(withClient(server.issuer)).mint(requestFor('notes'));
+    expect(evidence.jti).toBeUndefined();
+    server.behave({ token: () => ({ body: { ...good, scope: encodeURIComponent(SECRET) } }) });
+    expectNoSecret(await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes'))), SECRET);
+  });
+
+  test('INV-S1: a refresh token that nobody asked for is scrubbed and not used', async () => {
+    server = await startHostile({ token: () => ({ body: { ...good, refresh_token: 'rt-canary' } }) });
+    const minted = await brokerFor(withClient(server.issuer)).mint(requestFor('notes'));
+    expect(minted.secrets).toContain('rt-canary');
+    expect(JSON.stringify(minted.evidence)).not.toContain('rt-canary');
+  });
+
+  test('a lifetime longer than ours is recorded as it is', async () => {
+    const now = Date.parse('2026-03-01T00:00:00.000Z');
+    server = await startHostile({ token: () => ({ body: { ...good, expires_in: '86400' } }) });
+    const { evidence } = await brokerFor(withClient(server.issuer), { now: () => now }).mint(requestFor('notes'));
+    expect(evidence.expiresAt).toBe('2026-03-02T00:00:00.000Z');
+  });
+});

@@ -1,0 +1,152 @@
+/** Client credentials at an authorization server that we did not write (RFC 6749 §4.4, RFC 8707, RFC 9068). */
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import type { TokenBroker } from '../../activities/tokens/port.ts';
+import { refusalOf } from '../support/keys-refusal.ts';
+import { CLIENT, SECRET, URL_OF, brokerFor, expectNoSecret, requestFor, withClient } from '../support/oauth-broker.ts';
+import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
+
+// oidc-provider says on the console that it runs on Node 20 and without a store.
+beforeAll(() => {
+  jest.spyOn(console, 'info').mockImplementation(() => undefined);
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+describe('client credentials at a real authorization server', () => {
+  let provider: RunningAuthorizationServer;
+  let broker: TokenBroker;
+  beforeAll(async () => {
+    provider = await startProvider({
+      clients: [{ ...CLIENT, scope: 'notes:read notes:write notes:delete files:read' }],
+      resources: {
+        [URL_OF.notes]: 'notes:read notes:write notes:delete admin',
+        [URL_OF.files]: 'files:read notes:read',
+      },
+    });
+    const tools = { delete: ['notes:delete'], ping: [], constructor: ['notes:read'] };
+    broker = brokerFor(withClient(provider.issuer, { discovery: ['notes:read'], default: ['notes:write'], tools }));
+  });
+  afterAll(async () => provider.close());
+
+  test.each([
+    ['write', ['notes:write']],
+    ['delete', ['notes:delete']],
+    ['constructor', ['notes:read']],
+    ['toString', ['notes:write']],
+    ['ping', []],
+    [undefined, ['notes:read']],
+  ])('INV-S2: the token for the tool %s is for this server and these scopes, and no more', async (tool, scopes) => {
+    const { accessToken, evidence } = await broker.mint(requestFor('notes', tool));
+    const claims = decodeJwt(accessToken ?? '');
+    expect(claims.aud).toBe(URL_OF.notes);
+    expect(claims['scope'] ?? '').toBe(scopes.join(' '));
+    expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(120);
+    expect(evidence).toMatchObject({
+      strategy: 'client-credentials',
+      issuer: provider.issuer,
+      scopes,
+      jti: claims.jti,
+    });
+  });
+
+  test('INV-S2: a token for one server is not a token for another (F15)', async () => {
+    const files = brokerFor(withClient(provider.issuer, { default: ['notes:read'] }));
+    const [one, two] = await Promise.all([files.mint(requestFor('notes', 'x')), files.mint(requestFor('files', 'x'))]);
+    expect(decodeJwt(one.accessToken ?? '').aud).toBe(URL_OF.notes);
+    expect(decodeJwt(two.accessToken ?? '').aud).toBe(URL_OF.files);
+  });
+
+  test('S1.5: each call has a token of its own, with its own id and expiry', async () => {
+    const now = Date.now();
+    const fixed = brokerFor(withClient(provider.issuer, { default: ['notes:write'] }), { now: () => now });
+    const [one, two] = [await fixed.mint(requestFor('notes', 'write')), await fixed.mint(requestFor('notes', 'write'))];
+    expect(one.evidence.jti).not.toBe(two.evidence.jti);
+    expect(one.evidence.expiresAt).toBe(new Date(now + 120_000).toISOString());
+  });
+
+  test('sends resource and scope, and the client secret by Basic authentication (RFC 6749 §2.3.1, RFC 8707 §2)', async () => {
+    const { secrets } = await broker.mint(requestFor('notes', 'delete'));
+    const { authorization, form } = provider.seen.at(-1) ?? {};
+    expect(form?.get('grant_type')).toBe('client_credentials');
+    expect(form?.getAll('resource')).toEqual([URL_OF.notes]);
+    expect(form?.get('scope')).toBe('notes:delete');
+    expect(form?.has('client_secret')).toBe(false);
+    expect(secrets).toContain(authorization?.replace('Basic ', ''));
+    expect(secrets).toContain(SECRET);
+  });
+
+  test('asks for the configured resource where the server is known to the issuer by another URI', async () => {
+    const renamed = brokerFor({
+      servers: {
+        notes: {
+          ...withClient(provider.issuer, {}, { resource: `${URL_OF.files}#x` }).servers?.['notes'],
+          url: URL_OF.notes,
+        },
+      },
+    });
+    const { accessToken } = await renamed.mint(requestFor('notes', 'x'));
+    expect(decodeJwt(accessToken ?? '').aud).toBe(URL_OF.files);
+  });
+
+  test.each([
+    ['invalid_target', requestFor('notes'), 'https://unknown.example.com/mcp', ['notes:read']],
+    ['invalid_scope', requestFor('notes'), URL_OF.notes, ['admin']],
+  ])('S1.6: %s is a final refusal', async (name, request, resource, discovery) => {
+    const refusing = brokerFor(withClient(provider.issuer, { discovery }, { resource }));
+    const error = await refusalOf(refusing.mint(request));
+    expect(error).toMatchObject({
+      code: 'TOKEN_REFUSED',
+      message: expect.stringContaining(name),
+      facts: { server: 'notes' },
+    });
+    expectNoSecret(error, SECRET);
+  });
+
+  test('S1.6: a wrong client secret is a final refusal that does not show the secret', async () => {
+    const wrong = brokerFor(withClient(provider.issuer, {}, { clientSecret: 'canary-wrong' }));
+    const error = await refusalOf(wrong.mint(requestFor('notes')));
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expectNoSecret(error, 'canary-wrong');
+  });
+
+  test('INV-S2: a token whose audience is another resource is refused, not used', async () => {
+    const lax = await startProvider({
+      clients: [CLIENT],
+      resources: { [URL_OF.notes]: 'notes:read' },
+      audience: 'everything',
+    });
+    const error = await refusalOf(brokerFor(withClient(lax.issuer)).mint(requestFor('notes')));
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining('another resource') });
+    await lax.close();
+  });
+
+  test('an opaque token is used as it is', async () => {
+    const opaque = await startProvider({
+      clients: [CLIENT],
+      resources: { [URL_OF.notes]: 'notes:read' },
+      format: 'opaque',
+    });
+    const { accessToken, evidence } = await brokerFor(withClient(opaque.issuer, { discovery: ['notes:read'] })).mint(
+      requestFor('notes'),
+    );
+    expect(accessToken).not.toContain('.');
+    expect(evidence).toMatchObject({ scopes: ['notes:read'], expiresAt: expect.any(String) });
+    expect(evidence.jti).toBeUndefined();
+    await opaque.close();
+  });
+
+  test('the client secret goes into the body where the server takes it only there', async () => {
+    const post = await startProvider({
+      clients: [{ ...CLIENT, authMethod: 'client_secret_post' }],
+      resources: { [URL_OF.notes]: 'notes:read' },
+      authMethods: ['client_secret_post'],
+    });
+    await brokerFor(withClient(post.issuer)).mint(requestFor('notes'));
+    expect(post.seen.at(-1)).toMatchObject({ authorization: undefined });
+    expect(post.seen.at(-1)?.form.get('client_secret')).toBe(SECRET);
+    await post.close();
+  });
+});

@@ -1,0 +1,126 @@
+/** The ways of obtaining a token, each through the suite of the port, and the broker that chooses among them. */
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Config } from '../../contracts/schemas/config.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import { sealAuthorization } from '../../client/sealing.ts';
+import { createTokenBroker } from '../../activities/tokens/broker.ts';
+import { privateKeysOf, zoneKey } from '../support/keys.ts';
+import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth-broker.ts';
+import { startHostile, startProvider } from '../support/oauth.ts';
+import { describeTokens } from './tokens.suite.ts';
+
+// oidc-provider says on the console that it runs on Node 20 and without a store.
+beforeAll(() => {
+  jest.spyOn(console, 'info').mockImplementation(() => undefined);
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+describeTokens('sealed grants', async () => {
+  const zone = await zoneKey();
+  const config = Config.parse({ servers: { notes: { url: URL_OF.notes } } });
+  const grantFor = async (run: number): Promise<Grant> => {
+    const jwe = await sealAuthorization({
+      authorization: `Bearer canary-token-${run}`,
+      serverUrl: URL_OF.notes,
+      binding: runOf(run),
+      key: zone.publicJwk,
+      expiresInSeconds: 3_600,
+    });
+    return { server: 'notes', jwe };
+  };
+  return {
+    broker: createTokenBroker({ config, keys: privateKeysOf(zone) }),
+    request: async (run) => ({
+      run: runOf(run),
+      server: 'notes',
+      serverUrl: URL_OF.notes,
+      tool: 'write',
+      grant: await grantFor(run),
+    }),
+    canaries: ['canary-token-1', 'canary-token-2'],
+    afterRefusal: 'TOKEN_REFUSED',
+    close: async () => undefined,
+  };
+});
+
+describeTokens('client credentials', async () => {
+  const provider = await startProvider({ clients: [CLIENT], resources: { [URL_OF.notes]: 'notes:read notes:write' } });
+  return {
+    broker: brokerFor(withClient(provider.issuer, { default: ['notes:write'], discovery: ['notes:read'] })),
+    request: async (run) => ({ ...requestFor('notes', 'write'), run: runOf(run) }),
+    canaries: [SECRET],
+    afterRefusal: 'another token',
+    close: async () => provider.close(),
+  };
+});
+
+describe('the broker', () => {
+  const grant: Grant = { server: 'notes', ref: 'x' };
+
+  test('a server without credentials gets no token, and that is recorded', async () => {
+    const broker = brokerFor({ servers: { notes: { url: URL_OF.notes, credentials: { kind: 'none' } } } });
+    expect(await broker.mint(requestFor('notes'))).toEqual({ evidence: { strategy: 'none' }, secrets: [] });
+    await expect(broker.mint({ ...requestFor('notes'), refused: 'x' })).rejects.toMatchObject({
+      code: 'TOKEN_REFUSED',
+    });
+  });
+
+  test.each([['none' as const], ['client-credentials' as const]])(
+    'a grant for a server with credentials %s is refused by name, not ignored',
+    async (kind) => {
+      const credentials =
+        kind === 'none' ? { kind } : { kind, issuer: 'http://127.0.0.1:9', clientId: 'a', clientSecret: 'b' };
+      const broker = brokerFor({ servers: { notes: { url: URL_OF.notes, credentials } } });
+      await expect(broker.mint({ ...requestFor('notes'), grant })).rejects.toMatchObject({
+        code: 'GRANT_INVALID',
+        message: expect.stringMatching(/notes.*configured as/),
+      });
+    },
+  );
+
+  test('F15: under a configured name, no other address is served, not even by an issuer that would', async () => {
+    const server = await startHostile({ token: () => ({ body: { access_token: 'at-1', token_type: 'bearer' } }) });
+    const broker = brokerFor(withClient(server.issuer));
+    await expect(broker.mint({ ...requestFor('notes'), serverUrl: URL_OF.files })).rejects.toMatchObject({
+      code: 'TOKEN_REFUSED',
+    });
+    expect(server.seen).toHaveLength(0);
+    await server.close();
+  });
+
+  test('S1.4: a server that the run brought gets what the run gave, or nothing', async () => {
+    const zone = await zoneKey();
+    const broker = createTokenBroker({ config: Config.parse({}), keys: privateKeysOf(zone) });
+    const request = { run: runOf(1), server: 'brought', serverUrl: 'https://brought.example.com/mcp' };
+    expect(await broker.mint(request)).toEqual({ evidence: { strategy: 'none' }, secrets: [] });
+    const jwe = await sealAuthorization({
+      authorization: 'at',
+      serverUrl: request.serverUrl,
+      binding: runOf(1),
+      key: zone.publicJwk,
+      expiresInSeconds: 60,
+    });
+    expect((await broker.mint({ ...request, grant: { server: 'brought', jwe } })).accessToken).toBe('at');
+  });
+
+  test('a name from the language is no configured server', async () => {
+    const broker = brokerFor({});
+    expect(await broker.mint({ ...requestFor('notes'), server: 'constructor' })).toMatchObject({
+      evidence: { strategy: 'none' },
+    });
+  });
+
+  test('INV-S1: secrets in configured headers are scrubbed with the token', async () => {
+    const headers = {
+      'X-Api-Key': 'k-1',
+      'X-Opaque': 'a1b2c3d4e5f6a7b8',
+      'X-Tenant': 'emea',
+      'X-Origin': 'https://a1.example.com/',
+    };
+    const broker = brokerFor({ servers: { notes: { url: URL_OF.notes, credentials: { kind: 'none' }, headers } } });
+    expect((await broker.mint(requestFor('notes'))).secrets).toEqual(['k-1', 'a1b2c3d4e5f6a7b8']);
+  });
+});

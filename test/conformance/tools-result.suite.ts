@@ -1,0 +1,249 @@
+/** What becomes of a result: kinds of content, size, secrets, storage that fails. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { ArtifactStore } from '../../activities/artifacts/port.ts';
+import type { CallEnding, ServerConnection, ToolCall } from '../../activities/tools/port.ts';
+import { ToolResult } from '../../contracts/schemas/call.ts';
+import { observedArtifacts } from '../support/mcp-artifacts.ts';
+import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
+import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import type { ToolServerHarness } from './tools.suite.ts';
+
+type Executed = Extract<CallEnding, { kind: 'executed' }>;
+
+const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
+const MIB = 1_048_576;
+
+export function resultSuite({ name, create }: ToolServerHarness): void {
+  describe(`${name}: results`, () => {
+    let server: RawServer;
+    beforeEach(async () => void (server = await startRawServer({ era: 'modern' })));
+    afterEach(async () => server.close());
+
+    const callThat = async (
+      does: (exchange: CallExchange) => void,
+      {
+        artifacts,
+        call,
+        connection,
+      }: { artifacts?: ArtifactStore; call?: Partial<ToolCall>; connection?: Partial<ServerConnection> } = {},
+    ): Promise<Executed> => {
+      server.become({
+        era: 'modern',
+        onCall: (exchange) => {
+          exchange.execute();
+          does(exchange);
+        },
+      });
+      const toolServer = create(artifacts === undefined ? {} : { artifacts });
+      const ending = await toolServer.call(aConnection({ url: server.url, ...connection }), aCall(call));
+      if (ending.kind !== 'executed') throw new Error(`${ending.kind}: ${ending.message}`);
+      // Whatever came in, what is kept fits the contract.
+      expect(ToolResult.parse(ending.result)).toEqual(ending.result);
+      return ending;
+    };
+
+    test('every kind of content is kept, and binary goes to the artifact store', async () => {
+      const artifacts = observedArtifacts();
+      const { result } = await callThat(
+        ({ result: answer }) =>
+          answer({
+            content: [
+              { type: 'text', text: 'hello', annotations: { audience: ['user'] } },
+              { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
+              { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' },
+              { type: 'resource_link', uri: 'file:///a', name: 'a', mimeType: 'text/plain', description: 'the file' },
+              { type: 'resource', resource: { uri: 'file:///b', mimeType: 'text/plain', text: 'inside' } },
+              { type: 'resource', resource: { uri: 'file:///c', mimeType: 'application/pdf', blob: 'JVBERg==' } },
+            ],
+            structuredContent: { n: 1, list: [true, null] },
+          }),
+        { artifacts },
+      );
+      expect(result.content).toMatchObject([
+        { type: 'text', text: 'hello' },
+        { type: 'image', mimeType: 'image/png', artifact: { bytes: PNG.length, contentType: 'image/png' } },
+        { type: 'audio', mimeType: 'audio/wav', artifact: { bytes: 3 } },
+        { type: 'resource_link', uri: 'file:///a', name: 'a', mimeType: 'text/plain', description: 'the file' },
+        { type: 'resource', uri: 'file:///b', mimeType: 'text/plain', text: 'inside' },
+        { type: 'resource', uri: 'file:///c', mimeType: 'application/pdf', artifact: { bytes: 4 } },
+      ]);
+      expect(result.structured).toEqual({ n: 1, list: [true, null] });
+      expect(result.warnings).toBeUndefined();
+      expect(artifacts.stored.map(({ bytes }) => Buffer.from(bytes).toString('latin1'))).toEqual([
+        PNG.toString('latin1'),
+        '\0\0\0',
+        '%PDF',
+      ]);
+    });
+
+    test('malformed content is dropped with a warning, the rest is kept', async () => {
+      const odd = [
+        null,
+        7,
+        { type: 'text' },
+        { type: 'image', data: 1 },
+        { type: 'resource', resource: { text: 'no uri' } },
+        { type: 'resource', resource: 'x' },
+      ];
+      const { result } = await callThat(({ result: answer }) =>
+        answer({ content: [...odd, { type: 'text', text: 'kept' }] }),
+      );
+      expect(result.content).toEqual([{ type: 'text', text: 'kept' }]);
+      expect(result.warnings).toHaveLength(odd.length);
+    });
+
+    test('content that is no list is a warning, not a failure', async () => {
+      const { result } = await callThat(({ result: answer }) => answer({ content: 'all fine' }));
+      expect(result).toEqual({ content: [], warnings: [expect.stringContaining('no list of content')] });
+    });
+
+    test('warnings are bounded in number', async () => {
+      const { result } = await callThat(({ result: answer }) =>
+        answer({ content: Array.from({ length: 500 }, () => ({ type: 'x'.repeat(5_000) })) }),
+      );
+      expect(result.warnings).toHaveLength(21);
+      expect(Math.max(...(result.warnings ?? []).map(({ length }) => length))).toBeLessThanOrEqual(300);
+    });
+
+    test('a result of 5 MiB becomes a preview within the limit and a whole in the artifact store (F12)', async () => {
+      const artifacts = observedArtifacts();
+      const text = 'räksmörgås "1"\n'.repeat((5 * MIB) / 18);
+      const { result } = await callThat(({ result: answer }) => answer({ content: [{ type: 'text', text }] }), {
+        artifacts,
+        call: { resultBytes: 4_096 },
+      });
+      expect(Buffer.byteLength(JSON.stringify(result.content))).toBeLessThanOrEqual(4_096);
+      const [first, note] = result.content;
+      expect(first).toMatchObject({ type: 'text', text: expect.stringMatching(/^räksmörgås/) });
+      expect(note).toMatchObject({ type: 'text', text: expect.stringMatching(/^\[Cut: \d+ of \d{7} bytes/) });
+      expect(result.full).toMatchObject({ contentType: 'application/json' });
+      expect(JSON.parse(Buffer.from(artifacts.stored[0]?.bytes ?? []).toString('utf8'))).toEqual({
+        content: [{ type: 'text', text }],
+      });
+    });
+
+    test.each([256, 300, 1_000])('a preview keeps to %i bytes whatever the parts are', async (resultBytes) => {
+      const content = Array.from({ length: 300 }, (_, n) =>
+        n % 2 === 0
+          ? { type: 'text', text: `${n}\u0001"😀` }
+          : { type: 'resource_link', uri: `file:///${n}`, name: 'n' },
+      );
+      const { result } = await callThat(
+        ({ result: answer }) => answer({ content, structuredContent: { big: 'y'.repeat(2_000) } }),
+        { call: { resultBytes } },
+      );
+      expect(Buffer.byteLength(JSON.stringify(result.content))).toBeLessThanOrEqual(resultBytes);
+      expect(result.structured).toBeUndefined();
+      expect(result.full).toBeDefined();
+    });
+
+    test('a large structured result alone is previewed as text', async () => {
+      const { result } = await callThat(
+        ({ result: answer }) => answer({ content: [], structuredContent: { rows: 'z'.repeat(2_000) } }),
+        { call: { resultBytes: 512 } },
+      );
+      expect(result.content[0]).toMatchObject({ type: 'text', text: expect.stringMatching(/^\{"rows":"zzz/) });
+    });
+
+    test.each([
+      [
+        'JSON',
+        ({ response }: CallExchange) => pour(response, 'application/json', '{"jsonrpc":"2.0","id":0,"result":{"x":"'),
+      ],
+      [
+        'an event stream',
+        ({ response }: CallExchange) =>
+          pour(response, 'text/event-stream', 'data: {"jsonrpc":"2.0","id":0,"result":{"x":"'),
+      ],
+    ])('a result beyond what is read, as %s, counts as executed and is said to be lost', async (_, does) => {
+      const { isError, result } = await callThat(does);
+      expect({ isError, result }).toMatchObject({
+        isError: false,
+        result: { warnings: [expect.stringContaining('larger than')] },
+      });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('progress of more bytes than a result may have is no result that is too large', async () => {
+      const { result } = await callThat(({ response, answerWith }) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const comment = `: ${'x'.repeat(MIB)}\n\n`;
+        for (let sent = 0; sent < 33; sent += 1) response.write(comment);
+        response.end(`data: ${answerWith({ content: [{ type: 'text', text: 'at last' }] })}\n\n`);
+      });
+      expect(result.content).toEqual([{ type: 'text', text: 'at last' }]);
+    });
+
+    test('a structured result that nests deeper than can be walked is dropped, the rest is kept (F11)', async () => {
+      const depth = 200_000;
+      const { result } = await callThat(({ json, id }) =>
+        json(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"resultType":"complete","content":[],"structuredContent":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
+        ),
+      );
+      expect(result).toEqual({ content: [], warnings: [expect.stringContaining('nests deeper')] });
+    });
+
+    test('a store that fails loses the bytes, never the fact that the tool ran', async () => {
+      const artifacts: ArtifactStore = {
+        put: () => Promise.reject(new Error('disk full')),
+        get: () => Promise.reject(new Error('disk full')),
+      };
+      const { result } = await callThat(
+        ({ result: answer }) =>
+          answer({
+            content: [
+              { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
+              { type: 'text', text: 'w'.repeat(5_000) },
+            ],
+          }),
+        { artifacts, call: { resultBytes: 1_000 } },
+      );
+      expect(result.full).toBeUndefined();
+      expect(result.warnings).toHaveLength(2);
+      expect(JSON.stringify(result)).not.toContain('disk full');
+    });
+
+    test('text is well-formed Unicode: lone surrogates are replaced', async () => {
+      const { result } = await callThat(({ json, id }) =>
+        json(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"resultType":"complete","content":[{"type":"text","text":"a\\ud800b 😀"}],"structuredContent":{"k\\udfff":"\\ud800"}}}`,
+        ),
+      );
+      expect(result).toMatchObject({
+        content: [{ type: 'text', text: 'a\ufffdb 😀' }],
+        structured: { 'k\ufffd': '\ufffd' },
+      });
+    });
+
+    test('an output schema that takes for ever is given up, and the result kept', async () => {
+      const outputSchema = { type: 'object', properties: { s: { type: 'string', pattern: '^(a+)+$' } } };
+      const { result } = await callThat(
+        ({ result: answer }) => answer({ content: [], structuredContent: { s: `${'a'.repeat(60)}!` } }),
+        {
+          call: { definition: aDefinition({ outputSchema }) },
+        },
+      );
+      expect(result).toMatchObject({
+        structured: { s: expect.any(String) },
+        warnings: [expect.stringContaining('could not be applied')],
+      });
+    });
+  });
+}
+
+/** More than 32 MiB, as fast as it is read. */
+function pour(response: CallExchange['response'], contentType: string, head: string): void {
+  response.writeHead(200, { 'content-type': contentType });
+  response.write(head);
+  const block = Buffer.alloc(MIB, 'x');
+  let left = 34;
+  const more = (): void => {
+    while (left > 0) {
+      left -= 1;
+      if (!response.write(block)) return void response.once('drain', more);
+    }
+    response.end('"}}');
+  };
+  more();
+}

@@ -1,0 +1,199 @@
+/** How a call reaches a server: eras, what is known beforehand, headers, heartbeats, redirects. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
+import { type RawServer, type SeenRequest, startRawServer } from '../support/mcp-raw-server.ts';
+import type { ToolServerHarness } from './tools.suite.ts';
+
+const ERAS = ['modern', 'legacy'] as const;
+const OTHER = { modern: 'legacy', legacy: 'modern' } as const;
+
+const isCall = ({ rpcMethod }: SeenRequest): boolean => rpcMethod === 'tools/call';
+const methodsOf = (seen: readonly SeenRequest[]): string[] =>
+  seen.map(({ httpMethod, rpcMethod }) => rpcMethod ?? httpMethod);
+
+export function sessionSuite({ name, create }: ToolServerHarness): void {
+  describe(`${name}: sessions`, () => {
+    let server: RawServer;
+    beforeEach(async () => void (server = await startRawServer({ era: 'modern' })));
+    afterEach(async () => server.close());
+
+    test.each([
+      ['auto', 'modern', ['server/discover', 'tools/call']],
+      ['auto', 'legacy', ['server/discover', 'initialize', 'notifications/initialized', 'tools/call']],
+      ['2026-07-28', 'modern', ['server/discover', 'tools/call']],
+      ['legacy', 'legacy', ['initialize', 'notifications/initialized', 'tools/call']],
+    ] as const)('protocol %s meets a %s server', async (protocol, era, requests) => {
+      server.become({ era });
+      expect(await create().call(aConnection({ url: server.url, protocol }), aCall())).toMatchObject({
+        kind: 'executed',
+      });
+      expect(methodsOf(server.seen)).toEqual(requests);
+    });
+
+    test.each([
+      ['2026-07-28', 'legacy'],
+      ['legacy', 'modern'],
+    ] as const)('protocol %s does not fall back on a %s server: not sent', async (protocol, era) => {
+      server.become({ era });
+      expect(await create().call(aConnection({ url: server.url, protocol }), aCall())).toMatchObject({
+        kind: 'not-sent',
+        code: 'TOOL_UNAVAILABLE',
+      });
+      expect(server.seen.some(isCall)).toBe(false);
+    });
+
+    test('a modern server that is known costs one request for a call', async () => {
+      const toolServer = create();
+      await toolServer.list(aConnection({ url: server.url }), new AbortController().signal);
+      const before = server.seen.length;
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      expect(methodsOf(server.seen.slice(before))).toEqual(['tools/call']);
+    });
+
+    test('what is known of a server without authorization is not used for one with it', async () => {
+      const toolServer = create();
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      await toolServer.call(aConnection({ url: server.url, accessToken: 'token-1234' }), aCall());
+      expect(methodsOf(server.seen)).toEqual(['server/discover', 'tools/call', 'server/discover', 'tools/call']);
+    });
+
+    test.each(ERAS)('a server that was %s and no longer is runs the call once (INV-X1, F10)', async (era) => {
+      server.become({ era });
+      const toolServer = create();
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      server.become({ era: OTHER[era] });
+      expect(await toolServer.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
+      expect(server.executions()).toBe(2);
+      // And is known as what it is now.
+      const before = server.seen.length;
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      expect(methodsOf(server.seen.slice(before))).not.toContain('server/discover');
+    });
+
+    test('a session that is lost between two requests is opened anew, and the call runs once (F10)', async () => {
+      let lost = 0;
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        onCall: (exchange) => {
+          if (lost++ === 0)
+            return exchange.status(
+              404,
+              {},
+              '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}',
+            );
+          exchange.execute();
+          exchange.result({ content: [] });
+        },
+      });
+      expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('a server that never finds its session is not asked for ever', async () => {
+      server.become({ era: 'legacy', onCall: ({ status }) => status(404, {}, 'Session not found') });
+      expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({
+        kind: 'refused',
+        code: 'TOOL_UNAVAILABLE',
+      });
+      expect(server.seen.filter(isCall)).toHaveLength(2);
+    });
+
+    test('a known server that refuses for another reason is not asked again', async () => {
+      const toolServer = create();
+      await toolServer.call(aConnection({ url: server.url }), aCall());
+      server.become({ era: 'modern', onCall: ({ status }) => status(400, {}, 'no such path') });
+      expect(await toolServer.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'refused' });
+      expect(server.seen.filter(isCall)).toHaveLength(2);
+    });
+
+    test.each(ERAS)('a call carries its idempotency key, its token and the configured headers (%s)', async (era) => {
+      server.become({ era });
+      await create().call(
+        aConnection({ url: server.url, accessToken: 'token-1234', headers: { 'x-tenant': 'acme' } }),
+        aCall({ idempotencyKey: 'run-7/t2.c1', arguments: { path: 'a' } }),
+      );
+      const { headers, params } = await server.sees(isCall);
+      expect(headers).toMatchObject({
+        'idempotency-key': 'run-7/t2.c1',
+        authorization: 'Bearer token-1234',
+        'x-tenant': 'acme',
+      });
+      expect(params).toMatchObject({
+        name: 'write_file',
+        arguments: { path: 'a' },
+        _meta: { 'countersign/idempotency-key': 'run-7/t2.c1' },
+      });
+    });
+
+    test('arguments are mirrored into headers as the pinned definition says (SEP-2243)', async () => {
+      const definition = aDefinition({
+        inputSchema: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+      });
+      await create().call(aConnection({ url: server.url }), aCall({ definition, arguments: { region: 'eu' } }));
+      expect((await server.sees(isCall)).headers).toMatchObject({ 'mcp-param-region': 'eu' });
+    });
+
+    test('no client capability is declared, so a server has nothing to ask back', async () => {
+      server.become({ era: 'legacy' });
+      await create().call(aConnection({ url: server.url }), aCall());
+      expect((await server.sees(({ rpcMethod }) => rpcMethod === 'initialize')).params).toMatchObject({
+        capabilities: {},
+      });
+    });
+
+    test('heartbeats say connecting, sent, progress, answered', async () => {
+      server.become({
+        era: 'modern',
+        onCall: ({ response, params, answerWith }) => {
+          // Sound: the client sends a token, because progress is asked for.
+          const { progressToken } = params['_meta'] as { progressToken: number };
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          const progress = {
+            jsonrpc: '2.0',
+            method: 'notifications/progress',
+            params: { progressToken, progress: 3, total: 9, message: 'private' },
+          };
+          response.end(`data: ${JSON.stringify(progress)}\n\ndata: ${answerWith({ content: [] })}\n\n`);
+        },
+      });
+      const call = aCall();
+      await create().call(aConnection({ url: server.url }), call);
+      const sentAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/);
+      expect(call.beats).toEqual([
+        { phase: 'connecting' },
+        { phase: 'sent', sentAt },
+        { phase: 'sent', sentAt, progress: 3 },
+        { phase: 'answered' },
+      ]);
+    });
+
+    test('the token does not follow a redirect to another origin (H-5, F15)', async () => {
+      const other = await startRawServer({ era: 'modern' });
+      server.become({ era: 'modern', onCall: ({ status }) => status(307, { location: other.url }) });
+      await create().call(aConnection({ url: server.url, accessToken: 'token-1234' }), aCall());
+      await other.close();
+      expect(other.seen).toEqual([]);
+    });
+
+    test('two calls at once with two tokens: the server sees each its own (S1.1)', async () => {
+      const toolServer = create();
+      const tokens = ['token-aaaa', 'token-bbbb'];
+      await Promise.all(
+        tokens.map((accessToken) =>
+          toolServer.call(aConnection({ url: server.url, accessToken }), aCall({ arguments: { accessToken } })),
+        ),
+      );
+      const pairs = server.seen
+        .filter(isCall)
+        .map(({ headers, params }) => [headers.authorization, params['arguments']]);
+      expect(pairs).toEqual(expect.arrayContaining(tokens.map((token) => [`Bearer ${token}`, { accessToken: token }])));
+    });
+
+    test('with a fetch of its own nothing counts as not sent but what a connection proves', async () => {
+      const broken = create({ fetch: () => Promise.reject(new TypeError('fetch failed')) });
+      // Known beforehand, so that the call is the first request.
+      expect(await broken.call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'not-sent' });
+    });
+  });
+}

@@ -1,0 +1,9 @@
+/** The MCP adapter against the suite of its port. */
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import { toolServerSuite } from './tools.suite.ts';
+
+toolServerSuite({
+  name: 'MCP client 2.x',
+  create: (parts = {}) => createMcpToolServer({ artifacts: createMemoryStore(), ...parts }),
+});
