@@ -1,0 +1,87 @@
+/** `countersign requests`: what waits for a decision, in one run or in all. */
+import type { Command } from 'commander';
+import type { InboxFilter, WaitingRun } from '../../client/inbox.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { visible } from '../../domain/escape.ts';
+import { type Answer, print } from '../answer.ts';
+import { examples } from '../examples.ts';
+import { type GlobalOptions, wholeNumber } from '../options.ts';
+import { withSession } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+import { timeLeft } from '../views/duration.ts';
+import { table } from '../views/fields.ts';
+import { requestText } from '../views/request.ts';
+
+interface RequestsOptions extends GlobalOptions {
+  readonly full?: true;
+  readonly tenant?: string;
+  readonly group?: string;
+  readonly most?: number;
+}
+
+export function addRequests(program: Command, terminal: Terminal): void {
+  program
+    .command('requests')
+    .summary('what waits for a decision, in one run or in all')
+    .description('What waits for a decision: of one run in full, without a run id of all runs')
+    .argument('[run]', 'run id')
+    .option('--full', 'cut nothing')
+    .option('--tenant <name>', 'only runs of this tenant')
+    .option('--group <name>', 'only runs that wait for this group')
+    .option('--most <count>', 'runs at the most (default: 100)', wholeNumber)
+    .addHelpText(
+      'after',
+      examples('requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'),
+    )
+    .action(async (runId: string | undefined, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<RequestsOptions>();
+      const answer = await withSession(terminal, options, async ({ countersign }) =>
+        runId === undefined
+          ? inboxAnswer(await countersign.waiting(filterOf(options)))
+          : requestsAnswer(runId, await countersign.run(runId).requests(), options.full === true),
+      );
+      print(terminal, answer, options.json === true);
+    });
+}
+
+function filterOf({ tenant, group, most }: RequestsOptions): InboxFilter {
+  return {
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(group === undefined ? {} : { group }),
+    ...(most === undefined ? {} : { most }),
+  };
+}
+
+function inboxAnswer(runs: readonly WaitingRun[]): Answer {
+  const now = Date.now();
+  return {
+    json: { runs },
+    text: (paint) => {
+      if (runs.length === 0) return 'No run waits for a decision.';
+      const rows = runs.map(({ runId, pending }) => [
+        visible(runId),
+        String(pending.count),
+        pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
+        `${pending.requests.map(({ callId, server, tool }) => visible(`${callId} ${server}/${tool}`)).join(', ')}${pending.truncated ? ', …' : ''}`,
+      ]);
+      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
+    },
+  };
+}
+
+function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], full: boolean): Answer {
+  const now = Date.now();
+  const open = requests.filter(({ status }) => status === 'open');
+  const others = requests.filter(({ status }) => status !== 'open');
+  return {
+    json: { runId, requests },
+    text: (paint) => {
+      const shown = [...open, ...others].map((request) => requestText(request, { full, now }, paint));
+      const first = open[0];
+      if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
+      const who = first.approvers.allOf[0]?.ids[0] ?? 'ID';
+      const next = `Decide: countersign approve ${visible(runId)} ${first.callId} --as ${visible(who)} --digest ${first.digest}`;
+      return [...shown, paint('dim', next)].join('\n\n');
+    },
+  };
+}

@@ -1,0 +1,22 @@
+/** `countersign show`: where a run is. */
+import type { Command } from 'commander';
+import { print } from '../answer.ts';
+import { examples } from '../examples.ts';
+import type { GlobalOptions } from '../options.ts';
+import { withSession } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+import { stateText } from '../views/run.ts';
+
+export function addShow(program: Command, terminal: Terminal): void {
+  program
+    .command('show')
+    .summary('where a run is')
+    .description('Where a run is: status, what waits, tokens, ledger head')
+    .argument('<run>', 'run id')
+    .addHelpText('after', examples('show nightly-42', 'show nightly-42 --json'))
+    .action(async (runId: string, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<GlobalOptions>();
+      const state = await withSession(terminal, options, ({ countersign }) => countersign.run(runId).state());
+      print(terminal, { json: state, text: (paint) => stateText(state, Date.now(), paint) }, options.json === true);
+    });
+}

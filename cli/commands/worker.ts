@@ -1,0 +1,69 @@
+/** `countersign worker`: serves runs, tool calls, or both, until it is asked to end. */
+import { type Command, Option } from 'commander';
+import { CountersignError } from '../../contracts/errors.ts';
+import { loadConfig } from '../../workers/config.ts';
+import { warningsOf } from '../../workers/config-checks.ts';
+import type { WorkerRole } from '../../workers/worker.ts';
+import { print } from '../answer.ts';
+import { examples } from '../examples.ts';
+import type { GlobalOptions } from '../options.ts';
+import { locate, unreachable } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+
+interface WorkerCommandOptions extends GlobalOptions {
+  readonly role: WorkerRole;
+}
+
+export function addWorker(program: Command, terminal: Terminal): void {
+  program
+    .command('worker')
+    .summary('serve runs, tool calls, or both')
+    .description(
+      'Serve runs: workflows, models and policy (runs), tool calls with their credentials (tools), or both (all)',
+    )
+    .addOption(new Option('--role <role>', 'what this process serves').choices(['all', 'runs', 'tools']).default('all'))
+    .addHelpText(
+      'after',
+      examples(
+        'worker',
+        'worker --role tools --config /etc/countersign.yaml',
+        'worker --address temporal.example:7233 --namespace agents',
+      ),
+    )
+    .action(async (_own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<WorkerCommandOptions>();
+      const interrupted = terminal.interrupted();
+      const { connectionOptions, namespace } = locate(options);
+      const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
+      for (const warning of warningsOf(loaded.config)) terminal.err(`warning: ${warning}\n`);
+      const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
+        import('../../workers/worker.ts'),
+        import('../runtime.ts'),
+      ]);
+      installWorkerLog(loaded.config);
+      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role }).catch(
+        (error: unknown) => {
+          // A plain error of the native connection: coded ones say themselves what is wrong.
+          if (error instanceof Error && error.name === 'TransportError')
+            throw unreachable(connectionOptions.address, error);
+          throw error;
+        },
+      );
+      const { taskQueue } = loaded.config;
+      print(
+        terminal,
+        {
+          json: { role: options.role, buildId: workers.buildId, namespace, taskQueue, config: loaded.path },
+          text: (paint) =>
+            `${paint('bold', `worker (${options.role})`)} of namespace ${namespace}, queue ${taskQueue}, build ${workers.buildId}, configuration ${loaded.path ?? 'none'}\n` +
+            `trust: temporal. Whoever may write to namespace ${namespace} may start runs and decide.`,
+        },
+        options.json === true,
+      );
+      const end = (): void => void workers.stop().catch(() => undefined);
+      if (interrupted.aborted) end();
+      interrupted.addEventListener('abort', end, { once: true });
+      await workers.stopped;
+      if (!interrupted.aborted) throw new CountersignError('ENGINE_UNAVAILABLE', 'The worker ended by itself.');
+    });
+}

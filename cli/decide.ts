@@ -1,0 +1,107 @@
+/**
+ * One decision on one call, as `approve` and `reject` make it.
+ *
+ * 1. What is decided is the request as the run shows it now, its digest recomputed; a digest that the decider names must be
+ *    that one, or nothing is sent (INV-G2).
+ * 2. Whoever comes second is told who decided first, also when the run is long over (INV-G2).
+ */
+import { randomUUID } from 'node:crypto';
+import type { RunHandle } from '../client/index.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { DecisionAck } from '../contracts/schemas/decision.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import type { GlobalOptions } from './options.ts';
+
+export interface DecideOptions extends GlobalOptions {
+  readonly as: string;
+  readonly group?: readonly string[];
+  readonly digest?: string;
+  readonly decisionId?: string;
+}
+
+/** What only one of the kinds says. */
+export type Judged =
+  | { readonly kind: 'approve'; readonly comment?: string }
+  | { readonly kind: 'reject'; readonly reason: string };
+
+export interface Decided {
+  readonly ack: DecisionAck;
+  /** Absent where the decision was found in the ledger only. */
+  readonly request?: ApprovalRequest;
+}
+
+export async function decideCall(
+  run: RunHandle,
+  callId: string,
+  judged: Judged,
+  options: DecideOptions,
+): Promise<Decided> {
+  const decisionId = options.decisionId ?? randomUUID();
+  const request = (await run.requests()).find((shown) => shown.callId === callId);
+  if (request === undefined) return { ack: await settledBefore(run, callId, decisionId) };
+  if (options.digest !== undefined && options.digest !== request.digest) {
+    const message = `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${run.runId}) before you decide; nothing was sent.`;
+    throw new CountersignError('DIGEST_MISMATCH', message, { runId: run.runId, callId });
+  }
+  const approver = { id: options.as, groups: [...(options.group ?? [])] };
+  try {
+    const ack = await run.decide({
+      ...judged,
+      decisionId,
+      callId,
+      digest: request.digest,
+      runId: request.runId,
+      approver,
+    });
+    return { ack, request };
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    if (error.code === 'RUN_CLOSED') return { ack: await settledBefore(run, callId, decisionId), request };
+    if (error.code !== 'RESULT_UNCERTAIN') throw error;
+    const message = `${error.message} Here: add --decision-id ${decisionId}`;
+    throw new CountersignError(error.code, message, { ...error.facts, callId, decisionId }, { cause: error });
+  }
+}
+
+/** The call no longer waits in the current turn: its end stands in the ledger. */
+async function settledBefore(run: RunHandle, callId: string, decisionId: string): Promise<DecisionAck> {
+  const { runId } = run;
+  const entries = (await run.ledger()).filter(({ fact }) => 'callId' in fact && fact.callId === callId);
+  const accepted = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [ackOf(fact, at)] : []));
+  const own = accepted.find((ack) => ack.decisionId === decisionId);
+  if (own !== undefined) return own;
+  const first = accepted.at(-1);
+  if (first !== undefined) {
+    const { status, decidedBy, decidedAt } = first;
+    throw new CountersignError(
+      'ALREADY_DECIDED',
+      `Call ${callId} was ${status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
+      { runId, callId, decidedBy, decidedAt },
+    );
+  }
+  const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
+  if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
+    throw new CountersignError(
+      'DECISION_EXPIRED',
+      `The request for call ${callId} expired at ${closed.at}; it was not run.`,
+      { runId, callId },
+    );
+  }
+  if (entries.length > 0)
+    throw new CountersignError('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { runId, callId });
+  throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
+}
+
+function ackOf(
+  { callId, decisionId, decision, approver }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
+  decidedAt: string,
+): DecisionAck {
+  return {
+    callId,
+    decisionId,
+    status: decision === 'approve' ? 'approved' : 'rejected',
+    decidedBy: approver.id,
+    decidedAt,
+  };
+}

@@ -1,0 +1,45 @@
+/** The folder of `countersign dev`: database, artifacts, the files that the demo MCP server serves, and a configuration. */
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { type DemoModel, SAMPLE_FILES } from './model.ts';
+
+export interface DevFolder {
+  readonly database: string;
+  readonly files: string;
+  readonly config: string;
+}
+
+export async function prepareFolder(directory: string): Promise<DevFolder> {
+  const files = join(directory, 'files');
+  const isNew = !existsSync(files);
+  await mkdir(files, { recursive: true });
+  if (isNew) for (const [name, text] of Object.entries(SAMPLE_FILES)) await writeFile(join(files, name), text);
+  return { database: join(directory, 'temporal.db'), files, config: join(directory, 'countersign.yaml') };
+}
+
+const HEAD = `# Written by \`countersign dev\` at each start. To change it, copy it to ./countersign.yaml, which is then used instead.
+# Secrets stand in the environment: \${NAME} takes the variable's value.
+
+`;
+
+export async function writeConfig({ config }: DevFolder, model: DemoModel, filesUrl: string): Promise<void> {
+  await writeFile(config, `${HEAD}${stringify(configOf(model, filesUrl), { lineWidth: 0 })}`);
+}
+
+function configOf({ config }: DemoModel, filesUrl: string): ConfigInput {
+  return {
+    servers: {
+      // Trusted: its annotations may exempt a call from asking, and only a boolean `readOnlyHint: true` does.
+      files: { url: filesUrl, trusted: true, credentials: { kind: 'none' } },
+    },
+    models: { demo: config },
+    policy: { strategy: 'annotations', approvers: { ids: ['ann'], groups: ['reviewers'] } },
+    // Beside this file.
+    artifacts: { directory: 'artifacts' },
+    worker: { shutdownGraceSeconds: 2 },
+    log: { level: 'warn' },
+  };
+}

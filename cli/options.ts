@@ -1,0 +1,58 @@
+/** The options that every command takes, and how texts of a command line become values. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+
+export interface GlobalOptions {
+  readonly address?: string;
+  readonly namespace?: string;
+  readonly profile?: string;
+  readonly config?: string;
+  readonly json?: true;
+  /** Seconds. */
+  readonly deadline?: number;
+}
+
+export function addGlobalOptions(program: Command): void {
+  program
+    .addOption(
+      new Option('--address <host:port>', 'Temporal service; default: TEMPORAL_ADDRESS, the profile, localhost:7233'),
+    )
+    .addOption(
+      new Option('--namespace <name>', 'Temporal namespace; default: TEMPORAL_NAMESPACE, the profile, `default`'),
+    )
+    .addOption(new Option('--profile <name>', 'profile of temporal.toml'))
+    .addOption(new Option('--config <file>', 'configuration; default: COUNTERSIGN_CONFIG, ./countersign.yaml'))
+    .addOption(new Option('--json', 'one JSON document on standard output, and nothing else'))
+    .addOption(new Option('--deadline <seconds>', 'how long to wait for an answer (default: 10)').argParser(seconds));
+}
+
+export function seconds(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value) || value <= 0)
+    throw new InvalidArgumentError('It must be a number of seconds above 0.');
+  return value;
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.');
+  return Number(text);
+}
+
+export function port(text: string): number {
+  const value = wholeNumber(text);
+  if (value > 65_535) throw new InvalidArgumentError('It must be a port: 0 (any that is free) to 65535.');
+  return value;
+}
+
+/** For options that may be given several times. */
+export function repeated(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+/** `name=value`, several times. */
+export function pairs(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const at = text.indexOf('=');
+  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must look like name=value.');
+  const name = text.slice(0, at);
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+  return { ...before, [name]: text.slice(at + 1) };
+}

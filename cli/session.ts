@@ -1,0 +1,72 @@
+/** A connection to Temporal and the client library on it, for as long as a command needs them. */
+import { Client, Connection } from '@temporalio/client';
+import { readArtifactsFrom } from '../client/artifact-directory.ts';
+import { Countersign } from '../client/index.ts';
+import type { SealingTargets } from '../client/start-run.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import { createDataConverter } from '../workers/codec.ts';
+import { type EngineAddress, locateEngine } from '../workers/connection.ts';
+import type { GlobalOptions } from './options.ts';
+import { type ClientSettings, loadClientSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface Session {
+  readonly client: Client;
+  readonly countersign: Countersign;
+  readonly settings: ClientSettings;
+}
+
+const DEFAULT_DEADLINE_SECONDS = 10;
+
+/** @param servers where each given authorization goes, known once the settings are */
+export async function withSession<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  use: (session: Session) => Promise<T>,
+  servers: (settings: ClientSettings) => SealingTargets = () => ({}),
+): Promise<T> {
+  const settings = await loadClientSettings(options.config, terminal);
+  const targets = servers(settings);
+  const deadlineMs = (options.deadline ?? DEFAULT_DEADLINE_SECONDS) * 1_000;
+  const { connectionOptions, namespace } = locate(options);
+  const connection = await connect(connectionOptions, deadlineMs);
+  try {
+    const client = new Client({ connection, namespace, dataConverter: createDataConverter(settings) });
+    const artifacts = readArtifactsFrom(settings.artifacts);
+    return await use({
+      client,
+      countersign: new Countersign({ client, servers: targets, artifacts, deadlineMs }),
+      settings,
+    });
+  } finally {
+    await connection.close();
+  }
+}
+
+/** @throws CountersignError `CONFIG_INVALID` where the profile or the file that it stands in is not there or wrong */
+export function locate(options: GlobalOptions): EngineAddress {
+  try {
+    return locateEngine(options);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `The Temporal connection cannot be read from profile and environment: ${reason}`,
+      {},
+      { cause: error },
+    );
+  }
+}
+
+async function connect(options: EngineAddress['connectionOptions'], deadlineMs: number): Promise<Connection> {
+  try {
+    return await Connection.connect({ ...options, connectTimeout: deadlineMs });
+  } catch (error) {
+    throw unreachable(options.address, error);
+  }
+}
+
+export function unreachable(address: string | undefined, cause: unknown): CountersignError {
+  const message = `Temporal does not answer at ${address ?? 'localhost:7233'}. Start it (npm run dev), or name another with --address.`;
+  return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
+}

@@ -1,0 +1,59 @@
+/** What a command sees of the process it runs in; tests give it another. */
+import { styleText } from 'node:util';
+
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Working directory. */
+  readonly directory: string;
+  readonly paint: Paint;
+  /** Standard output: answers. */
+  out(text: string): void;
+  /** Standard error: errors, and what a reader of answers does not want. */
+  err(text: string): void;
+  /** All of standard input. */
+  input(): Promise<string>;
+  /** Aborted when somebody asks the process to end; from then on the command ends by itself. */
+  interrupted(): AbortSignal;
+}
+
+export type Shade = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
+export type Paint = (shade: Shade, text: string) => string;
+
+export const plain: Paint = (_shade, text) => text;
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export function processTerminal(): Terminal {
+  const { stdout, stderr, stdin, env } = process;
+  // A reader that has seen enough (`| head`) is no error.
+  stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70));
+  const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
+  let controller: AbortController | undefined;
+  return {
+    env,
+    directory: process.cwd(),
+    paint: colored ? (shade, text) => styleText(shade, text) : plain,
+    out: (text) => void stdout.write(text),
+    err: (text) => void stderr.write(text),
+    input: async () => {
+      let text = '';
+      stdin.setEncoding('utf8');
+      // Sound: with an encoding set, chunks are strings.
+      for await (const chunk of stdin) text += chunk as string;
+      return text;
+    },
+    interrupted: () => (controller ??= watchSignals()).signal,
+  };
+}
+
+/** The second signal ends the process at once: somebody is in a hurry. */
+function watchSignals(): AbortController {
+  const controller = new AbortController();
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (controller.signal.aborted) process.exit(130);
+      controller.abort();
+    });
+  }
+  return controller;
+}

@@ -1,0 +1,28 @@
+/** What a decider is told. */
+import type { Answer } from '../answer.ts';
+import type { Decided } from '../decide.ts';
+import { visible } from '../../domain/escape.ts';
+import { shortInstant } from './duration.ts';
+import { fields } from './fields.ts';
+
+export function decisionAnswer(runId: string, { ack, request }: Decided): Answer {
+  const { callId, status, decidedBy, decidedAt, decisionId } = ack;
+  return {
+    json: {
+      runId,
+      ...ack,
+      ...(request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest }),
+    },
+    text: (paint) => {
+      const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
+      return `${paint(status === 'approved' ? 'green' : 'red', status)}  ${paint('bold', visible(callId))}${tool}\n${fields(
+        paint,
+        [
+          ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
+          ['digest', request?.digest],
+          ['decision', visible(decisionId)],
+        ],
+      )}`;
+    },
+  };
+}

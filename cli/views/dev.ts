@@ -1,0 +1,50 @@
+/** What `countersign dev` says once all is up. */
+import type { Answer } from '../answer.ts';
+import { fields } from './fields.ts';
+
+export interface DevAddresses {
+  readonly address: string;
+  readonly namespace: string;
+  readonly uiUrl: string;
+  readonly files: { readonly url: string; readonly folder: string };
+  /** Of the built-in configuration. */
+  readonly model: string | undefined;
+  readonly config: string;
+  readonly directory: string;
+  readonly taskQueue: string;
+  readonly buildId: string;
+  /** What another terminal needs in its environment for its commands to find this server. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export function devAnswer(addresses: DevAddresses): Answer {
+  const { address, namespace, uiUrl, files, model, config, directory, taskQueue, buildId, environment } = addresses;
+  const set = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+  const tries = [
+    ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
+    'npx countersign start examples/write-a-summary.yaml --id summary-1',
+    'npx countersign requests summary-1',
+    'npx countersign approve summary-1 t3.c0 --as ann',
+    'npx countersign result summary-1',
+    'npx countersign ledger summary-1',
+  ];
+  return {
+    json: { address, namespace, uiUrl, files, model, config, taskQueue, buildId, environment },
+    text: (paint) =>
+      [
+        `\n${paint('bold', 'Countersign is running.')}\n`,
+        fields(paint, [
+          ['Temporal', `${address}, namespace ${namespace}`],
+          ['Temporal UI', paint('cyan', uiUrl)],
+          ['MCP server', `${files.url}  (server-filesystem on ${directory}/files)`],
+          ['model', model],
+          ['worker', `build ${buildId}, queue ${taskQueue}, configuration ${config}`],
+          ['trust', `temporal: whoever may write to namespace ${namespace} may start runs and decide`],
+        ]),
+        ...(model === undefined
+          ? []
+          : [`\nTry, in another terminal:\n\n${tries.map((line) => `  ${line}`).join('\n')}`]),
+        `\n${paint('dim', `Ctrl-C ends all of it. Runs are kept in ${directory}/temporal.db.`)}`,
+      ].join('\n'),
+  };
+}

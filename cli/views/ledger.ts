@@ -1,0 +1,64 @@
+/** A ledger entry as one line. */
+import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
+import { describeRule } from '../../domain/approver.ts';
+import { bounded, visible } from '../../domain/escape.ts';
+import type { Paint } from '../terminal.ts';
+
+export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string {
+  const call = 'callId' in fact ? visible(fact.callId) : '';
+  return `${paint('dim', `${String(seq).padStart(4)}  ${at}`)}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
+}
+
+/** What the fact says beyond its kind and call. Free text of people and models is cut; the JSON form has all. */
+function about(fact: LedgerFact): string {
+  switch (fact.kind) {
+    case 'run.started':
+      return `${said(fact.agent)} on ${said(fact.model)} for ${said(fact.initiator)}, tenant ${said(fact.tenant)}; servers: ${fact.servers.map(said).join(', ') || 'none'}`;
+    case 'tools.discovered':
+      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${fact.refused.map(said).join(', ')}` : ''}`;
+    case 'turn.proposed':
+      return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens`;
+    case 'verdict':
+      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}`;
+    case 'request.opened':
+      return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
+    case 'decision.accepted':
+      return `${fact.decision} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+    case 'decision.refused':
+      return `${said(fact.code)}, sent by ${said(fact.approver)}`;
+    case 'request.closed':
+      return `${again(fact.generation)}${fact.status}`;
+    case 'dispatched':
+      return `attempt ${fact.attempt}${fact.decisionId === undefined ? '' : `, by decision ${said(fact.decisionId)}`}`;
+    case 'outcome':
+      return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
+    case 'said':
+      return `by ${said(fact.from)}`;
+    case 'stop.requested':
+      return `by ${said(fact.by)}: ${said(fact.reason)}`;
+    case 'cancel.requested':
+      return '';
+    case 'limit.reached':
+      return `${said(fact.limit)} = ${fact.value}`;
+    case 'run.rolled':
+      return `after turn ${fact.turn}: ${said(fact.because)}`;
+    case 'run.ended':
+      return `${fact.status}${fact.code === undefined ? '' : ` (${said(fact.code)})`}`;
+  }
+}
+
+function said(text: string): string {
+  return bounded(visible(text), 200);
+}
+
+function short(hash: string): string {
+  return `${hash.slice(0, 12)}…`;
+}
+
+function again(generation: number): string {
+  return generation > 1 ? `asked for the ${generation}. time, ` : '';
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,56 @@
+/**
+ * An approval request as the person who decides it sees it.
+ *
+ * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
+ */
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { describeRule } from '../../domain/approver.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import { bounded, visible } from '../../domain/escape.ts';
+import type { Paint } from '../terminal.ts';
+import { duration, shortInstant, timeLeft } from './duration.ts';
+import { fields } from './fields.ts';
+
+const SHOWN_ARGUMENTS = 2_000;
+const SHOWN_DESCRIPTION = 300;
+
+export interface RequestView {
+  readonly full: boolean;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+export function requestText(request: ApprovalRequest, { full, now }: RequestView, paint: Paint): string {
+  const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description } = request;
+  const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
+  const rows = [
+    ['arguments', shown(canonicalJson(request.arguments), full ? undefined : SHOWN_ARGUMENTS)],
+    ['server', visible(serverUrl)],
+    ['digest', request.digest],
+    ['may decide', visible(describeRule(approvers))],
+    ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
+    ['asked by', rules.map(visible).join(', ')],
+    ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],
+    ['tool says', description === undefined ? undefined : shown(description, full ? undefined : SHOWN_DESCRIPTION)],
+    ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],
+  ] as const;
+  return `${head}\n${fields(paint, rows)}`;
+}
+
+export function statusText(
+  { status, openedAt, decidedBy, decidedAt }: ApprovalRequest,
+  now: number,
+  paint: Paint,
+): string {
+  if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
+  const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
+  const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
+  return paint(status === 'approved' ? 'green' : 'red', `${status}${who}${when}`);
+}
+
+function shown(text: string, most: number | undefined): string {
+  const whole = visible(text);
+  if (most === undefined) return whole;
+  const cut = bounded(whole, most);
+  return cut === whole ? whole : `${cut} [cut: --full shows all]`;
+}

@@ -1,0 +1,55 @@
+/** A run and its end, as people read them. */
+import type { RunResult, RunState } from '../../contracts/schemas/run-state.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import { visible } from '../../domain/escape.ts';
+import type { Paint } from '../terminal.ts';
+import { shortInstant, timeLeft } from './duration.ts';
+import { fields } from './fields.ts';
+
+const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
+
+export function statusOf(status: RunState['status'], paint: Paint): string {
+  return paint(status in SHADES ? SHADES[status as keyof typeof SHADES] : 'bold', status);
+}
+
+export function stateText(state: RunState, now: number, paint: Paint): string {
+  const { workflowId, status, turn, calls, pending, nextDeadline, usage, ledgerLength, ledgerHead } = state;
+  return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}\n${fields(paint, [
+    [
+      'waiting',
+      pending === 0
+        ? 'nothing waits for a decision'
+        : `${pending} ${pending === 1 ? 'call waits' : 'calls wait'} for a decision`,
+    ],
+    [
+      'next deadline',
+      nextDeadline === undefined ? undefined : `${shortInstant(nextDeadline)}, ${timeLeft(nextDeadline, now)}`,
+    ],
+    ['turn', `${turn}, ${calls} ${calls === 1 ? 'call' : 'calls'} so far`],
+    ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
+    ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
+    ['execution', state.runId],
+  ])}`;
+}
+
+export function resultText(runId: string, result: RunResult, paint: Paint): string {
+  const { status, because, turns, calls, usage } = result;
+  const head = `${paint('bold', visible(runId))}  ${statusOf(status, paint)}${because === undefined ? '' : `: ${visible(because)}`}`;
+  const rows = [
+    ['turns', `${turns}, ${calls} ${calls === 1 ? 'call' : 'calls'}`],
+    ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
+    ['ledger', `${result.ledgerLength} entries, head ${result.ledgerHead}`],
+  ] as const;
+  const output = outputText(result.output);
+  return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;
+}
+
+/** The answer keeps its line breaks; nothing else of it can move the cursor. */
+export function outputText(output: RunResult['output']): string {
+  const text = typeof output === 'string' ? output : canonicalJson(output);
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.split('\t').map(visible).join('    '))
+    .join('\n')
+    .trimEnd();
+}

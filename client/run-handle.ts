@@ -1,0 +1,199 @@
+/**
+ * One run, as a backend holds it.
+ *
+ * 1. A decision is sent as an update whose id is the decision's: sent twice, it counts once (INV-G2, INV-D3).
+ * 2. What is shown is what is decided: the digest is recomputed here from the fields of the request (INV-G2).
+ */
+import { isGrpcServiceError, ServiceError, type WorkflowHandle } from '@temporalio/client';
+import { CountersignError } from '../contracts/errors.ts';
+import { QUERIES, UPDATES } from '../contracts/names.ts';
+import { Decision, type DecisionAck, type DecisionInput, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
+import { parseAs } from '../contracts/schemas/parse.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
+import { requestDigest } from '../domain/digest.ts';
+import type { Engine } from './engine.ts';
+import { type ArtifactReader, readLedger } from './ledger.ts';
+import { watchRun, type WatchOptions } from './watch.ts';
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_INTERNAL = 13;
+
+export class RunHandle {
+  readonly runId: string;
+  readonly #engine: Engine;
+  readonly #artifacts: ArtifactReader | undefined;
+
+  constructor(engine: Engine, runId: string, artifacts: ArtifactReader | undefined) {
+    this.runId = runId;
+    this.#engine = engine;
+    this.#artifacts = artifacts;
+  }
+
+  async state(): Promise<RunState> {
+    return await this.#query<RunState>(QUERIES.state);
+  }
+
+  /** Requests of the current turn, open and decided. @throws CountersignError `DIGEST_MISMATCH` where one is not what it says */
+  async requests(): Promise<readonly ApprovalRequest[]> {
+    const requests = await this.#query<ApprovalRequest[]>(QUERIES.requests);
+    for (const request of requests) assertDigest(request);
+    return requests;
+  }
+
+  /**
+   * Countersigns or rejects one call. Send it again with the same `decisionId` where the answer got lost.
+   * @throws CountersignError `ALREADY_DECIDED` (facts say by whom), `DIGEST_MISMATCH`, `DECISION_STALE_RUN`, `DECISION_EXPIRED`,
+   *   `APPROVER_NOT_ENTITLED`, `CALL_UNKNOWN`, `REQUEST_NOT_OPEN`, `DECISION_INVALID`, `RUN_CLOSED`, `RUN_NOT_FOUND`, `RESULT_UNCERTAIN`
+   */
+  async decide(input: DecisionInput): Promise<DecisionAck> {
+    const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
+    return await this.#update<DecisionAck>(UPDATES.decide, decision, decision.decisionId);
+  }
+
+  /** Adds a user message; the run reads it after its current turn. */
+  async say(input: Say): Promise<Advance> {
+    const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
+    return await this.#update<Advance>(UPDATES.say, say, say.messageId);
+  }
+
+  /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. */
+  async stop(input: {
+    readonly by: string;
+    readonly reason: string;
+    readonly inFlight?: 'finish' | 'cancel';
+  }): Promise<Advance> {
+    return await this.#update<Advance>(UPDATES.stop, parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message'));
+  }
+
+  /** Where the run is, at once. */
+  async advance(): Promise<Advance> {
+    return await this.#update<Advance>(UPDATES.advance);
+  }
+
+  /** Asks Temporal to cancel the run. */
+  async cancel(): Promise<void> {
+    await this.#engine.call(this.runId, () => this.#handle.cancel());
+  }
+
+  /** Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED` or `RUN_FAILED` */
+  async result({ deadlineMs = 31_536_000_000 }: { readonly deadlineMs?: number } = {}): Promise<RunResult> {
+    // Sound: `agentRun` returns it.
+    return (await this.#engine.call(this.runId, () => this.#handle.result(), deadlineMs)) as RunResult;
+  }
+
+  /** The whole ledger, oldest first. */
+  async ledger(): Promise<readonly LedgerEntry[]> {
+    return await this.#read(() => readLedger(this.#engine.client, this.runId, this.#artifacts));
+  }
+
+  /** Events as they happen; ends with the run. */
+  watch(options: WatchOptions = {}): AsyncGenerator<LedgerEntry> {
+    return watchRun(this.#engine.client, this.runId, options);
+  }
+
+  get #handle(): WorkflowHandle {
+    return this.#engine.client.workflow.getHandle(this.runId);
+  }
+
+  async #query<T>(name: string): Promise<T> {
+    return await this.#read(() => this.#handle.query<T>(name));
+  }
+
+  /** What only reads may be asked again, whatever became of it. */
+  async #read<T>(act: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#engine.call(this.runId, act);
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      const message = `Run ${this.runId} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, { runId: this.runId }, { cause: error });
+    }
+  }
+
+  async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
+    const send = async (id: { readonly updateId?: string }): Promise<T> =>
+      await this.#engine.call(this.runId, () =>
+        input === undefined
+          ? this.#handle.executeUpdate<T, []>(name, id)
+          : this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),
+      );
+    const own = updateId === undefined ? {} : { updateId };
+    try {
+      return await send(own);
+    } catch (error) {
+      if (isLostAtRollover(error)) return await send(own);
+      // Under an id of Temporal's choice; the id inside the message still lets it count once.
+      if (updateId !== undefined && isStuckUpdate(error)) return await send({});
+      throw await this.#closedOr(error);
+    }
+  }
+
+  /** "Not found" of a run that exists means that it is over. */
+  async #closedOr(error: unknown): Promise<unknown> {
+    if (!(error instanceof CountersignError) || error.code !== 'RUN_NOT_FOUND') return error;
+    try {
+      const { status } = await this.#engine.call(this.runId, () => this.#handle.describe());
+      if (status.name === 'RUNNING') return error;
+      return new CountersignError(
+        'RUN_CLOSED',
+        `Run ${this.runId} is over (${status.name.toLowerCase()}); nothing was changed.`,
+        { runId: this.runId },
+      );
+    } catch {
+      return error;
+    }
+  }
+}
+
+/** Accepted in the very task in which the run continued as new: the next execution answers the same id (Temporal #6375). */
+function isLostAtRollover(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
+    if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
+  }
+  return false;
+}
+
+/**
+ * The id of an update that Temporal delivered again after a reset, and that the run refused then, answers nothing but "update has
+ * not completed" for ever (Temporal server 1.29.1).
+ */
+function isStuckUpdate(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
+  return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
+}
+
+function assertDigest(request: ApprovalRequest): void {
+  const {
+    namespace,
+    tenant,
+    workflowId,
+    callId,
+    runId,
+    generation,
+    approvers,
+    server,
+    serverUrl,
+    tool,
+    definitionHash,
+  } = request;
+  const target = { server, serverUrl, tool, definitionHash };
+  const digest = requestDigest({
+    namespace,
+    tenant,
+    workflowId,
+    callId,
+    runId,
+    generation,
+    target,
+    arguments: request.arguments,
+    approvers,
+  });
+  if (digest === request.digest) return;
+  throw new CountersignError(
+    'DIGEST_MISMATCH',
+    `The request for call ${callId} is not the one its digest names; do not decide it.`,
+    { runId: workflowId, callId },
+  );
+}

@@ -1,0 +1,65 @@
+/**
+ * Puts ports and adapters together: the only place that knows all of them.
+ *
+ * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
+ */
+import { resolve } from 'node:path';
+import type { Client } from '@temporalio/client';
+import { createDirectoryStore } from '../activities/artifacts/directory.ts';
+import type { ArtifactStore } from '../activities/artifacts/port.ts';
+import { createToolsetLoader } from '../activities/catalog/toolset.ts';
+import { coded } from '../activities/coded.ts';
+import { createModelStep } from '../activities/models/model-step.ts';
+import { createModelRegistry } from '../activities/models/registry.ts';
+import { createJudge } from '../activities/policy/judge.ts';
+import { createPrepareRun } from '../activities/run/prepare-run.ts';
+import { createTranscriptReader } from '../activities/run/read-transcript.ts';
+import { createStoreSegment } from '../activities/run/store-segment.ts';
+import { createTokenBroker } from '../activities/tokens/broker.ts';
+import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
+import { createCallTool } from '../activities/tools/call-tool.ts';
+import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
+import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import type { RunActivities, ModelActivities, ToolActivities } from '../contracts/activities.ts';
+import type { LoadedConfig } from './config.ts';
+
+export type RunSide = RunActivities & ModelActivities;
+
+export function openArtifacts({ config, baseDirectory }: LoadedConfig): ArtifactStore {
+  return createDirectoryStore(resolve(baseDirectory, config.artifacts.directory));
+}
+
+/** @param client on the worker's connection: model steps read what they have not cached by query */
+export function runSideActivities(
+  { config }: LoadedConfig,
+  artifacts: ArtifactStore,
+  client: Pick<Client, 'workflow'>,
+): RunSide {
+  const loadToolset = createToolsetLoader(artifacts);
+  const judge = createJudge(config, loadToolset);
+  return {
+    prepareRun: coded(createPrepareRun(config)),
+    judge: coded(judge),
+    storeSegment: coded(createStoreSegment(artifacts, client)),
+    modelStep: coded(
+      createModelStep({
+        models: createModelRegistry(config.models),
+        toolset: loadToolset,
+        transcript: createTranscriptReader(artifacts, client),
+        judge,
+      }),
+    ),
+  };
+}
+
+export async function toolSideActivities(
+  { config, baseDirectory }: LoadedConfig,
+  artifacts: ArtifactStore,
+): Promise<ToolActivities> {
+  const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
+  const server = createMcpToolServer({ artifacts });
+  return {
+    discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server })),
+    callTool: coded(createCallTool({ config, loadToolset: createToolsetLoader(artifacts), broker, server })),
+  };
+}

@@ -1,0 +1,138 @@
+/** What the shape of a configuration cannot say: where secrets may go, and whether its parts fit together. */
+import { isSecureTransport } from '../activities/tokens/secure-transport.ts';
+import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { Config } from '../contracts/schemas/config.ts';
+import { pathText } from '../contracts/schemas/issues.ts';
+
+/** As a spec may not hold them either, see `domain/spec-screen.ts`. */
+const SECRET_PARAMETER = /^(access_token|token|api_?key|secret|password)$/i;
+
+interface ConfiguredUrl {
+  readonly path: string;
+  readonly url: string;
+}
+
+/** @param what names the file in errors. */
+export function checkConfig(config: Config, what: string): void {
+  const refuse = (path: string, reason: string): never => {
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`,
+      { path },
+    );
+  };
+  for (const [name, { headers }] of Object.entries(config.servers)) {
+    const server = pathText(['servers', name]);
+    assertNoAuthorizationHeader(headers, `${server}.headers`, `${server}.credentials`);
+  }
+  for (const { path, url } of [...contactedUrls(config), ...identifiers(config)]) {
+    const { username, password, hash, searchParams } = new URL(url);
+    if (username !== '' || password !== '')
+      refuse(path, 'must not hold a user name or password: a URL is shown in logs and requests');
+    if ([...searchParams.keys()].some((name) => SECRET_PARAMETER.test(name)))
+      refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
+    if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
+  }
+  for (const { path, url } of contactedUrls(config)) {
+    if (!isSecureTransport(url, config.egress.allowInsecure)) {
+      refuse(
+        path,
+        'must use https: credentials would go in clear to another host. For tests only, set egress.allowInsecure: true',
+      );
+    }
+  }
+  for (const [index, url] of config.egress.runServers.entries()) {
+    const { origin } = new URL(url);
+    if (url !== origin && url !== `${origin}/`) {
+      refuse(
+        `egress.runServers[${index}]`,
+        'must be an origin: scheme, host and port, in lower case and without a path',
+      );
+    }
+  }
+  refuseRepeated(
+    'grants.keys',
+    config.grants.keys.map(({ kid }) => kid),
+    'kid',
+    refuse,
+  );
+  refuseRepeated(
+    'encryption.keys',
+    config.encryption.keys.map(({ id }) => id),
+    'id',
+    refuse,
+  );
+}
+
+/** What is allowed and probably not meant. */
+export function warningsOf(config: Config): string[] {
+  const warnings: string[] = [];
+  const configured = Object.keys(config.servers);
+  for (const name of Object.keys(config.policy.servers ?? {})) {
+    if (configured.includes(name)) continue;
+    const path = pathText(['policy', 'servers', name]);
+    warnings.push(
+      config.egress.runServers.length === 0
+        ? `${path} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
+        : `${path} applies only to runs that bring a server under the name ${name}: none is configured.`,
+    );
+  }
+  const takesGrants = Object.entries(config.servers).filter(([, { credentials }]) => credentials.kind === 'given');
+  for (const [name] of takesGrants) {
+    const path = pathText(['servers', name, 'credentials']);
+    if (config.policy.givenTokens === 'deny')
+      warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
+    else if (config.grants.keys.length === 0)
+      warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
+  }
+  for (const [name, { repeatable }] of Object.entries(config.servers)) {
+    const tools = config.policy.servers?.[name]?.tools ?? {};
+    for (const tool of repeatable) {
+      const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+      const action = typeof rule === 'string' ? rule : rule?.action;
+      if (action === 'deny')
+        warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
+    }
+  }
+  return warnings;
+}
+
+/** Addresses to which this process connects. */
+function contactedUrls(config: Config): ConfiguredUrl[] {
+  const servers = Object.entries(config.servers).flatMap(([name, { url, credentials }]) => [
+    { path: pathText(['servers', name, 'url']), url },
+    ...(credentials.kind === 'client-credentials'
+      ? [{ path: pathText(['servers', name, 'credentials', 'issuer']), url: credentials.issuer }]
+      : []),
+  ]);
+  const models = Object.entries(config.models).flatMap(([name, model]) =>
+    model.provider === 'scripted' || model.baseUrl === undefined
+      ? []
+      : [{ path: pathText(['models', name, 'baseUrl']), url: model.baseUrl }],
+  );
+  return [
+    ...servers,
+    ...models,
+    ...config.egress.runServers.map((url, index) => ({ path: `egress.runServers[${index}]`, url })),
+  ];
+}
+
+/** URIs that are only names. */
+function identifiers(config: Config): ConfiguredUrl[] {
+  return Object.entries(config.servers).flatMap(([name, { credentials }]) =>
+    credentials.kind === 'client-credentials' && credentials.resource !== undefined
+      ? [{ path: pathText(['servers', name, 'credentials', 'resource']), url: credentials.resource }]
+      : [],
+  );
+}
+
+function refuseRepeated(
+  path: string,
+  ids: readonly string[],
+  field: string,
+  refuse: (path: string, reason: string) => never,
+): void {
+  const at = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+  if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
+}

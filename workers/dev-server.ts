@@ -1,0 +1,130 @@
+/**
+ * The embedded engine: Temporal's development server as a child process.
+ *
+ * 1. Loopback only. Started with what a run needs (search attributes) and without the 50 ms tick per task of the defaults.
+ * 2. Ends with whoever started it; its SQLite file stays where one was named.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Connection } from '@temporalio/client';
+import { CountersignError } from '../contracts/errors.ts';
+import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
+import { freePort } from './free-port.ts';
+
+export interface DevServerOptions {
+  /** The Temporal CLI. */
+  readonly executable: string;
+  /** SQLite file; in memory where absent. */
+  readonly dbFilename?: string;
+  readonly port?: number;
+  readonly uiPort?: number;
+  readonly ui?: boolean;
+  readonly namespace?: string;
+  readonly startTimeoutMs?: number;
+  /** Ctrl-C on a terminal does not reach it: whoever starts it ends it, after its workers. */
+  readonly ownGroup?: boolean;
+}
+
+export interface DevServer {
+  readonly address: string;
+  readonly uiUrl: string | undefined;
+  readonly namespace: string;
+  readonly pid: number;
+  /** Settles when the process is gone, whoever ended it. */
+  readonly exited: Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<void>;
+}
+
+const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', KEYWORD_LIST: 'KeywordList' } as const;
+
+export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
+  const port = options.port ?? (await freePort());
+  const uiPort = options.uiPort ?? (await freePort());
+  const metricsPort = await freePort();
+  const namespace = options.namespace ?? 'default';
+  const args = [
+    'server',
+    'start-dev',
+    ...Object.entries({ ip: '127.0.0.1', port, namespace, 'log-level': 'error', 'metrics-port': metricsPort }).flatMap(
+      ([name, value]) => [`--${name}`, String(value)],
+    ),
+    ...(options.ui === false ? ['--headless'] : ['--ui-port', String(uiPort)]),
+    ...(options.dbFilename === undefined ? [] : ['--db-filename', options.dbFilename]),
+    ...[
+      'history.transferProcessorMaxPollRPS=2000',
+      'history.timerProcessorMaxPollRPS=2000',
+      'system.enableActivityEagerExecution=true',
+    ].flatMap((value) => ['--dynamic-config-value', value]),
+    ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
+      '--search-attribute',
+      `${name}=${ATTRIBUTE_TYPES[type]}`,
+    ]),
+  ];
+  const child = spawn(options.executable, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: options.ownGroup === true,
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-4_000);
+  });
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', (error) => {
+      errors += error.message;
+      resolve();
+    });
+  });
+  const endWithParent = (): void => void child.kill('SIGKILL');
+  process.once('exit', endWithParent);
+  void exited.then(() => process.off('exit', endWithParent));
+  const address = `127.0.0.1:${port}`;
+  try {
+    await ready(child, address, namespace, options.startTimeoutMs ?? 30_000);
+  } catch (error) {
+    await end(child, 'SIGKILL');
+    throw new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      `The Temporal dev server did not start on ${address}. ${errors}`.trim(),
+      {},
+      { cause: error },
+    );
+  }
+  return {
+    address,
+    uiUrl: options.ui === false ? undefined : `http://127.0.0.1:${uiPort}`,
+    namespace,
+    // Sound: a process that answered has a pid.
+    pid: child.pid as number,
+    exited,
+    stop: (signal = 'SIGTERM') => end(child, signal),
+  };
+}
+
+async function ready(child: ChildProcess, address: string, namespace: string, timeoutMs: number): Promise<void> {
+  const until = Date.now() + timeoutMs;
+  for (;;) {
+    if (child.exitCode !== null || child.pid === undefined) throw new Error(`it exited with ${child.exitCode}`);
+    try {
+      const connection = await Connection.connect({ address, connectTimeout: 1_000 });
+      try {
+        await connection.workflowService.describeNamespace({ namespace });
+        return;
+      } finally {
+        await connection.close();
+      }
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  const hard = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  await exited;
+  clearTimeout(hard);
+}

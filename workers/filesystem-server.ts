@@ -1,0 +1,101 @@
+/**
+ * A real MCP server that this project did not write, for trying things out: `@modelcontextprotocol/server-filesystem`
+ * behind `mcp-proxy`, on one folder, on loopback.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { CountersignError } from '../contracts/errors.ts';
+import { freePort } from './free-port.ts';
+
+export interface FilesystemServer {
+  readonly url: string;
+  readonly pid: number;
+  /** Settles when the process is gone, whoever ended it. */
+  readonly exited: Promise<void>;
+  stop(): Promise<void>;
+}
+
+const PROXY = 'mcp-proxy/dist/bin/mcp-proxy.mjs';
+const SERVER = '@modelcontextprotocol/server-filesystem/dist/index.js';
+
+export function filesystemServerUrl(port: number): string {
+  return `http://127.0.0.1:${port}/mcp`;
+}
+
+export async function startFilesystemServer(folder: string, givenPort?: number): Promise<FilesystemServer> {
+  const port = givenPort ?? (await freePort());
+  const url = filesystemServerUrl(port);
+  const args = [
+    moduleFile(PROXY),
+    '--port',
+    String(port),
+    '--host',
+    '127.0.0.1',
+    '--server',
+    'stream',
+    '--',
+    process.execPath,
+    moduleFile(SERVER),
+    folder,
+  ];
+  // A group of its own: the proxy starts the server as a child, and both must end.
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-2_000);
+  });
+  const exited = new Promise<void>((resolve) => void child.once('exit', () => resolve()));
+  const stopWithParent = (): void => killGroup(child, 'SIGKILL');
+  process.once('exit', stopWithParent);
+  try {
+    await answering(child, `http://127.0.0.1:${port}/ping`);
+  } catch (error) {
+    killGroup(child, 'SIGKILL');
+    throw new CountersignError(
+      'TOOL_UNAVAILABLE',
+      `The demo MCP server did not start on ${url}. ${errors}`.trim(),
+      {},
+      { cause: error },
+    );
+  }
+  return {
+    url,
+    // Sound: a process that answered has a pid.
+    pid: child.pid as number,
+    exited,
+    stop: async () => {
+      process.off('exit', stopWithParent);
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      killGroup(child, 'SIGTERM');
+      const hard = setTimeout(() => killGroup(child, 'SIGKILL'), 5_000);
+      await exited;
+      clearTimeout(hard);
+    },
+  };
+}
+
+async function answering(child: ChildProcess, url: string): Promise<void> {
+  const end = Date.now() + 20_000;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`it exited with ${child.exitCode}`);
+    try {
+      if ((await fetch(url)).ok) return;
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}
+
+/** Resolved from this package, wherever it is installed. */
+function moduleFile(path: string): string {
+  return createRequire(import.meta.url).resolve(`../node_modules/${path}`);
+}

@@ -1,0 +1,30 @@
+/**
+ * Structured logs of a process, Temporal's own included.
+ *
+ * 1. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
+ */
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { type Logger, pino } from 'pino';
+import { createScrubber } from '../activities/tools/scrub.ts';
+import type { Config } from '../contracts/schemas/config.ts';
+import { secretsOf } from './secrets.ts';
+
+const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+
+/** To stderr, so that stdout stays for answers. Call before the first worker or connection of the process. */
+export function installLog(config: Config): Logger {
+  const scrub = createScrubber(secretsOf(config));
+  const stderr = pino.destination({ fd: 2, sync: true });
+  const log = pino(
+    { level: config.log.level, base: null },
+    { write: (line: string) => stderr.write(scrub.text(line)) },
+  );
+  const level = config.log.level === 'trace' || config.log.level === 'debug' ? 'DEBUG' : 'WARN';
+  Runtime.install({
+    logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
+      log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
+    ),
+    telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' } } },
+  });
+  return log;
+}

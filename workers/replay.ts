@@ -1,0 +1,119 @@
+/**
+ * Replays recorded histories against the current workflow code: what a deploy must pass before it meets waiting runs (INV-D1).
+ *
+ * 1. Same interceptors and codec as the workers (DESIGN §5), or everything diverges.
+ * 2. Each history has a result of its own; one that cannot be read, or stops the replayer, does not hide the others.
+ * 3. Order of results is order of histories.
+ */
+import type { Client } from '@temporalio/client';
+import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
+import type { Config } from '../contracts/schemas/config.ts';
+import type { WorkflowBundle } from './bundle.ts';
+import { createDataConverter } from './codec.ts';
+import type { History, Recorded } from './recorded-history.ts';
+import { createTracing } from './tracing.ts';
+
+export interface ReplayOptions {
+  readonly bundle: WorkflowBundle;
+  /** For the payload codec; its keys must hold those with which the histories were recorded. */
+  readonly config: Pick<Config, 'encryption'>;
+  /** In which the runs were recorded: digests cover it, so that under another one every decision diverges. Default `default`. */
+  readonly namespace?: string;
+  /** What a bundle made for inspection reports to, see `replay-semantics.ts`. */
+  readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
+}
+
+export interface ReplayOutcome {
+  /** File, or workflow id and Temporal run id. */
+  readonly name: string;
+  readonly workflowId: string;
+  /** Why the current code cannot take this history; absent where it can. */
+  readonly error?: Error;
+}
+
+type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
+
+export async function* replayHistories(histories: Histories, options: ReplayOptions): AsyncGenerator<ReplayOutcome> {
+  const source = new Source(histories);
+  while (!source.isDrained) {
+    try {
+      for await (const { error } of Worker.runReplayHistories(workerOptions(options), source.readable())) {
+        yield* source.unreadable();
+        yield source.settle(error);
+      }
+    } catch (error) {
+      // The replayer itself stopped, for instance at a history with a hole: that is the result of the one it was given.
+      if (source.current === undefined) throw error;
+      yield* source.unreadable();
+      yield source.settle(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+  yield* source.unreadable();
+}
+
+/** The newest execution of each run that a visibility query finds. */
+export async function* liveHistories(client: Client, query: string): AsyncGenerator<Recorded> {
+  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+    const name = `${workflowId} ${runId}`;
+    try {
+      const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+      yield { kind: 'history', name, workflowId, history };
+    } catch (error) {
+      yield { kind: 'unreadable', name, workflowId, error: error instanceof Error ? error : new Error(String(error)) };
+    }
+  }
+}
+
+function workerOptions({ bundle, config, namespace = 'default', sinks = {} }: ReplayOptions): ReplayWorkerOptions {
+  // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
+  const withNamespace = { namespace };
+  return {
+    ...withNamespace,
+    replayName: 'countersign-replay',
+    sinks,
+    workflowBundle: { code: bundle.code },
+    dataConverter: createDataConverter(config),
+    plugins: [createTracing('off')],
+  };
+}
+
+/** Hands histories to one replayer after the other and knows which of them a result is about. */
+class Source {
+  current: Extract<Recorded, { kind: 'history' }> | undefined;
+  isDrained = false;
+  #broken: Extract<Recorded, { kind: 'unreadable' }>[] = [];
+  readonly #histories: AsyncIterator<Recorded> | Iterator<Recorded>;
+
+  constructor(histories: Histories) {
+    this.#histories =
+      Symbol.asyncIterator in histories ? histories[Symbol.asyncIterator]() : histories[Symbol.iterator]();
+  }
+
+  async *readable(): AsyncGenerator<{ workflowId: string; history: History }> {
+    for (;;) {
+      const next = await this.#histories.next();
+      if (next.done === true) break;
+      if (next.value.kind === 'unreadable') {
+        this.#broken.push(next.value);
+        continue;
+      }
+      this.current = next.value;
+      yield { workflowId: next.value.workflowId, history: next.value.history };
+    }
+    this.isDrained = true;
+  }
+
+  /** Those met on the way to the current one. */
+  unreadable(): ReplayOutcome[] {
+    const broken = this.#broken;
+    this.#broken = [];
+    return broken.map(({ name, workflowId, error }) => ({ name, workflowId, error }));
+  }
+
+  settle(error: Error | undefined): ReplayOutcome {
+    // Sound: a result is always about the history that was handed out last.
+    const { name, workflowId } = this.current as NonNullable<typeof this.current>;
+    this.current = undefined;
+    return { name, workflowId, ...(error === undefined ? {} : { error }) };
+  }
+}

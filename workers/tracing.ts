@@ -1,0 +1,15 @@
+/**
+ * OpenTelemetry in place from the first recorded history: interceptors change what a run replays, so they cannot be
+ * added later (ADR 0006). Without an exporter spans are dropped.
+ */
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { OpenTelemetryPlugin } from '@temporalio/interceptors-opentelemetry-v2';
+import type { Config } from '../contracts/schemas/config.ts';
+
+export function createTracing(tracing: Config['tracing']): OpenTelemetryPlugin {
+  return new OpenTelemetryPlugin({
+    resource: resourceFromAttributes({ 'service.name': 'countersign' }),
+    spanProcessor: tracing === 'console' ? new SimpleSpanProcessor(new ConsoleSpanExporter()) : new NoopSpanProcessor(),
+  });
+}
