@@ -1,0 +1,193 @@
+/**
+ * No secret stands anywhere (INV-S1, F29, H-3): every secret of a deployment is a canary, the servers that get them give them all
+ * away, and every store is read byte by byte afterwards. A control plants a canary in each store and finds it there.
+ */
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Countersign, type RunHandle } from '../../client/index.ts';
+import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import { type Canary, CanaryScanner, type Sighting } from '../support/canary-scan.ts';
+import {
+  type CanaryScene,
+  converse,
+  lyingPieces,
+  refusedRuns,
+  refusedStarts,
+  startCanaryScene,
+} from '../support/canary-scene.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf } from '../support/canary-server.ts';
+import {
+  describedPieces,
+  failedPiece,
+  type Piece,
+  piecesOfRun,
+  STORES,
+  storedPieces,
+} from '../support/canary-stores.ts';
+import { answered } from '../support/model-bench.ts';
+import { chatDialect } from '../support/model-chat.ts';
+import { said } from '../support/model-dialect.ts';
+import { factsOf, replayOwn } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+
+const LONG_MS = 240_000;
+
+let scene: CanaryScene;
+let runs: readonly RunHandle[];
+let pieces: readonly Piece[];
+
+beforeAll(async () => {
+  scene = await startCanaryScene();
+  const given = await converse(scene, 'given');
+  const minted = await converse(scene, 'minted');
+  runs = [given.run, minted.run];
+  pieces = [
+    ...given.pieces,
+    ...minted.pieces,
+    ...(await refusedRuns(scene)),
+    ...(await refusedStarts(scene)),
+    ...(await lyingPieces(scene)),
+  ];
+}, LONG_MS);
+
+afterAll(async () => scene?.close());
+
+type Found = Sighting & { readonly store: string };
+
+function sightings(canaries: readonly Canary[], among: readonly Piece[]): readonly Found[] {
+  const scanner = new CanaryScanner(canaries);
+  const found = new Map<string, Found>();
+  for (const { store, place, content } of among) {
+    // One of a kind is enough to go by.
+    for (const sighting of scanner.scan(place, content))
+      found.set(`${store} ${sighting.canary} ${sighting.form}`, { store, ...sighting });
+  }
+  return [...found.values()];
+}
+
+test('the secrets were really used, and really given away', () => {
+  const { servers, secrets, provider, tokenServers } = scene;
+  const seen = (server: CanaryServer) =>
+    server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').map(({ headers }) => headers);
+  const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];
+  expect(authorizations(servers.given)).toEqual([`Bearer ${secrets.GIVEN}`]);
+  expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted()}`]);
+  expect(seen(servers.given)[0]).toMatchObject({
+    'x-api-key': secrets.HEADER_KEY,
+    'x-session-cookie': `Bearer ${secrets.HEADER_SCHEMED}`,
+    'x-padded-secret': secrets.HEADER_PADDED,
+  });
+  expect([...new Set(provider.received.map(({ headers }) => headers.authorization))]).toEqual([
+    `Bearer ${secrets.API_KEY}`,
+  ]);
+  expect(tokenServers.map(({ seen: requests }) => requests.length > 0)).toEqual([true, true]);
+});
+
+test('every kind of result and error came through the whole run', async () => {
+  for (const run of runs) {
+    const outcomes = factsOf(await run.ledger(), 'outcome');
+    expect(outcomes).toHaveLength(Object.keys(CANARY_TOOLS).length + 1);
+    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['succeeded', 'failed', 'unknown']));
+  }
+});
+
+test(
+  'no secret stands anywhere, in any form',
+  () => {
+    const canaries = scene.canaries();
+    expect(canaries.filter(({ value }) => value.length < 32)).toEqual([]);
+    // Something was read of each store.
+    expect(new Set(pieces.map(({ store }) => store))).toEqual(new Set(STORES));
+    expect(sightings(canaries, pieces)).toEqual([]);
+  },
+  LONG_MS,
+);
+
+test(
+  'no run was changed by what its servers said: all replays',
+  async () => {
+    await replayOwn(scene.world);
+  },
+  LONG_MS,
+);
+
+describe('control: a canary that is planted', () => {
+  const CONTROL = `control-${randomBytes(20).toString('hex')}`;
+  const runId = `run-${CONTROL}`;
+  let found: readonly Found[];
+
+  beforeAll(async () => {
+    const { world, provider, servers, secrets } = scene;
+    const json = JSON.stringify({ planted: [CONTROL, Buffer.from(CONTROL).toString('hex'), `-${CONTROL}-`] });
+    const call = said([{ type: 'call', id: 'held', name: 'given__held', json }]);
+    const answer = said([{ type: 'text', text: `${CONTROL} ${formsOf(`"${CONTROL}"`).join(' ')}` }]);
+    provider.enqueue(...[call, answer].map((each) => answered(chatDialect.events(each))));
+    const over = { servers: [{ name: 'given' }], initiator: { id: CONTROL }, input: CONTROL };
+    const run = await world.start('main', over, { runId, authorizations: { given: secrets.GIVEN } });
+    const activityId = await until(async () => await callUnderWay(), { what: 'the call under way' });
+    await world.client.activity.heartbeat(
+      { workflowId: runId, activityId },
+      { note: CONTROL, packed: gzipSync(CONTROL).toString('base64') },
+    );
+    const planted = [...(await describedPieces(world, runId))];
+    await world.client.activity.fail({ workflowId: runId, activityId }, new Error(`it failed: ${CONTROL}`));
+    await run.result();
+    servers.given.release();
+    const nobody = new Countersign({ client: world.client }).run(`no-${CONTROL}`);
+    await world.artifacts.put(gzipSync(`in an artifact: ${CONTROL}`), 'application/gzip');
+    planted.push(
+      ...(await piecesOfRun(world, runId)),
+      ...(await memoPieces()),
+      await failedPiece('an unknown run', nobody.state()),
+    );
+    found = sightings([{ name: 'control', value: CONTROL }], [...planted, ...(await lyingPieces(scene))]);
+    await replayOwn(world);
+  }, LONG_MS);
+
+  async function callUnderWay(): Promise<string | undefined> {
+    const { connection, options } = scene.world.client;
+    const { pendingActivities } = await connection.workflowService.describeWorkflowExecution({
+      namespace: options.namespace,
+      execution: { workflowId: runId },
+    });
+    return pendingActivities?.find(({ activityType }) => activityType?.name === 'callTool')?.activityId ?? undefined;
+  }
+
+  /** A run writes no free text into its memo; a starter may. */
+  async function memoPieces(): Promise<readonly Piece[]> {
+    const { world, provider } = scene;
+    const workflowId = 'run-with-memo';
+    provider.enqueue(answered(chatDialect.events(said([{ type: 'text', text: 'Done.' }]))));
+    const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };
+    await world.client.workflow.execute(RUN_WORKFLOW, {
+      workflowId,
+      taskQueue: world.config.taskQueue,
+      args: [spec],
+      memo: { note: CONTROL },
+    });
+    return await describedPieces(world, workflowId);
+  }
+
+  test.each(STORES)('is found in: %s', (store) => {
+    expect(found.filter((sighting) => sighting.store === store)).not.toEqual([]);
+  });
+
+  test.each(['raw', 'base64', 'base64url', 'hex', 'gzip > raw', 'base64 > gzip > raw', 'base64 > raw'])(
+    'is found as: %s',
+    (form) => {
+      expect(found.map((sighting) => sighting.form)).toContain(form);
+    },
+  );
+});
+
+test(
+  'stopped in order, the file of Temporal holds none either',
+  async () => {
+    scene.worker.terminate();
+    await scene.worker.ended;
+    await scene.world.engine.close();
+    expect(sightings(scene.canaries(), await storedPieces(scene.world))).toEqual([]);
+  },
+  LONG_MS,
+);

@@ -1,0 +1,99 @@
+/**
+ * Workers are killed (SIGKILL) again and again while runs are at whatever point they happen to be (F1, F2): every run completes,
+ * every decision counts once, no call runs twice (INV-D3, INV-X1).
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import { expectSound } from '../support/fault-oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { factsOf, replayOwn } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn } from '../support/world.ts';
+
+/** A call or model step in the hands of a killed worker is noticed by its heartbeat timeout: 30 s or 60 s, some of them in turn. */
+const LONG_MS = 300_000;
+const RUNS = 10;
+const TURNS = 2;
+
+let server: RecordingServer;
+let world: FaultWorld;
+
+beforeAll(async () => {
+  server = await startRecordingServer();
+  const call = (tool: string) => ({ tool: `once/${tool}`, arguments: { purpose: '{{turn}}' } });
+  world = await startFaultWorld({
+    config: {
+      servers: { once: { url: server.url, credentials: { kind: 'none' } } },
+      policy: { approvers: { ids: ['bob'] }, servers: { once: { tools: { lookup: 'allow' } } } },
+      models: {
+        busy: {
+          provider: 'scripted',
+          script: {
+            steps: [{ calls: [call('lookup'), call('pay'), call('lookup')], repeat: TURNS }, { text: 'Done.' }],
+          },
+        },
+      },
+    },
+    client: { deadlineMs: 60_000 },
+  });
+}, LONG_MS);
+
+afterAll(async () => {
+  await world?.stop();
+  await server?.close();
+});
+
+async function approveAll(run: RunHandle): Promise<void> {
+  for (let turn = 1; turn <= TURNS; turn += 1) {
+    const request = await until(
+      async () => (await run.requests()).find(({ status, callId }) => status === 'open' && callId === `t${turn}.c1`),
+      {
+        what: `the request of turn ${turn} of ${run.runId}`,
+        withinMs: LONG_MS,
+      },
+    );
+    const decision = decisionOn(request, 'bob');
+    // As a careful sender does: the same decision again, until it is answered.
+    await until(async () => run.decide(decision), { what: `an answer to ${decision.decisionId}`, withinMs: LONG_MS });
+  }
+}
+
+/** Waits until that share of all calls was executed. */
+async function worked(share: number): Promise<void> {
+  const wanted = share * RUNS * TURNS * 3;
+  await until(() => (server.calls.length >= wanted ? true : undefined), { what: `${wanted} calls`, withinMs: 120_000 });
+}
+
+test(
+  'a worker that dies three times under load loses nothing and doubles nothing',
+  async () => {
+    let worker = await world.startWorker();
+    const runs = await Promise.all(Array.from({ length: RUNS }, () => world.start('busy')));
+    const approving = Promise.all(runs.map(approveAll));
+    for (const share of [0.15, 0.45, 0.75]) {
+      await worked(share);
+      await worker.kill();
+      worker = await world.startWorker();
+    }
+    await approving;
+    let unknown = 0;
+    for (const run of runs) {
+      expect(await run.result()).toMatchObject({
+        status: 'completed',
+        output: 'Done.',
+        turns: TURNS + 1,
+        calls: TURNS * 3,
+      });
+      const ledger = await expectSound(run, server.calls);
+      expect(factsOf(ledger, 'decision.accepted')).toHaveLength(TURNS);
+      const outcomes = factsOf(ledger, 'outcome').map(({ outcome }) => outcome);
+      expect(outcomes.filter((outcome) => outcome !== 'succeeded' && outcome !== 'unknown')).toEqual([]);
+      unknown += outcomes.filter((outcome) => outcome === 'unknown').length;
+    }
+    // Most calls were not in a dying worker's hands: an outcome that is `unknown` where nothing was wrong would hide a fault.
+    expect(unknown).toBeLessThan((RUNS * TURNS * 3) / 2);
+    await replayOwn(world);
+  },
+  LONG_MS,
+);

@@ -1,0 +1,64 @@
+// Every history that was ever recorded replays on this code, and this code would do what those runs did (INV-D1): no waiting run is broken by a deploy.
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from '@jest/globals';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
+import { CONFIG, fileOf, FOLDER, HISTORIES, recorded } from './corpus.ts';
+
+const replayed = new Map<string, ReplayOutcome>();
+const compared = new Map<string, ReplayOutcome>();
+let production: string;
+
+beforeAll(async () => {
+  const bundle = await bundleWorkflows();
+  production = bundle.code;
+  for await (const outcome of replayHistories(recorded(), { bundle, config: CONFIG }))
+    replayed.set(outcome.name, outcome);
+  const inspected = await bundleForReplay();
+  for await (const outcome of compareHistories(recorded(), { bundle: inspected, config: CONFIG }))
+    compared.set(outcome.name, outcome);
+});
+
+test('the corpus holds the histories of the list, each with its inputs, and nothing else', async () => {
+  const files = (await readdir(FOLDER)).filter((name) => name !== 'README.md');
+  expect(files.sort()).toEqual(HISTORIES.flatMap((name) => [`${name}.inputs.json`, fileOf(name)]).sort());
+});
+
+test.each(HISTORIES)('%s replays on the bundle of the workers', (name) => {
+  expect(replayed.get(name)).toBeDefined();
+  expect(replayed.get(name)?.error?.message).toBeUndefined();
+});
+
+test.each(HISTORIES)('%s: this code would send, wait for and answer what was recorded', (name) => {
+  expect(compared.get(name)).toBeDefined();
+  expect(compared.get(name)?.error?.message).toBeUndefined();
+});
+
+test('what shows commands is in no worker', () => {
+  expect(production).not.toContain('replayInspector');
+});
+
+test('a bundle that shows nothing is not taken for one that does the same', async () => {
+  const bundle = await bundleWorkflows();
+  for await (const { error } of compareHistories(recorded(['agent-run.v1.pending']), { bundle, config: CONFIG })) {
+    expect(error?.message).toMatch('does not show what it does');
+  }
+});
+
+test('no history names a machine, a user or a folder', async () => {
+  const named: string[] = [];
+  for (const file of await readdir(FOLDER)) {
+    const text = await readFile(join(FOLDER, file), 'utf8');
+    // Payloads stand in base64.
+    const clear = [...text.matchAll(/"data":\s*"([A-Za-z0-9+/]+=*)"/g)].map(([, data = '']) =>
+      Buffer.from(data, 'base64').toString('utf8'),
+    );
+    const found = [text, ...clear].flatMap(
+      (part) => part.match(/file:\/\/|\/(?:home|root|Users|tmp|var)\/|"\d+@[\w.-]+|[A-Z]:\\Users/g) ?? [],
+    );
+    named.push(...found.map((what) => `${file}: ${what}`));
+  }
+  expect(named).toEqual([]);
+});

@@ -1,0 +1,75 @@
+/** The recorded histories, and what lies beside each. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DefaultLogger, Runtime } from '@temporalio/worker';
+import type { RecordedInputs } from '../../scripts/histories/inputs.ts';
+import { CORPUS_ENCRYPTION } from '../../scripts/histories/stage.ts';
+import { type History, readHistory, type Recorded } from '../../workers/recorded-history.ts';
+
+// Replay workers say when they start and stop; only errors are wanted.
+Runtime.install({
+  logger: new DefaultLogger('ERROR'),
+  telemetryOptions: { logging: { filter: { core: 'ERROR', other: 'ERROR' } } },
+});
+
+/** Another folder may be named to try a recording before it is kept. */
+export const FOLDER = process.env['COUNTERSIGN_HISTORIES'] ?? fileURLToPath(new URL('./histories', import.meta.url));
+
+/** What the histories were recorded with. */
+export const CONFIG = { encryption: CORPUS_ENCRYPTION };
+
+/** Every history that there must be. A name leaves this list only by an ADR that retires its version. */
+export const HISTORIES = [
+  'agent-run.v1.bad-spec',
+  'agent-run.v1.cancelled',
+  'agent-run.v1.completed',
+  'agent-run.v1.continued-first',
+  'agent-run.v1.continued-resent',
+  'agent-run.v1.continued-second',
+  'agent-run.v1.decided-not-dispatched',
+  'agent-run.v1.encrypted',
+  'agent-run.v1.expired',
+  'agent-run.v1.limited',
+  'agent-run.v1.mid-call',
+  'agent-run.v1.one-decided',
+  'agent-run.v1.out-of-time',
+  'agent-run.v1.pending',
+  'agent-run.v1.rejected',
+  'agent-run.v1.reopened',
+  'agent-run.v1.repaired',
+  'agent-run.v1.reset-continued',
+  'agent-run.v1.reset-continued-decided',
+  'agent-run.v1.reset-decided',
+  'agent-run.v1.reset-waiting',
+  'agent-run.v1.say-queued',
+  'agent-run.v1.say-read',
+  'agent-run.v1.sent-again',
+  'agent-run.v1.signalled',
+  'agent-run.v1.signalled-stale',
+  'agent-run.v1.stopped',
+  'agent-run.v1.stopped-in-flight',
+  'agent-run.v1.stopping',
+  'agent-run.v1.two-pending',
+  'agent-run.v1.unknown',
+] as const;
+
+/** One is encrypted and no `.json`, so that `countersign replay` without its key does not stumble over it. */
+export function fileOf(name: string): string {
+  return `${name}.${name.endsWith('.encrypted') ? 'sealed' : 'json'}`;
+}
+
+export async function* recorded(names: readonly string[] = HISTORIES): AsyncGenerator<Recorded> {
+  for (const name of names) yield { ...(await readHistory(join(FOLDER, fileOf(name)))), name };
+}
+
+export async function historyOf(name: string): Promise<History> {
+  const read = await readHistory(join(FOLDER, fileOf(name)));
+  if (read.kind === 'unreadable') throw read.error;
+  return read.history;
+}
+
+export async function inputsOf(name: string): Promise<RecordedInputs> {
+  // Sound: the recorder wrote it in this shape.
+  return JSON.parse(await readFile(join(FOLDER, `${name}.inputs.json`), 'utf8')) as RecordedInputs;
+}

@@ -1,0 +1,116 @@
+/** Changes that would break waiting runs, by the layer that must notice. */
+import type { Mutation } from './mutant.ts';
+
+/** Other commands, or in another order: Temporal's replay fails. */
+export const OTHER_COMMANDS: readonly Mutation[] = [
+  {
+    name: 'an activity before the model step',
+    file: 'workflows/turn.ts',
+    find: '  const step = await modelStep({',
+    put: "  await runActivities('').storeSegment({} as never);\n  const step = await modelStep({",
+  },
+  {
+    name: 'a call goes to another activity',
+    file: 'workflows/settle-call.ts',
+    find: 'const { callTool } = callActivities(',
+    put: 'const { callToolFast: callTool } = callActivities(',
+  },
+  {
+    name: 'what waits is not shown in visibility',
+    file: 'workflows/surface.ts',
+    find: '    this.#showAttributes();\n',
+    put: '',
+  },
+  {
+    name: 'a request has no deadline',
+    file: 'workflows/settle-call.ts',
+    find: 'await condition(() => !isAsking() || live.rolling, left, { summary });',
+    put: '(await condition(() => !isAsking() || live.rolling), summary !== "" && left > 0);',
+  },
+  {
+    name: 'a call is sent before anybody has decided',
+    file: 'domain/call-state.ts',
+    find: "if (verdict.kind === 'allow') return",
+    put: "if (verdict.kind === 'allow' || verdict.kind === 'ask') return",
+  },
+  {
+    name: 'a run sleeps before it starts',
+    file: 'workflows/agent-run.ts',
+    find: '    watchWallClock(live);\n',
+    put: '    await sleep(1_000);\n    watchWallClock(live);\n',
+  },
+];
+
+/** The same commands that carry something else: only the comparison of what they carry notices. */
+export const OTHER_CONTENT: readonly Mutation[] = [
+  {
+    name: 'other tool arguments are sent',
+    file: 'workflows/settle-call.ts',
+    find: '    arguments: call.arguments,\n',
+    put: '    arguments: { ...call.arguments, force: true },\n',
+  },
+  {
+    name: 'a call may be sent twice',
+    file: 'workflows/activity-stubs.ts',
+    find: 'retry: { maximumAttempts: 1 }',
+    put: 'retry: { maximumAttempts: 2 }',
+  },
+  {
+    name: 'a call may take longer',
+    file: 'workflows/activity-stubs.ts',
+    find: 'callTimeoutSeconds * 1_000 + 30_000',
+    put: 'callTimeoutSeconds * 1_000 + 3_600_000',
+  },
+  {
+    name: 'a request waits longer',
+    file: 'domain/call-state.ts',
+    find: 'deadline: at + verdict.deadlineSeconds * 1_000',
+    put: 'deadline: at + verdict.deadlineSeconds * 2_000',
+  },
+  {
+    name: 'the model does not see what happened',
+    file: 'workflows/turn.ts',
+    find: 'return { base: { ...seen, ...segment }, tail };',
+    put: 'return { base: { ...seen, ...segment }, tail: [] };',
+  },
+  {
+    name: 'the next execution does not know the earlier ones',
+    file: 'workflows/live-run.ts',
+    find: 'earlier: carriedExecutions(this.#execution)',
+    put: 'earlier: []',
+  },
+  {
+    name: 'the answer to a decision names somebody else',
+    file: 'domain/decision.ts',
+    find: '    decidedBy: decision.approver.id,\n    decidedAt: new',
+    put: "    decidedBy: 'system',\n    decidedAt: new",
+  },
+];
+
+/** Nothing that was recorded changes, only what is let through: only asking again notices. */
+export const OTHER_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'decisions made before a reset count',
+    file: 'workflows/handlers.ts',
+    find: "admission.kind === 'refuse' ? admission : madeInTime(decision, live.decidedIn)",
+    put: "admission.kind === 'refuse' ? admission : undefined",
+  },
+  {
+    name: 'any digest will do',
+    file: 'domain/decision.ts',
+    find: 'if (digest !== decision.digest) {',
+    put: "if (digest === '') {",
+  },
+  {
+    name: 'anybody may decide',
+    file: 'domain/decision.ts',
+    find: 'if (!isEntitled(state.request.approvers, decision.approver)) {',
+    put: "if (!isEntitled(state.request.approvers, decision.approver) && callId === '') {",
+  },
+  {
+    name: 'nobody may decide',
+    file: 'workflows/handlers.ts',
+    find: '      if (refusal !== undefined) throw',
+    put: "      if (refusal === undefined) throw failureOf('REQUEST_NOT_OPEN', 'Closed for today.');\n      if (refusal !== undefined) throw",
+  },
+];

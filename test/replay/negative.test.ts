@@ -1,0 +1,70 @@
+// Negative controls: workflows that would break waiting runs do not pass. A replay suite that cannot fail proves nothing.
+import { expect, test } from '@jest/globals';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
+import { CommandLog, compareHistories } from '../../workers/replay-semantics.ts';
+import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
+import { type Answered, askAgain } from './ask-again.ts';
+import { CONFIG, recorded } from './corpus.ts';
+import { bundleMutant, type Mutation } from './mutant.ts';
+import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
+
+/** Enough to notice each mutation; the whole corpus would take minutes. */
+const SOME = [
+  'agent-run.v1.completed',
+  'agent-run.v1.continued-first',
+  'agent-run.v1.one-decided',
+  'agent-run.v1.reset-waiting',
+];
+
+const named = (mutations: readonly Mutation[]) => mutations.map((mutation) => [mutation.name, mutation] as const);
+
+async function failures(outcomes: AsyncIterable<ReplayOutcome>): Promise<Error[]> {
+  const errors: Error[] = [];
+  for await (const { error } of outcomes) if (error !== undefined) errors.push(error);
+  return errors;
+}
+
+async function changedAnswers(bundle: WorkflowBundle): Promise<Answered[]> {
+  const changed: Answered[] = [];
+  for await (const answered of askAgain(SOME, bundle))
+    if (answered.answer !== answered.expected) changed.push(answered);
+  return changed;
+}
+
+/** What Temporal alone says. */
+async function replayFailures(bundle: WorkflowBundle): Promise<Error[]> {
+  return await failures(replayHistories(recorded(SOME), { bundle, config: CONFIG, sinks: new CommandLog().sinks }));
+}
+
+async function differences(bundle: WorkflowBundle): Promise<Error[]> {
+  return await failures(compareHistories(recorded(SOME), { bundle, config: CONFIG }));
+}
+
+test.each(named(OTHER_COMMANDS))('Temporal notices: %s', async (_, mutation) => {
+  const errors = await replayFailures(await bundleMutant(mutation));
+  expect(errors.map(({ name }) => name)).toContain('DeterminismViolationError');
+});
+
+test.each(named(OTHER_CONTENT))('the comparison notices, and Temporal does not: %s', async (_, mutation) => {
+  const bundle = await bundleMutant(mutation);
+  expect(await replayFailures(bundle)).toEqual([]);
+  const messages = (await differences(bundle)).map(({ message }) => message);
+  expect(messages).not.toEqual([]);
+  // Where, and never what: values are prompts and arguments.
+  for (const message of messages)
+    expect(message).toMatch(
+      /^Event \d+, [a-zA-Z -]+, differs at [\w.[\]]+: this code would do otherwise than the run has done\.$/,
+    );
+});
+
+test.each(named(OTHER_REFUSALS))('asking again notices, and no replay does: %s', async (_, mutation) => {
+  const bundle = await bundleMutant(mutation);
+  expect(await differences(bundle)).toEqual([]);
+  expect(await changedAnswers(bundle)).not.toEqual([]);
+});
+
+test('a mutation that no longer fits the code is not taken for one that was noticed', async () => {
+  await expect(
+    bundleMutant({ name: 'none', file: 'workflows/turn.ts', find: 'no such code', put: '' }),
+  ).rejects.toThrow('0 times');
+});

@@ -1,0 +1,116 @@
+/**
+ * Finds canaries: values that must stand nowhere, in any form in which software writes a value down.
+ *
+ * 1. Looked for in bytes, not in what a decoder makes of them: what is stored is what counts.
+ * 2. Half of a value is found too, since a database page may end in the middle of it.
+ * 3. What is packed is unpacked: gzip wherever it begins, base64 inside base64.
+ */
+import { constants, gunzipSync } from 'node:zlib';
+
+export interface Canary {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface Sighting {
+  readonly canary: string;
+  /** How it was written: `base64`, `gzip > raw`, … */
+  readonly form: string;
+  readonly place: string;
+  /** What stands around it, for whoever has to find out how it got there. */
+  readonly near: string;
+}
+
+const NEAR_BYTES = 60;
+
+interface Needle {
+  readonly canary: string;
+  readonly form: string;
+  readonly bytes: Buffer;
+}
+
+/** A shorter half would be met by chance. */
+const SHORTEST_HALF = 12;
+const MOST_LAYERS = 3;
+const GZIP = Buffer.from([0x1f, 0x8b, 0x08]);
+const BASE64 = /[A-Za-z0-9+/_-]{32,}/g;
+
+export class CanaryScanner {
+  readonly #needles: readonly Needle[];
+
+  constructor(canaries: readonly Canary[]) {
+    this.#needles = canaries.flatMap(({ name, value }) =>
+      formsOf(value).flatMap(([form, text]) =>
+        [text, ...halvesOf(text)].map((piece) => ({ canary: name, form, bytes: Buffer.from(piece) })),
+      ),
+    );
+  }
+
+  scan(place: string, content: Uint8Array | string): readonly Sighting[] {
+    const found = new Map<string, Sighting>();
+    this.#look(Buffer.from(content), [], (sighting) =>
+      found.set(`${sighting.canary} ${sighting.form}`, { ...sighting, place }),
+    );
+    return [...found.values()];
+  }
+
+  #look(bytes: Buffer, layers: readonly string[], report: (sighting: Omit<Sighting, 'place'>) => void): void {
+    for (const { canary, form, bytes: needle } of this.#needles) {
+      const at = bytes.indexOf(needle);
+      if (at === -1) continue;
+      const near = bytes.subarray(Math.max(0, at - NEAR_BYTES), at + needle.length + NEAR_BYTES).toString('latin1');
+      report({ canary, form: [...layers, form].join(' > '), near });
+    }
+    if (layers.length === MOST_LAYERS) return;
+    for (let at = bytes.indexOf(GZIP); at !== -1; at = bytes.indexOf(GZIP, at + 1)) {
+      const plain = unpacked(bytes.subarray(at));
+      if (plain !== undefined) this.#look(plain, [...layers, 'gzip'], report);
+    }
+    for (const [span] of bytes.toString('latin1').matchAll(BASE64)) {
+      // What stands before it in the text may look like a part of it.
+      for (const offset of [0, 1, 2, 3])
+        this.#look(Buffer.from(span.slice(offset), 'base64'), [...layers, 'base64'], report);
+    }
+  }
+}
+
+/** Undefined where it only looked like gzip. */
+function unpacked(bytes: Buffer): Buffer | undefined {
+  try {
+    // Cut or followed by something else, it is read as far as it goes.
+    return gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH });
+  } catch {
+    return undefined;
+  }
+}
+
+function formsOf(value: string): (readonly [form: string, text: string])[] {
+  const bytes = Buffer.from(value);
+  const percent = [...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+  const base64 = [0, 1, 2].map((offset) => fragmentOf(bytes, offset));
+  return [
+    ['raw', value],
+    ['JSON', JSON.stringify(value).slice(1, -1)],
+    ['URL', encodeURIComponent(value)],
+    ['URL', new URLSearchParams({ v: value }).toString().slice(2)],
+    ['URL', percent],
+    ['URL', percent.toUpperCase()],
+    ['hex', bytes.toString('hex')],
+    ['hex', bytes.toString('hex').toUpperCase()],
+    ...base64.map((text) => ['base64', text] as const),
+    ...base64.map((text) => ['base64url', text.replaceAll('+', '-').replaceAll('/', '_')] as const),
+  ];
+}
+
+/** The characters of base64 that depend on the value alone when so many bytes stand before it (RFC 4648 §4). */
+function fragmentOf(bytes: Buffer, offset: number): string {
+  const encoded = Buffer.concat([Buffer.alloc(offset), bytes])
+    .toString('base64')
+    .replace(/=+$/, '');
+  return encoded.slice([0, 2, 3][offset], (offset + bytes.length) % 3 === 0 ? undefined : -1);
+}
+
+function halvesOf(text: string): string[] {
+  const middle = Math.floor(text.length / 2);
+  return middle < SHORTEST_HALF ? [] : [text.slice(0, middle), text.slice(middle)];
+}

@@ -1,0 +1,254 @@
+/**
+ * A deployment whose every secret is a canary, with servers, an authorization server and a model that give away what they are
+ * sent; and the runs that bring all of it through every path.
+ */
+import { randomBytes } from 'node:crypto';
+import type { RunHandle } from '../../client/index.ts';
+import type { Canary } from './canary-scan.ts';
+import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
+import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
+import { type FaultWorld, startFaultWorld } from './fault-world.ts';
+import { zoneKey } from './keys.ts';
+import { answered, failed } from './model-bench.ts';
+import { chatDialect } from './model-chat.ts';
+import { said } from './model-dialect.ts';
+import { type ModelProvider, startModelProvider } from './model-provider.ts';
+import { type HostileServer, startHostile } from './oauth.ts';
+import { until } from './until.ts';
+import type { WorkerProcess } from './worker-process.ts';
+import { decisionOn, openRequests } from './world.ts';
+
+/** With characters that JSON, URLs and base64 write in another way, where the kind of secret may have them. */
+export function newSecrets() {
+  const random = (): string => randomBytes(20).toString('hex');
+  return {
+    GIVEN: `given~${random()}+/x==`,
+    REFRESH: `refresh.${random()}`,
+    CLIENT_SECRET: `client "${random()}" %+/&=`,
+    API_KEY: `sk-${random()}-key`,
+    HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
+    HEADER_SCHEMED: `scheme-${random()}`,
+    HEADER_PADDED: `padded-${random()}`,
+  };
+}
+
+export interface CanaryScene {
+  readonly secrets: ReturnType<typeof newSecrets>;
+  /** A JWT whose id is the client's secret; known once it was asked for. */
+  minted(): string;
+  readonly servers: Readonly<Record<'given' | 'minted' | 'closed', CanaryServer>>;
+  readonly tokenServers: readonly HostileServer[];
+  readonly provider: ModelProvider;
+  readonly world: FaultWorld;
+  readonly worker: WorkerProcess;
+  canaries(): readonly Canary[];
+  close(): Promise<void>;
+}
+
+export async function startCanaryScene(): Promise<CanaryScene> {
+  const secrets = newSecrets();
+  const { REFRESH, CLIENT_SECRET } = secrets;
+  let token = '';
+  const minter = await startHostile({
+    token: () => {
+      token ||= jwtOf({ iss: minter.issuer, aud: servers.minted.url, jti: CLIENT_SECRET, sub: REFRESH });
+      return {
+        body: {
+          access_token: token,
+          token_type: 'Bearer',
+          expires_in: 90,
+          refresh_token: REFRESH,
+          note: CLIENT_SECRET,
+        },
+      };
+    },
+  });
+  const refuser = await startHostile({
+    token: ({ authorization, form }) => {
+      const error_description = formsOf(`${authorization} ${CLIENT_SECRET}`).join(' ');
+      return {
+        status: 400,
+        body: { error: 'invalid_client', error_description, error_uri: `https://x.test/?${form.toString()}` },
+      };
+    },
+  });
+  const servers = {
+    given: await startCanaryServer(),
+    minted: await startCanaryServer(),
+    closed: await startCanaryServer({ refusesListing: true }),
+  };
+  const provider = await startModelProvider(chatDialect.schema);
+  const zone = await zoneKey();
+  const headers = {
+    'x-api-key': '${HEADER_KEY}',
+    'x-session-cookie': 'Bearer ${HEADER_SCHEMED}',
+    'x-padded-secret': '  ${HEADER_PADDED}  ',
+  };
+  const client = (issuer: string) => ({
+    kind: 'client-credentials' as const,
+    issuer,
+    clientId: 'countersign',
+    clientSecret: '${CLIENT_SECRET}',
+  });
+  const world = await startFaultWorld({
+    config: {
+      servers: {
+        given: { url: servers.given.url, headers },
+        minted: { url: servers.minted.url, headers, credentials: client(minter.issuer) },
+        refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
+        closed: { url: servers.closed.url, headers },
+      },
+      policy: {
+        approvers: { ids: ['bob'] },
+        servers: { given: { default: 'allow', tools: { words: 'ask' } }, minted: { default: 'allow' } },
+      },
+      models: {
+        main: {
+          provider: 'openai-compatible',
+          model: chatDialect.model,
+          baseUrl: provider.baseUrl,
+          apiKey: '${API_KEY}',
+        },
+      },
+      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      log: { level: 'trace' },
+      tracing: 'console',
+    },
+    files: { 'zone.pem': zone.pem },
+    env: secrets,
+    client: {
+      servers: {
+        given: { url: servers.given.url, key: zone.publicJwk },
+        closed: { url: servers.closed.url, key: zone.publicJwk },
+      },
+    },
+  });
+  const worker = await world.startWorker();
+  return {
+    secrets,
+    minted: () => token,
+    servers,
+    tokenServers: [minter, refuser],
+    provider,
+    world,
+    worker,
+    canaries: () => [
+      ...Object.entries(secrets).map(([name, value]) => ({ name, value })),
+      { name: 'minted token', value: token },
+      { name: 'signature of the minted token', value: token.split('.')[2] ?? '' },
+      ...zone.pem
+        .split('\n')
+        .filter((line) => /^[^-]{32,}$/.test(line))
+        .map((value) => ({ name: 'private key', value })),
+    ],
+    close: async () => {
+      await world.stop();
+      await Promise.all([...Object.values(servers), minter, refuser, provider].map((part) => part.close()));
+    },
+  };
+}
+
+function jwtOf(claims: object): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const exp = Math.floor(Date.now() / 1_000) + 90;
+  return `${part({ alg: 'RS256', typ: 'at+jwt' })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
+}
+
+/** A run whose model and server give away all they know, in everything they say. */
+export async function converse(
+  { world, servers, provider, secrets }: CanaryScene,
+  name: 'given' | 'minted',
+): Promise<{ readonly run: RunHandle; readonly pieces: readonly Piece[] }> {
+  const echo = formsOf(secrets.API_KEY).join('\n');
+  const calls = [...Object.keys(CANARY_TOOLS), 'held'].map((tool) => ({
+    type: 'call' as const,
+    id: `id-${tool}`,
+    name: `${name}__${tool}`,
+    json: JSON.stringify({ note: echo }),
+  }));
+  const first = said([{ type: 'reasoning', text: echo, seal: '' }, { type: 'text', text: echo }, ...calls]);
+  const last = said([{ type: 'text', text: echo }]);
+  provider.enqueue(
+    failed(500, echo),
+    failed(429, JSON.stringify({ error: { message: echo } }), { 'retry-after': '1' }),
+  );
+  provider.enqueue(...[first, last].map((answer) => answered(chatDialect.events(answer))));
+  const authorizations = name === 'given' ? { authorizations: { given: `Bearer ${secrets.GIVEN}` } } : {};
+  const run = await world.start(
+    'main',
+    { servers: [{ name }], limits: { callsPerTurn: 32, resultBytes: 16_384 } },
+    authorizations,
+  );
+  await until(() => servers[name].held(), { what: `a held call of ${name}` });
+  // Progress stands in the heartbeat only after the notification, with all its text, was read.
+  const reported = ({ store, content }: Piece): boolean =>
+    store === 'heartbeat details' && Buffer.from(content).includes('"progress":7');
+  const pieces = await until(
+    async () => {
+      const described = await describedPieces(world, run.runId);
+      return described.some(reported) ? [...described] : undefined;
+    },
+    { what: 'a heartbeat with progress' },
+  );
+  if (name === 'given') {
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('there is no request');
+    pieces.push(...(await piecesOfRun(world, run.runId)));
+    await run.decide(decisionOn(request, 'bob'));
+  }
+  servers[name].release();
+  await run.result();
+  pieces.push(...(await piecesOfRun(world, run.runId)));
+  return { run, pieces };
+}
+
+/** Runs that end with an error whose text a server wrote. */
+export async function refusedRuns({
+  world,
+  provider,
+  secrets: { GIVEN, API_KEY },
+}: CanaryScene): Promise<readonly Piece[]> {
+  provider.enqueue(
+    failed(400, JSON.stringify({ error: { message: formsOf(API_KEY).join(' '), type: 'invalid_request_error' } })),
+  );
+  const runs = [
+    await world.start('main', { servers: [{ name: 'refused' }] }),
+    await world.start('main', { servers: [{ name: 'closed' }] }, { authorizations: { closed: GIVEN } }),
+    await world.start('main', { servers: [] }),
+  ];
+  const ids = runs.map(({ runId }) => runId);
+  const ended = await endedPieces(world, ids);
+  return [...ended, ...(await Promise.all(ids.map((id) => piecesOfRun(world, id)))).flat()];
+}
+
+/** What the client refuses before anything is sent. */
+export async function refusedStarts({ world, secrets: { GIVEN } }: CanaryScene): Promise<readonly Piece[]> {
+  const servers = [{ name: 'given' }];
+  return [
+    await failedPiece(
+      'an authorization with spaces',
+      world.start('main', { servers }, { authorizations: { given: `${GIVEN} ${GIVEN}` } }),
+    ),
+    await failedPiece(
+      'an authorization with a line break',
+      world.start('main', { servers }, { authorizations: { given: `${GIVEN}\n` } }),
+    ),
+    await failedPiece(
+      'an authorization without a key',
+      world.start('main', { servers }, { authorizations: { minted: GIVEN } }),
+    ),
+    await failedPiece(
+      'a token in clear',
+      world.start('main', { servers, agent: { name: 'clerk', model: `Bearer ${GIVEN}` } }),
+    ),
+    await failedPiece(
+      'a URL with a token',
+      world.start('main', { servers: [{ name: 'given', url: `https://x.test/mcp?access_token=${GIVEN}` }] }),
+    ),
+  ];
+}
+
+/** What lies on disk, and what the worker wrote. */
+export async function lyingPieces({ world, worker }: CanaryScene): Promise<readonly Piece[]> {
+  return [...(await storedPieces(world)), { store: 'logs', place: 'worker', content: worker.output() }];
+}

@@ -1,0 +1,145 @@
+/**
+ * A tool server that gives away every secret it is sent: in tool definitions, results of every kind, errors of every kind,
+ * progress and log messages; plain, URL-encoded, in JSON, in base64 at every alignment.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from './mcp-raw-server.ts';
+
+export interface CanaryServer extends RawServer {
+  /** True once a call of `held` has reported progress and waits. */
+  held(): true | undefined;
+  /** Lets held calls answer. */
+  release(): void;
+}
+
+type Tool = (exchange: CallExchange, echo: string) => void;
+
+const text = (value: string) => ({ type: 'text', text: value });
+
+export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
+  words: (exchange, echo) => exchange.result({ content: [text(echo)] }),
+  error: (exchange, echo) => exchange.result({ isError: true, content: [text(echo)] }),
+  structured: (exchange, echo) => exchange.result({ content: [], structuredContent: { [echo]: [{ deep: echo }] } }),
+  image: (exchange, echo) =>
+    exchange.result({ content: [{ type: 'image', mimeType: `image/${echo}`, data: base64(echo) }] }),
+  resource: (exchange, echo) =>
+    exchange.result({
+      content: [
+        {
+          type: 'resource',
+          resource: { uri: `file:///${encodeURIComponent(echo)}`, mimeType: echo, blob: base64(echo) },
+        },
+      ],
+    }),
+  link: (exchange, echo) =>
+    exchange.result({
+      content: [{ type: 'resource_link', uri: `https://x.test/?${echo}`, name: echo, description: echo }],
+    }),
+  strange: (exchange, echo) => exchange.result({ content: [{ type: echo, text: echo }], _meta: { [echo]: echo } }),
+  large: (exchange, echo) => exchange.result({ content: [text(`${echo}\n`.repeat(400))] }),
+  halfway: (exchange, echo) => exchange.result({ resultType: echo, content: [] }),
+  'rpc-refused': (exchange, echo) => exchange.error(-32_602, `bad parameters ${echo}`),
+  'rpc-failed': (exchange, echo) => exchange.error(-32_603, echo),
+  forbidden: (exchange, echo) => exchange.status(403, { 'content-type': 'text/plain' }, echo),
+  scope: (exchange, echo) =>
+    exchange.status(403, {
+      'www-authenticate': `Bearer error="insufficient_scope", scope="${firstLine(echo)}", error_description="${firstLine(echo)}"`,
+    }),
+  unauthorized: (exchange, echo) =>
+    exchange.status(401, { 'www-authenticate': `Bearer realm="${firstLine(echo)}"` }, echo),
+  broken: (exchange, echo) => exchange.status(500, {}, echo),
+  html: (exchange, echo) => exchange.status(200, { 'content-type': 'text/html' }, `<p>${echo}</p>`),
+  unparsable: (exchange, echo) => exchange.json(`{"jsonrpc":"2.0","result":${echo}`),
+};
+
+export async function startCanaryServer({
+  refusesListing = false,
+}: { readonly refusesListing?: boolean } = {}): Promise<CanaryServer> {
+  const waiting: (() => void)[] = [];
+  const hold: Tool = (exchange, echo) => {
+    // Sound: MCP's `_meta` is an object.
+    const { progressToken } = (exchange.params['_meta'] ?? {}) as { progressToken?: unknown };
+    const notice = (method: string, params: object): string =>
+      `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`;
+    exchange.stream(
+      notice('notifications/progress', { progressToken, progress: 7, message: echo }) +
+        notice('notifications/message', { level: 'error', logger: echo, data: echo }),
+    );
+    waiting.push(() => {
+      exchange.response.end(`data: ${exchange.answerWith({ content: [text(echo)] })}\n\n`);
+    });
+  };
+  const tools: Readonly<Record<string, Tool>> = { ...CANARY_TOOLS, held: hold };
+  const onCall = (exchange: CallExchange): void => {
+    exchange.execute();
+    tools[String(exchange.params['name'])]?.(exchange, echoOf(exchange.request.headers));
+  };
+  const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
+    if (rpcMethod !== 'tools/list') return false;
+    const echo = echoOf(request.headers);
+    if (refusesListing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echo);
+    else server.become({ ...script, pages: [definitions(Object.keys(tools), echo)] });
+    return refusesListing;
+  };
+  const script: RawServerScript = { era: 'modern', onCall, intercept };
+  const server = await startRawServer(script);
+  return {
+    ...server,
+    held: () => (waiting.length > 0 ? true : undefined),
+    release: () => {
+      for (const answer of waiting) answer();
+    },
+  };
+}
+
+/** And two that cannot be offered, whose names are shown to people as refused. */
+function definitions(names: readonly string[], echo: string): readonly object[] {
+  // One place of each tool, and all places among them: a definition that says all everywhere is refused for its size.
+  const good = names.map((name, index) => {
+    const at = (place: number): string => (index % 6 === place ? echo : '');
+    const properties = { [at(0) || 'note']: { type: 'string', default: at(1) } };
+    return {
+      name,
+      title: at(2),
+      description: at(3),
+      inputSchema: { type: 'object', description: at(4), properties },
+      annotations: { title: at(5), [at(5)]: true },
+    };
+  });
+  return [...good, { name: firstLine(echo), inputSchema: { type: 'object' } }, { name: 7, description: echo }];
+}
+
+/** All that looks like a secret among the headers, in many forms, one a line. */
+function echoOf(headers: IncomingHttpHeaders): string {
+  return Object.entries(headers)
+    .filter(([name]) => name === 'authorization' || name.startsWith('x-'))
+    .flatMap(([, value]) => [String(value), String(value).replace(/^Bearer /, '')])
+    .flatMap(formsOf)
+    .join('\n');
+}
+
+/** As a server may write what it was sent; each of these is promised to be found (INV-S1). */
+export function formsOf(secret: string): string[] {
+  const escaped = encodeURIComponent(secret);
+  const encoded = ['', 'a', 'ab', 'user:'].map((before) => base64(`${before}${secret}after`));
+  return [
+    secret,
+    `before${secret}after`,
+    JSON.stringify({ secret }),
+    escaped,
+    escaped.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+    new URLSearchParams({ secret }).toString(),
+    base64(secret),
+    ...encoded,
+    ...encoded.map((form) => form.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')),
+  ];
+}
+
+function base64(value: string): string {
+  return Buffer.from(value).toString('base64');
+}
+
+/** Header values and names of properties hold no line breaks. */
+function firstLine(echo: string): string {
+  return echo.split('\n')[0]?.replaceAll('"', '') ?? '';
+}

@@ -1,0 +1,193 @@
+/** Everything that a run leaves anywhere, as the bytes that stand there. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { Countersign } from '../../client/index.ts';
+import { QUERIES } from '../../contracts/names.ts';
+import { CanaryScanner, type Sighting } from './canary-scan.ts';
+import { runCommand } from './cli.ts';
+import type { FaultWorld } from './fault-world.ts';
+import { executions, type RecordedWorld } from './run-record.ts';
+
+export const STORES = [
+  'history',
+  'exported history',
+  'failures',
+  'memo',
+  'search attributes',
+  'heartbeat details',
+  'queries',
+  'SQLite file',
+  'artifacts',
+  'logs',
+  'command line',
+  'client errors',
+] as const;
+export type Store = (typeof STORES)[number];
+
+export interface Piece {
+  readonly store: Store;
+  readonly place: string;
+  readonly content: Uint8Array | string;
+}
+
+/** Of one run: what Temporal has of it, and what anybody can ask it. */
+export async function piecesOfRun(world: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
+  const pieces: Piece[] = [];
+  for (const { runId, history, events } of await executions(world, workflowId)) {
+    const place = `${workflowId} ${runId}`;
+    pieces.push({ store: 'exported history', place, content: historyToJSON(history) });
+    for (const event of events) {
+      const at = `${place} event ${String(event.eventId)}`;
+      pieces.push(...leavesOf(event, 'history', at));
+      pieces.push(...failuresIn(event).flatMap((failure) => leavesOf(failure, 'failures', at)));
+    }
+  }
+  return [
+    ...pieces,
+    ...(await describedPieces(world, workflowId)),
+    ...(await queriedPieces(world, workflowId)),
+    ...(await printedPieces(world, workflowId)),
+  ];
+}
+
+/** What of these values stands in the history of a run, as it is exported. */
+export async function sightingsInHistory(
+  world: RecordedWorld,
+  workflowId: string,
+  values: readonly string[],
+): Promise<readonly Sighting[]> {
+  const scanner = new CanaryScanner(values.map((value) => ({ name: value.slice(0, 12), value })));
+  const found = await executions(world, workflowId);
+  return found.flatMap(({ runId, history }) => scanner.scan(runId, historyToJSON(history)));
+}
+
+/** Memo and search attributes, and what Temporal has of activities under way: heartbeat details and the last failure. */
+export async function describedPieces({ client }: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
+  const { connection, options } = client;
+  const { workflowExecutionInfo: info, pendingActivities } = await connection.workflowService.describeWorkflowExecution(
+    {
+      namespace: options.namespace,
+      execution: { workflowId },
+    },
+  );
+  return [
+    ...leavesOf(info?.memo, 'memo', workflowId),
+    ...leavesOf(info?.searchAttributes, 'search attributes', workflowId),
+    ...(pendingActivities ?? []).flatMap(({ heartbeatDetails, lastFailure, activityId }) => [
+      ...leavesOf(heartbeatDetails, 'heartbeat details', `${workflowId} activity ${activityId}`),
+      ...leavesOf(lastFailure, 'failures', `${workflowId} activity ${activityId}`),
+    ]),
+  ];
+}
+
+async function queriedPieces({ client }: FaultWorld, workflowId: string): Promise<Piece[]> {
+  const handle = client.workflow.getHandle(workflowId);
+  // What Temporal UI asks for: current details stand in it.
+  const queries = ['__temporal_workflow_metadata', QUERIES.state, QUERIES.requests, QUERIES.transcript, QUERIES.ledger];
+  const answers = queries.map(async (query) => {
+    // Of a run that failed before it could answer there is the error.
+    const answer: unknown = await handle.query(query, 0, 1_000).catch((error: unknown) => error);
+    return {
+      store: 'queries',
+      place: `${workflowId} ${query}`,
+      content: inspect(answer, {
+        depth: Infinity,
+        showHidden: true,
+        maxStringLength: Infinity,
+        maxArrayLength: Infinity,
+      }),
+    } as const;
+  });
+  return await Promise.all(answers);
+}
+
+async function printedPieces({ client, configFile, engine }: FaultWorld, workflowId: string): Promise<Piece[]> {
+  const pieces: Piece[] = [];
+  const { status } = await client.workflow.getHandle(workflowId).describe();
+  // These wait for the end of a run.
+  const waiting = status.name === 'RUNNING' ? [] : ['watch', 'result'];
+  for (const command of ['show', 'requests', 'ledger', 'verify-ledger', ...waiting]) {
+    for (const format of [[], ['--json']]) {
+      const { out, err } = await runCommand([
+        command,
+        workflowId,
+        ...format,
+        '--config',
+        configFile,
+        '--address',
+        engine.server.address,
+      ]);
+      pieces.push({
+        store: 'command line',
+        place: `countersign ${command} ${workflowId} ${format.join('')}`,
+        content: `${out}\n${err}`,
+      });
+    }
+  }
+  return pieces;
+}
+
+/** What lies on disk. */
+export async function storedPieces({ engine, config }: FaultWorld): Promise<readonly Piece[]> {
+  const beside = (await readdir(engine.directory)).filter((name) => name.startsWith('temporal.db'));
+  const folder = join(engine.directory, config.artifacts.directory);
+  const artifacts = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  return await Promise.all([
+    ...beside.map(async (name): Promise<Piece> => ({
+      store: 'SQLite file',
+      place: name,
+      content: await readFile(join(engine.directory, name)),
+    })),
+    ...artifacts.map(async ({ parentPath, name }): Promise<Piece> => ({
+      store: 'artifacts',
+      place: name,
+      content: await readFile(join(parentPath, name)),
+    })),
+  ]);
+}
+
+/** The error with which a client's call fails, as anything that prints errors sees it: causes, facts, hidden fields. */
+export async function failedPiece(place: string, call: Promise<unknown>): Promise<Piece> {
+  const error = await call.then(
+    () => {
+      throw new Error(`${place} did not fail`);
+    },
+    (reason: unknown) => reason,
+  );
+  return {
+    store: 'client errors',
+    place,
+    content: inspect(error, { depth: Infinity, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity }),
+  };
+}
+
+/** The result of a run as a client waits for it, where that is an error. */
+export async function endedPieces({ client }: FaultWorld, runs: readonly string[]): Promise<readonly Piece[]> {
+  const countersign = new Countersign({ client });
+  return await Promise.all(runs.map((runId) => failedPiece(`result of ${runId}`, countersign.run(runId).result())));
+}
+
+/** Every event that tells of a failure has it in its attributes. */
+function failuresIn(event: object): unknown[] {
+  const attributes: unknown[] = Object.values(event);
+  return attributes.flatMap((each) =>
+    typeof each === 'object' && each !== null && 'failure' in each ? [each.failure] : [],
+  );
+}
+
+/** Every string and every run of bytes in a message, however deep. */
+function leavesOf(value: unknown, store: Store, place: string): Piece[] {
+  if (typeof value === 'string' || isBytes(value)) return [{ store, place, content: value }];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => [
+    { store, place, content: key },
+    ...leavesOf(inner, store, place),
+  ]);
+}
+
+/** Not by instanceof: under jest there is more than one realm. */
+function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value);
+}

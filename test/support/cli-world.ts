@@ -1,0 +1,80 @@
+/** The command line against a service of its own, as in a terminal opened in the workers' folder. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { type CommandOptions, type CommandResult, runCommand } from './cli.ts';
+import { startEngine } from './engine.ts';
+import { zoneKey } from './keys.ts';
+import { type RecordingServer, startRecordingServer } from './recording-server.ts';
+import { openRequests, startWorld, type World } from './world.ts';
+
+type Steps = Parameters<World['spec']>[0];
+
+export interface CliWorld {
+  readonly world: World;
+  /** Server `bank` takes no token; server `vault`, the same one, takes the caller's. */
+  readonly bank: RecordingServer;
+  cli(args: readonly string[], options?: CommandOptions): Promise<CommandResult>;
+  spec(steps: Steps, over?: Partial<RunSpecInput>): RunSpecInput;
+  start(id: string, spec: unknown, ...more: readonly string[]): Promise<CommandResult>;
+  /** Started by command, with calls that wait. */
+  waiting(id: string, calls?: readonly ReturnType<typeof pay>[]): Promise<readonly ApprovalRequest[]>;
+  approve(id: string, callId: string, as?: string, ...more: readonly string[]): Promise<CommandResult>;
+  stop(): Promise<void>;
+}
+
+export const END = { text: 'All is paid.' };
+
+export function pay(purpose: string, note = 'rent') {
+  return { tool: 'bank/pay', arguments: { purpose, note } };
+}
+
+export async function startCliWorld(): Promise<CliWorld> {
+  const bank = await startRecordingServer();
+  const engine = await startEngine();
+  const zone = await zoneKey();
+  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  await writeFile(join(engine.directory, 'zone.jwk'), JSON.stringify(zone.publicJwk));
+  const tools = { lookup: 'allow' } as const;
+  const world = await startWorld({
+    engine,
+    config: {
+      policy: { servers: { bank: { tools }, vault: { tools } }, approvers: { ids: ['ann', 'ben'], groups: ['ops'] } },
+      servers: {
+        bank: { url: bank.url, credentials: { kind: 'none' } },
+        vault: { url: bank.url, credentials: { kind: 'given' } },
+      },
+      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+    },
+  });
+  const { address, namespace } = engine.server;
+  const cliWorld: CliWorld = {
+    world,
+    bank,
+    cli: async (args, options = {}) =>
+      await runCommand([...args, '--address', address, '--namespace', namespace], {
+        directory: engine.directory,
+        ...options,
+      }),
+    spec: (steps, over = {}) => world.spec(steps, { servers: [{ name: 'bank' }], ...over }),
+    start: async (id, spec, ...more) =>
+      await cliWorld.cli(['start', '-', '--id', id, '--json', ...more], { input: JSON.stringify(spec) }),
+    waiting: async (id, calls = [pay(id)]) => {
+      expect(await cliWorld.start(id, cliWorld.spec([{ calls: [...calls] }, END]))).toMatchObject({
+        exitCode: 0,
+        err: '',
+      });
+      return await openRequests(world.countersign.run(id), calls.length);
+    },
+    approve: async (id, callId, as = 'ann', ...more) =>
+      await cliWorld.cli(['approve', id, callId, '--as', as, '--json', ...more]),
+    stop: async () => {
+      await world.stop();
+      await engine.stop();
+      await bank.close();
+    },
+  };
+  return cliWorld;
+}

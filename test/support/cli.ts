@@ -1,0 +1,56 @@
+/** The command line in this process: what a command prints, and the exit code with which it ends. */
+import { runCli } from '../../cli/program.ts';
+import { plain } from '../../cli/terminal.ts';
+
+export interface CommandOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly directory?: string;
+  /** Standard input. */
+  readonly input?: string;
+  readonly signal?: AbortSignal;
+  /** Sees each text that goes to standard output. */
+  readonly onOut?: (text: string) => void;
+}
+
+export interface CommandResult {
+  readonly exitCode: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export async function runCommand(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  let out = '';
+  let err = '';
+  const exitCode = await runCli(args, {
+    env: options.env ?? {},
+    directory: options.directory ?? process.cwd(),
+    paint: plain,
+    out: (text) => {
+      out += text;
+      options.onOut?.(text);
+    },
+    err: (text) => (err += text),
+    input: async () => options.input ?? '',
+    interrupted: () => options.signal ?? new AbortController().signal,
+  });
+  return { exitCode, out, err };
+}
+
+/** The one JSON document that `--json` promises. */
+export function documentOf<T>({ out }: CommandResult): T {
+  if (!/^[^\n]+\n$/.test(out)) throw new Error(`not one line: ${out}`);
+  // Sound: tests check what they use of it.
+  return JSON.parse(out) as T;
+}
+
+export interface ReportedError {
+  readonly code: string;
+  readonly message: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+/** What a failed command says with `--json`: on standard error, alone. */
+export function errorOf({ out, err }: CommandResult): ReportedError {
+  if (out !== '') throw new Error(`standard output is not empty: ${out}`);
+  return (JSON.parse(err) as { error: ReportedError }).error;
+}

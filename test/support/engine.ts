@@ -1,0 +1,52 @@
+/** One Temporal dev server for a test file, with what the file needs to look at it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
+import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
+
+export interface TestEngine {
+  readonly server: DevServer;
+  readonly directory: string;
+  connect(dataConverter?: DataConverter): Promise<Client>;
+  stop(): Promise<void>;
+}
+
+export async function startEngine({
+  persistent = false,
+  ui = false,
+}: { persistent?: boolean; ui?: boolean } = {}): Promise<TestEngine> {
+  // Tests kill servers and race updates: what the SDK warns of then is what they are about.
+  const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
+  Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
+  const directory = await mkdtemp(join(tmpdir(), 'countersign-test-'));
+  const executable = process.env['TEMPORAL_CLI_PATH'];
+  if (executable === undefined) throw new Error('TEMPORAL_CLI_PATH is not set: run the tests through `npm test`');
+  const server = await startDevServer({
+    executable,
+    ui,
+    ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
+  });
+  const connections: Connection[] = [];
+  return {
+    server,
+    directory,
+    connect: async (dataConverter) => {
+      const connection = await Connection.connect({ address: server.address });
+      connections.push(connection);
+      return new Client({
+        connection,
+        namespace: server.namespace,
+        ...(dataConverter === undefined ? {} : { dataConverter }),
+      });
+    },
+    stop: async () => {
+      await Promise.all(connections.map((connection) => connection.close()));
+      await server.stop();
+      await Runtime.instance().shutdown();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

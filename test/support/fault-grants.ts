@@ -1,0 +1,68 @@
+/** A zone with two tool servers that take the authorization that a caller gave, and the clients that seal it for them. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SealingTargets } from '../../client/start-run.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { startEngine, type TestEngine } from './engine.ts';
+import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
+import { type ZoneKey, zoneKey } from './keys.ts';
+import { startWorld, type World } from './world.ts';
+
+export interface GrantScene {
+  readonly engine: TestEngine;
+  readonly zone: ZoneKey;
+  readonly shared: FaultServer;
+  readonly other: FaultServer;
+  readonly world: World;
+  readonly targets: SealingTargets;
+  /** As `world` has it, under another task queue. */
+  configOf(taskQueue: string, over?: ConfigInput): ConfigInput;
+  close(): Promise<void>;
+}
+
+/** Two calls of a tool that policy allows. */
+export const TWO_CALLS = [{ calls: [{ tool: 'shared/act' }, { tool: 'shared/act' }] }, { text: 'Done.' }];
+/** One call that waits for a decision. */
+export const GATED_CALL = [{ calls: [{ tool: 'shared/gated' }] }, { text: 'Done.' }];
+
+export async function startGrantScene(): Promise<GrantScene> {
+  const shared = await startFaultServer('modern', { act: succeedWith('done'), gated: succeedWith('done') });
+  const other = await startFaultServer('modern', { act: succeedWith('done') });
+  const zone = await zoneKey();
+  const engine = await startEngine();
+  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const targets = Object.fromEntries(
+    Object.entries({ shared, other }).map(([name, { url }]) => [name, { url, key: zone.publicJwk }]),
+  );
+  const configOf: GrantScene['configOf'] = (taskQueue, over = {}) => ({
+    taskQueue,
+    servers: { shared: { url: shared.url }, other: { url: other.url } },
+    grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+    ...over,
+    policy: {
+      approvers: { ids: ['bob'] },
+      servers: { shared: { default: 'allow', tools: { gated: 'ask' } } },
+      ...over.policy,
+    },
+  });
+  const world = await startWorld({ engine, config: configOf('countersign'), client: { servers: targets } });
+  return {
+    engine,
+    zone,
+    shared,
+    other,
+    world,
+    targets,
+    configOf,
+    close: async () => {
+      await world.stop();
+      await engine.stop();
+      await Promise.all([shared.close(), other.close()]);
+    },
+  };
+}
+
+/** Headers under which a server got requests of one kind. */
+export function authorizationsOf(server: FaultServer, rpcMethod: string): (string | undefined)[] {
+  return server.seen.filter((request) => request.rpcMethod === rpcMethod).map(({ headers }) => headers.authorization);
+}

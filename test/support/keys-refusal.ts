@@ -1,0 +1,18 @@
+/** Reading the coded error of something that must be refused. */
+import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
+
+/** The coded error with which a promise is rejected. */
+export async function refusalOf(promise: Promise<unknown>): Promise<CountersignError> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  // Sound: the name is set by that class alone, and survives where `instanceof` does not.
+  if (error !== undefined && (error as { name?: unknown }).name === 'CountersignError')
+    return error as CountersignError;
+  throw new Error(`expected a coded refusal, got ${String(error)}`);
+}
+
+export async function codeOf(promise: Promise<unknown>): Promise<ErrorCode> {
+  return (await refusalOf(promise)).code;
+}

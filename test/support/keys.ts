@@ -1,0 +1,20 @@
+/** Sealing keys of a zone: the public half as a client has it, the private half as a worker has it. */
+import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
+import { SEALING } from '../../contracts/sealing.ts';
+
+export interface ZoneKey {
+  readonly kid: string;
+  readonly publicJwk: JWK;
+  readonly privateKey: CryptoKey;
+  /** PKCS #8, as a key file holds it. */
+  readonly pem: string;
+}
+
+export async function zoneKey(kid = 'zone-1'): Promise<ZoneKey> {
+  const { publicKey, privateKey } = await generateKeyPair(SEALING.alg, { crv: SEALING.curve, extractable: true });
+  return { kid, publicJwk: { ...(await exportJWK(publicKey)), kid }, privateKey, pem: await exportPKCS8(privateKey) };
+}
+
+export function privateKeysOf(...keys: readonly ZoneKey[]): ReadonlyMap<string, CryptoKey> {
+  return new Map(keys.map(({ kid, privateKey }) => [kid, privateKey]));
+}

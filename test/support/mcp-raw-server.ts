@@ -1,0 +1,230 @@
+/**
+ * An MCP server on loopback that misbehaves as told, and counts what it executed: the truth that an outcome is measured against.
+ *
+ * Written on `node:http` alone, so that it can break every rule that an SDK keeps.
+ */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type Era = 'modern' | 'legacy';
+
+export interface SeenRequest {
+  readonly httpMethod: string;
+  readonly rpcMethod: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** One `tools/call` as the script sees it. */
+export interface CallExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly id: unknown;
+  readonly params: Readonly<Record<string, unknown>>;
+  /** The side effect. */
+  execute(): void;
+  result(fields: Readonly<Record<string, unknown>>): void;
+  error(code: number, message: string): void;
+  status(code: number, headers?: Readonly<Record<string, string>>, body?: string): void;
+  json(body: string): void;
+  /** Opens an event stream and writes what is given as it is. */
+  stream(text: string): void;
+  /** The JSON of an answer, for scripts that send it in their own way. */
+  answerWith(fields: Readonly<Record<string, unknown>>): string;
+  reset(): void;
+}
+
+export interface RawServerScript {
+  readonly era: Era;
+  readonly onCall?: (exchange: CallExchange) => void;
+  /** Takes a request before anything else does; true means that it was answered. */
+  readonly intercept?: (request: IncomingMessage, response: ServerResponse, rpcMethod: string | undefined) => boolean;
+  /** Pages of `tools/list`. */
+  readonly pages?: readonly (readonly unknown[])[];
+  readonly sessions?: boolean;
+}
+
+export interface RawServer {
+  readonly url: string;
+  readonly seen: readonly SeenRequest[];
+  executions(): number;
+  /** Resolves once a request fits, at once where one did already. */
+  sees(fits: (request: SeenRequest) => boolean): Promise<SeenRequest>;
+  /** What it does from now on. */
+  become(script: RawServerScript): void;
+  close(): Promise<void>;
+}
+
+export async function startRawServer(first: RawServerScript): Promise<RawServer> {
+  let script = first;
+  let executions = 0;
+  const seen: SeenRequest[] = [];
+  const waiting = new Set<{ fits: (request: SeenRequest) => boolean; found: (request: SeenRequest) => void }>();
+  const note = (request: SeenRequest): void => {
+    seen.push(request);
+    for (const waiter of waiting) {
+      if (!waiter.fits(request)) continue;
+      waiting.delete(waiter);
+      waiter.found(request);
+    }
+  };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => {});
+    request.on('end', () => {
+      const message = parsed(Buffer.concat(chunks).toString('utf8'));
+      note({
+        httpMethod: request.method ?? '',
+        rpcMethod: message.method,
+        headers: request.headers,
+        params: message.params ?? {},
+      });
+      if (script.intercept?.(request, response, message.method) === true) return;
+      serve(script, { request, response, message, execute: () => (executions += 1) });
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  // Sound: a server that listens on a port has an address with one.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    seen,
+    executions: () => executions,
+    sees: (fits) =>
+      new Promise((resolve) => {
+        const already = seen.find(fits);
+        if (already === undefined) waiting.add({ fits, found: resolve });
+        else resolve(already);
+      }),
+    become: (next) => {
+      script = next;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Message {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+function parsed(text: string): Message {
+  if (text === '') return {};
+  // Sound: a test's client sends JSON-RPC objects; a field that is missing is handled where it is read.
+  return JSON.parse(text) as Message;
+}
+
+interface Incoming {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly message: Message;
+  readonly execute: () => void;
+}
+
+function serve(script: RawServerScript, incoming: Incoming): void {
+  const { request, response, message } = incoming;
+  const modern = script.era === 'modern';
+  const json = (fields: object, headers: Readonly<Record<string, string>> = {}): void => {
+    response.writeHead(200, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...fields }));
+  };
+  const complete = modern ? { resultType: 'complete' } : {};
+  if (request.method === 'GET') return void response.writeHead(405).end();
+  if (request.method === 'DELETE') return void response.writeHead(200).end();
+  // What the v1 SDK's transport says to a request of the other era (@modelcontextprotocol/sdk 1.32).
+  if (!modern && request.headers['mcp-protocol-version'] === '2026-07-28' && message.method !== 'server/discover') {
+    return refuse(
+      response,
+      400,
+      -32_000,
+      'Bad Request: Unsupported protocol version: 2026-07-28 (supported versions: 2025-11-25)',
+    );
+  }
+  switch (message.method) {
+    case 'server/discover':
+      if (!modern) return json({ error: { code: -32_601, message: 'Method not found' } });
+      return json({
+        result: {
+          ...complete,
+          supportedVersions: ['2026-07-28'],
+          capabilities: { tools: {} },
+          ttlMs: 0,
+          cacheScope: 'private',
+        },
+      });
+    case 'initialize':
+      if (modern)
+        return json({
+          error: { code: -32_022, message: 'Unsupported protocol version', data: { supported: ['2026-07-28'] } },
+        });
+      return json(
+        {
+          result: {
+            protocolVersion: '2025-11-25',
+            capabilities: { tools: {} },
+            serverInfo: { name: 'raw', version: '1' },
+          },
+        },
+        script.sessions === true ? { 'mcp-session-id': 'session-1' } : {},
+      );
+    case 'tools/list': {
+      const pages = script.pages ?? [[]];
+      const at = Number(message.params?.['cursor'] ?? 0);
+      const more = at + 1 < pages.length ? { nextCursor: String(at + 1) } : {};
+      return json({ result: { ...complete, tools: pages[at] ?? [], ttlMs: 0, cacheScope: 'private', ...more } });
+    }
+    case 'tools/call':
+      return (script.onCall ?? succeed)(exchangeOf(incoming, complete));
+    default:
+      return void response.writeHead(202).end();
+  }
+}
+
+function succeed(exchange: CallExchange): void {
+  exchange.execute();
+  exchange.result({ content: [{ type: 'text', text: 'done' }] });
+}
+
+function exchangeOf({ request, response, message, execute }: Incoming, complete: object): CallExchange {
+  const answerWith = (fields: object): string =>
+    JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { ...complete, ...fields } });
+  const json = (body: string): void => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(body);
+  };
+  return {
+    request,
+    response,
+    id: message.id,
+    params: message.params ?? {},
+    execute,
+    answerWith,
+    json,
+    result: (fields) => json(answerWith(fields)),
+    error: (code, text) => json(JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code, message: text } })),
+    status: (code, headers = {}, body = '') => {
+      response.writeHead(code, headers);
+      response.end(body);
+    },
+    stream: (text) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(text);
+    },
+    reset: () => {
+      request.socket.resetAndDestroy();
+    },
+  };
+}
+
+function refuse(response: ServerResponse, status: number, code: number, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } }));
+}

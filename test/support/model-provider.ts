@@ -1,0 +1,110 @@
+/**
+ * A provider on loopback: answers from a queue in the provider's own protocol, and checks each request against the shape
+ * that the provider publishes.
+ */
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Validator } from '@cfworker/json-schema';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly chunks: readonly string[];
+  /** `end` closes properly; `reset` breaks the connection after the chunks; `hang` waits until the client leaves. */
+  readonly ending: 'end' | 'reset' | 'hang';
+}
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: JsonObject;
+  /** Against the published shape; empty where the request fits. */
+  readonly violations: readonly string[];
+}
+
+export interface ModelProvider {
+  readonly baseUrl: string;
+  readonly received: readonly Received[];
+  enqueue(...replies: readonly Reply[]): void;
+  /** Resolves when a `hang` reply has sent its chunks, with a promise of the client's leaving. */
+  hanging(): Promise<{ readonly left: Promise<void> }>;
+  close(): Promise<void>;
+}
+
+/** @param schema file in `provider-schemas/` */
+export async function startModelProvider(schema: string): Promise<ModelProvider> {
+  const shape: unknown = JSON.parse(readFileSync(new URL(`provider-schemas/${schema}.json`, import.meta.url), 'utf8'));
+  // Sound: the files beside this one are JSON Schemas.
+  const validator = new Validator(shape as JsonObject, '2020-12', false);
+  const received: Received[] = [];
+  const replies: Reply[] = [];
+  const hangs = new Arrivals<{ left: Promise<void> }>();
+
+  const server = createServer((request, response) => {
+    void read(request).then((text) => {
+      // Sound: every client under test sends a JSON object; anything else fails the shape.
+      const body = JSON.parse(text) as JsonObject;
+      const { valid, errors } = validator.validate(body);
+      const violations = valid ? [] : errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
+      received.push({ path: request.url ?? '', headers: request.headers, body, violations });
+      const reply = replies.shift() ?? { status: 500, chunks: ['{"error":{"message":"no reply"}}'], ending: 'end' };
+      send(reply, response, (left) => hangs.arrive({ left }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // Sound: a server that listens on a port has an address with a port.
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    received,
+    enqueue: (...more) => void replies.push(...more),
+    hanging: () => hangs.next(),
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function send(reply: Reply, response: ServerResponse, onHang: (left: Promise<void>) => void): void {
+  if (reply.ending === 'reset' && reply.chunks.length === 0) {
+    response.socket?.resetAndDestroy();
+    return;
+  }
+  const contentType = reply.status === 200 ? 'text/event-stream' : 'application/json';
+  response.writeHead(reply.status, { 'content-type': contentType, ...reply.headers });
+  const left = new Promise<void>((resolve) => response.once('close', resolve));
+  for (const chunk of reply.chunks.slice(0, -1)) response.write(chunk);
+  const last = reply.chunks.at(-1) ?? '';
+  if (reply.ending === 'end') response.end(last);
+  else
+    response.write(last, () => {
+      if (reply.ending === 'reset') response.socket?.resetAndDestroy();
+      else onHang(left);
+    });
+}
+
+async function read(request: IncomingMessage): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of request) chunks.push(chunk as Uint8Array);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Things that happen, to be awaited before or after they do. */
+class Arrivals<T> {
+  readonly #arrived: T[] = [];
+  readonly #waiting: ((value: T) => void)[] = [];
+
+  arrive(value: T): void {
+    const waiter = this.#waiting.shift();
+    if (waiter === undefined) this.#arrived.push(value);
+    else waiter(value);
+  }
+
+  async next(): Promise<T> {
+    return this.#arrived.shift() ?? new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}

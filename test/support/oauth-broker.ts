@@ -1,0 +1,46 @@
+/** Token brokers over configured servers with client credentials, and requests to them. */
+import { expect } from '@jest/globals';
+import type { CountersignError } from '../../contracts/errors.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import { createTokenBroker } from '../../activities/tokens/broker.ts';
+import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
+import { createScrubber } from '../../activities/tools/scrub.ts';
+
+export const URL_OF = { notes: 'https://notes.example.com/mcp', files: 'https://files.example.com/mcp' };
+/** Characters that form encoding changes, so that each form of the secret differs. */
+export const SECRET = 'canary s3cret+/=&%~!*()';
+export const CLIENT = { id: 'countersign', secret: SECRET };
+
+export function runOf(number: number): TokenRequest['run'] {
+  const initiator = { id: 'ann', groups: [], tenant: 'default' };
+  return { namespace: 'default', workflowId: `run-${number}`, specHash: `${number}`.repeat(64), initiator };
+}
+
+export function brokerFor(
+  config: ConfigInput,
+  rest: Partial<Parameters<typeof createTokenBroker>[0]> = {},
+): TokenBroker {
+  return createTokenBroker({ config: Config.parse(config), keys: new Map(), ...rest });
+}
+
+export function withClient(issuer: string, scopes: object = {}, more: object = {}): ConfigInput {
+  const credentials = {
+    kind: 'client-credentials' as const,
+    issuer,
+    clientId: CLIENT.id,
+    clientSecret: SECRET,
+    scopes,
+    ...more,
+  };
+  return { servers: { notes: { url: URL_OF.notes, credentials }, files: { url: URL_OF.files, credentials } } };
+}
+
+export function requestFor(server: 'notes' | 'files', tool?: string): TokenRequest {
+  return { run: runOf(1), server, serverUrl: URL_OF[server], ...(tool === undefined ? {} : { tool }) };
+}
+
+/** Which of the strings a credential could hide in hold the secret, in any form in which it travels. */
+export function expectNoSecret(error: CountersignError, ...secrets: string[]): void {
+  const text = `${error.message} ${JSON.stringify(error.facts)} ${String(error.stack)} ${String(error.cause)}`;
+  expect(createScrubber(secrets).text(text)).toBe(text);
+}

@@ -1,0 +1,185 @@
+/**
+ * Authorization servers on loopback: one that we did not write (oidc-provider), and one that does whatever a test says.
+ */
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type JWK, exportJWK, generateKeyPair } from 'jose';
+
+/** A token request as it arrived. */
+export interface TokenRequestSeen {
+  readonly authorization: string | undefined;
+  readonly form: URLSearchParams;
+}
+
+export interface RunningAuthorizationServer {
+  readonly issuer: string;
+  readonly seen: readonly TokenRequestSeen[];
+  close(): Promise<void>;
+}
+
+export interface Client {
+  readonly id: string;
+  readonly secret: string;
+  readonly authMethod?: 'client_secret_basic' | 'client_secret_post';
+  /** Scopes it may ask for, separated by spaces; absent means all. */
+  readonly scope?: string;
+}
+
+export interface ProviderOptions {
+  readonly clients: readonly Client[];
+  /** Resource URI → its scopes, separated by spaces. */
+  readonly resources: Readonly<Record<string, string>>;
+  readonly authMethods?: readonly string[];
+  /** Default: the resource itself. */
+  readonly audience?: string;
+  readonly format?: 'jwt' | 'opaque';
+}
+
+/** Client credentials with resource indicators (RFC 8707); JWT access tokens (RFC 9068) of 120 s. */
+export async function startProvider(options: ProviderOptions): Promise<RunningAuthorizationServer> {
+  const seen: TokenRequestSeen[] = [];
+  let handle: Handler = (_request, response) => {
+    response.writeHead(503).end();
+  };
+  const { issuer, close } = await listen((request, response) => {
+    handle(request, response);
+  });
+  const { Provider, errors } = await import('oidc-provider');
+  const provider = new Provider(issuer, {
+    clients: options.clients.map(({ id, secret, authMethod = 'client_secret_basic', scope }) => ({
+      ...(scope === undefined ? {} : { scope }),
+      client_id: id,
+      client_secret: secret,
+      token_endpoint_auth_method: authMethod,
+      grant_types: ['client_credentials'],
+      redirect_uris: [],
+      response_types: [],
+    })),
+    scopes: [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
+    ...(options.authMethods === undefined ? {} : { clientAuthMethods: options.authMethods }),
+    cookies: { keys: ['test'] },
+    jwks: { keys: [await signingKey()] },
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context: unknown, resource: string) => {
+          const scope = Object.hasOwn(options.resources, resource) ? options.resources[resource] : undefined;
+          if (scope === undefined) throw new errors.InvalidTarget();
+          return {
+            scope,
+            accessTokenFormat: options.format ?? 'jwt',
+            accessTokenTTL: 120,
+            ...(options.audience === undefined ? {} : { audience: options.audience }),
+          };
+        },
+      },
+    },
+  });
+  const answer = provider.callback();
+  handle = (request, response) => {
+    if (request.method === 'POST') recordForm(request, seen);
+    answer(request, response);
+  };
+  return { issuer, seen, close };
+}
+
+export interface HostileAnswer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+export interface HostileBehaviour {
+  /** Instead of correct metadata. */
+  readonly metadata?: (issuer: string) => HostileAnswer | undefined;
+  /** What the token endpoint says; `hang` answers nothing, `drop` cuts the connection. */
+  readonly token?: (request: TokenRequestSeen) => HostileAnswer | 'hang' | 'drop';
+}
+
+export interface HostileServer extends RunningAuthorizationServer {
+  /** Resolves when a token request has arrived. */
+  readonly arrived: Promise<void>;
+  behave(next: HostileBehaviour): void;
+  /** Metadata requests so far. */
+  discoveries(): number;
+}
+
+/** An authorization server that does what the test says, with correct metadata unless told otherwise. */
+export async function startHostile(first: HostileBehaviour): Promise<HostileServer> {
+  let behaviour = first;
+  let discoveries = 0;
+  const seen: TokenRequestSeen[] = [];
+  let arrive = (): void => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const { issuer, close } = await listen((request, response) => {
+    if (request.method === 'GET') {
+      discoveries += 1;
+      const metadata = { issuer, token_endpoint: `${issuer}/token`, response_types_supported: [] };
+      send(response, behaviour.metadata?.(issuer) ?? { body: metadata });
+      return;
+    }
+    recordForm(request, seen, (form) => {
+      arrive();
+      const answer = behaviour.token?.(form) ?? { status: 404, body: {} };
+      if (answer === 'drop') request.socket.destroy();
+      else if (answer !== 'hang') send(response, answer);
+    });
+  });
+  return {
+    issuer,
+    seen,
+    arrived,
+    close,
+    discoveries: () => discoveries,
+    behave(next) {
+      behaviour = next;
+    },
+  };
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function listen(handler: Handler): Promise<{ issuer: string; close: () => Promise<void> }> {
+  const server: Server = createServer(handler);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  // Sound: a server that listens on TCP has an address of this shape.
+  const { port } = server.address() as AddressInfo;
+  return {
+    issuer: `http://127.0.0.1:${port}`,
+    close: async () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function recordForm(request: IncomingMessage, seen: TokenRequestSeen[], done?: (form: TokenRequestSeen) => void): void {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    const form = {
+      authorization: request.headers.authorization,
+      form: new URLSearchParams(Buffer.concat(chunks).toString()),
+    };
+    seen.push(form);
+    done?.(form);
+  });
+}
+
+function send(response: ServerResponse, { status = 200, headers = {}, body }: HostileAnswer): void {
+  const isText = typeof body === 'string';
+  response.writeHead(status, { 'content-type': isText ? 'text/html' : 'application/json', ...headers });
+  response.end(isText ? body : JSON.stringify(body));
+}
+
+async function signingKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+  return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' };
+}

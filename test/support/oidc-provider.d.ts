@@ -1,0 +1,28 @@
+/** The part of oidc-provider that tests use; the package has no types of its own. */
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http';
+
+  export interface ResourceServerInfo {
+    scope: string;
+    audience?: string;
+    accessTokenFormat: 'jwt' | 'opaque';
+    /** Seconds. */
+    accessTokenTTL: number;
+  }
+
+  export interface ProviderConfiguration {
+    clients: readonly Record<string, unknown>[];
+    scopes: readonly string[];
+    clientAuthMethods?: readonly string[];
+    features: Record<string, unknown>;
+    jwks?: { keys: readonly object[] };
+    cookies?: { keys: readonly string[] };
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: ProviderConfiguration);
+    callback(): (request: IncomingMessage, response: ServerResponse) => void;
+  }
+
+  export const errors: { InvalidTarget: new () => Error };
+}

@@ -1,0 +1,19 @@
+/** Waits for a condition, never for a time: polls until there is an answer, and fails with what it waited for. */
+export async function until<T>(
+  probe: () => Promise<T | undefined> | T | undefined,
+  { what = 'the condition', withinMs = 30_000 } = {},
+): Promise<T> {
+  const end = Date.now() + withinMs;
+  let last: unknown;
+  // Ever more slowly: what takes long is not to be slowed down by being asked about.
+  for (let pauseMs = 20; ; pauseMs = Math.min(250, pauseMs * 1.4)) {
+    try {
+      const answer = await probe();
+      if (answer !== undefined) return answer;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > end) throw new Error(`${what} did not come about in ${withinMs} ms`, { cause: last });
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * A worker as an operating-system process, for tests that kill one: what `countersign worker` does, with a bundle that is made
+ * once for all processes of a test.
+ *
+ * `node --import tsx worker-process-entry.ts <countersign.yaml> <role> <bundle>`; Temporal is where `TEMPORAL_*` says.
+ */
+import { readFile } from 'node:fs/promises';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
+import { loadConfig } from '../../workers/config.ts';
+import { locateEngine } from '../../workers/connection.ts';
+import { installLog } from '../../workers/log.ts';
+import { startWorkers, type WorkerRole } from '../../workers/worker.ts';
+import { POLLING } from './worker-process.ts';
+
+const [configFile, role, bundleFile = ''] = process.argv.slice(2);
+const loaded = await loadConfig(configFile, process.env);
+installLog(loaded.config);
+// Sound: the test that starts this process wrote the file.
+const bundle = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
+// Sound: the test that starts this process names a role of the type.
+const workers = await startWorkers({ loaded, ...locateEngine(), role: role as WorkerRole, bundle });
+process.once('SIGTERM', () => void workers.stop());
+process.stdout.write(`${POLLING}\n`);
+await workers.stopped;

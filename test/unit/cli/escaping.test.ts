@@ -1,0 +1,152 @@
+/** What models, tools and servers say never reaches a terminal as anything but visible text (DESIGN §4). */
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { safeJson } from '../../../cli/answer.ts';
+import { plain } from '../../../cli/terminal.ts';
+import { entryText } from '../../../cli/views/ledger.ts';
+import { requestText } from '../../../cli/views/request.ts';
+import { outputText, resultText } from '../../../cli/views/run.ts';
+import type { LedgerFact } from '../../../contracts/schemas/ledger.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { ledgerOf } from '../../support/builders/ledger.ts';
+
+/** Clears the screen, colours in C1, returns the carriage, reverses the text, hides in zero width. */
+const HOSTILE = '\u001b[2J\u009b31m\rgood\u202eevil\u200b\u0007';
+const INERT = '\\u{1b}[2J\\u{9b}31m\\u{d}good\\u{202e}evil\\u{200b}\\u{7}';
+/** All that a terminal acts on, or does not show. */
+const ACTIVE = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
+const NOW = Date.parse('2026-01-01T00:10:00.000Z');
+
+test('a hostile request is shown, whole and inert', () => {
+  const request = {
+    ...approvalRequest({ path: HOSTILE }),
+    server: 'files',
+    tool: HOSTILE,
+    description: HOSTILE,
+    annotations: { title: HOSTILE },
+    reopenedBecause: HOSTILE,
+  };
+  const text = requestText(request, { full: true, now: NOW }, plain);
+  expect(text).not.toMatch(ACTIVE);
+  expect(text.split(INERT)).toHaveLength(4);
+  // As JSON wrote them already, C0 controls are \uXXXX there.
+  expect(text).toContain('"path":"\\u001b[2J\\u{9b}31m\\rgood\\u{202e}evil\\u{200b}\\u0007"');
+});
+
+test('every fact of a ledger is one inert line', () => {
+  const h = 'a'.repeat(64);
+  const facts: LedgerFact[] = [
+    {
+      kind: 'run.started',
+      agent: HOSTILE,
+      model: HOSTILE,
+      initiator: HOSTILE,
+      tenant: HOSTILE,
+      specHash: h,
+      policyVersion: h,
+      servers: [HOSTILE],
+    },
+    { kind: 'tools.discovered', server: HOSTILE, count: 1, toolsHash: h, refused: [HOSTILE] },
+    { kind: 'turn.proposed', turn: 1, calls: 2, usage: { inputTokens: 1, outputTokens: 2 } },
+    {
+      kind: 'verdict',
+      callId: HOSTILE,
+      verdict: 'ask',
+      rules: [HOSTILE],
+      server: HOSTILE,
+      tool: HOSTILE,
+      argumentsHash: h,
+      policyVersion: h,
+    },
+    {
+      kind: 'request.opened',
+      callId: 't1.c0',
+      generation: 2,
+      digest: h,
+      approvers: { allOf: [{ layer: 'run', ids: [HOSTILE], groups: [HOSTILE] }] },
+      deadline: '2026-01-01T01:00:00.000Z',
+      because: HOSTILE,
+    },
+    {
+      kind: 'decision.accepted',
+      callId: 't1.c0',
+      generation: 1,
+      decisionId: 'd',
+      decision: 'approve',
+      approver: { id: HOSTILE, groups: [] },
+      digest: h,
+      runId: 'r',
+      comment: HOSTILE,
+    },
+    { kind: 'decision.refused', callId: 't1.c0', decisionId: 'd', approver: HOSTILE, code: HOSTILE },
+    { kind: 'request.closed', callId: 't1.c0', generation: 2, status: 'expired' },
+    { kind: 'dispatched', callId: 't1.c0', attempt: 1, decisionId: HOSTILE },
+    { kind: 'outcome', callId: 't1.c0', outcome: 'failed', code: HOSTILE, outcomeHash: h, warnings: [HOSTILE] },
+    { kind: 'said', messageId: 'm', from: HOSTILE, textHash: h },
+    { kind: 'stop.requested', by: HOSTILE, reason: HOSTILE, inFlight: 'finish' },
+    { kind: 'cancel.requested' },
+    { kind: 'limit.reached', limit: HOSTILE, value: 3 },
+    { kind: 'run.rolled', turn: 1, because: HOSTILE },
+    { kind: 'run.ended', status: 'failed', code: HOSTILE },
+  ];
+  for (const entry of ledgerOf(facts)) {
+    const line = entryText(entry, plain);
+    expect(line).not.toMatch(ACTIVE);
+    expect(line).not.toContain('\n');
+    expect(line).toContain(entry.fact.kind);
+  }
+});
+
+test('an answer keeps its lines and tabs, and nothing else that moves the cursor', () => {
+  expect(outputText(`one\r\n\ttwo ${HOSTILE}\n`)).toBe(`one\n    two ${INERT}`);
+  expect(outputText({ said: HOSTILE })).not.toMatch(ACTIVE);
+  const result = {
+    status: 'limited',
+    output: HOSTILE,
+    because: HOSTILE,
+    turns: 1,
+    calls: 1,
+    usage: { inputTokens: 1, outputTokens: 1 },
+    ledgerHead: 'a'.repeat(64),
+    ledgerLength: 1,
+  } as const;
+  expect(resultText(HOSTILE, result, plain)).not.toMatch(ACTIVE);
+});
+
+test('what --json prints is inert, one line, and the very same value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+      const text = safeJson(value);
+      expect(text).not.toMatch(ACTIVE);
+      expect(text).not.toContain('\n');
+      expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
+    }),
+  );
+  expect(safeJson({ [HOSTILE]: HOSTILE })).not.toMatch(ACTIVE);
+  expect(safeJson('né 漢 😀')).toBe('"né 漢 😀"');
+});
+
+test('arguments are cut only with a mark that says how to see the rest', () => {
+  const request = approvalRequest({ content: 'x'.repeat(5_000) });
+  const cut = requestText(request, { full: false, now: NOW }, plain);
+  expect(cut).toMatch(/… \(3014 more characters\) \[cut: --full shows all\]/);
+  expect(requestText(request, { full: true, now: NOW }, plain)).toContain(`"${'x'.repeat(5_000)}"`);
+});
+
+test('a request shows who may decide, until when, by which rule, under which digest', () => {
+  const request: ApprovalRequest = {
+    ...approvalRequest(),
+    approvers: { allOf: [{ layer: 'run', ids: ['ann'], groups: ['ops'] }] },
+  };
+  const text = requestText(request, { full: false, now: NOW }, plain);
+  for (const part of [
+    request.digest,
+    'ann or group:ops',
+    '2026-01-01 01:00:00Z, 50 min left',
+    'organisation/default',
+    'waits for 10 min',
+    request.serverUrl,
+  ])
+    expect(text).toContain(part);
+});

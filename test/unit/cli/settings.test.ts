@@ -1,0 +1,58 @@
+/** A client reads of the workers' configuration what it needs, and nothing else (INV-S1). */
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { loadClientSettings } from '../../../cli/settings.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
+
+const { folder } = useConfigFolders();
+
+test('without a file all is default, and the artifact folder is that of workers started here', async () => {
+  const directory = await folder();
+  expect(await loadClientSettings(undefined, { env: {}, directory })).toEqual({
+    taskQueue: 'countersign',
+    encryption: { keys: [] },
+    artifacts: join(directory, '.countersign/artifacts'),
+    serverUrls: {},
+  });
+});
+
+test('secrets of servers and models are not asked for', async () => {
+  const yaml = `
+    taskQueue: agents
+    artifacts: { directory: stored }
+    servers:
+      tickets: { url: 'https://tickets.example.com/mcp', credentials: { kind: client-credentials, clientSecret: '\${NOT_HERE}' } }
+    models: { main: { provider: openai, model: x, apiKey: '\${NOR_HERE}' } }
+  `;
+  const directory = await folder({ 'countersign.yaml': yaml });
+  expect(await loadClientSettings(undefined, { env: {}, directory })).toEqual({
+    taskQueue: 'agents',
+    encryption: { keys: [] },
+    artifacts: join(directory, 'stored'),
+    serverUrls: { tickets: 'https://tickets.example.com/mcp' },
+  });
+});
+
+test('payload keys are, and one that is missing is named', async () => {
+  const directory = await folder({ 'countersign.yaml': `encryption: { keys: [{ id: a, key: '\${PAYLOAD_KEY}' }] }` });
+  const key = Buffer.alloc(32, 1).toString('base64');
+  expect((await loadClientSettings(undefined, { env: { PAYLOAD_KEY: key }, directory })).encryption).toEqual({
+    keys: [{ id: 'a', key }],
+  });
+  await expect(loadClientSettings(undefined, { env: {}, directory })).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    facts: { path: 'encryption.keys[0].key' },
+  });
+});
+
+test.each([
+  ['a list', '- a'],
+  ['a wrong field', 'artifacts: 3'],
+  ['servers that are none', 'servers: [a]'],
+])('%s is refused with the file named', async (_what, yaml) => {
+  const directory = await folder({ 'countersign.yaml': yaml });
+  await expect(loadClientSettings(undefined, { env: {}, directory })).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('countersign.yaml'),
+  });
+});

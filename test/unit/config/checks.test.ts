@@ -1,0 +1,136 @@
+/** What the shape of a configuration cannot say: headers, transport security, parts that must fit (S1.2, INV-S1). */
+import { describe, expect, test } from '@jest/globals';
+import { stringify } from 'yaml';
+import { warningsOf } from '../../../workers/config-checks.ts';
+import { useConfigFolders } from '../../support/config-folder.ts';
+import { refusalOf } from '../../support/keys-refusal.ts';
+
+const { load } = useConfigFolders();
+const MINIMAL = 'servers:\n  notes:\n    url: https://notes.example.com/mcp\n';
+
+describe('a configuration whose parts are right and whole is wrong', () => {
+  test.each(['Authorization', 'authorization', 'AUTHORIZATION'])(
+    'S1.2: a header %s is refused, naming the field to use',
+    async (name) => {
+      const error = await refusalOf(load(`${MINIMAL}    headers: {${name}: Bearer canary}\n`));
+      expect(error).toMatchObject({
+        code: 'AUTHORIZATION_IN_HEADERS',
+        message: expect.stringContaining('Use servers.notes.credentials'),
+      });
+      expect(error.facts.path).toBe(`servers.notes.headers.${name}`);
+      expect(error.message).not.toContain('canary');
+    },
+  );
+
+  const clientCredentials = (more: object) => ({
+    servers: {
+      notes: {
+        url: 'https://a.example.com',
+        credentials: {
+          kind: 'client-credentials',
+          issuer: 'https://i.example.com',
+          clientId: 'a',
+          clientSecret: 'b',
+          ...more,
+        },
+      },
+    },
+  });
+  const server = (url: string) => ({ servers: { notes: { url } } });
+
+  test.each([
+    ['servers.notes.url', server('http://notes.example.com/mcp')],
+    ['servers.notes.url', server('http://127.0.0.1.example.com/mcp')],
+    ['servers.notes.url', server('http://localhost.example.com/mcp')],
+    ['servers.notes.credentials.issuer', clientCredentials({ issuer: 'http://i.example.com' })],
+    [
+      'models.m.baseUrl',
+      { models: { m: { provider: 'openai-compatible', model: 'x', baseUrl: 'http://llm.example.com/v1' } } },
+    ],
+    ['egress.runServers[0]', { egress: { runServers: ['http://x.example.com'] } }],
+  ])(
+    'plain http to another host is refused at %s, and allowed by egress.allowInsecure',
+    async (path, config: object) => {
+      const error = await refusalOf(load(stringify(config)));
+      expect(error).toMatchObject({
+        code: 'CONFIG_INVALID',
+        facts: { path },
+        message: expect.stringContaining('must use https'),
+      });
+      const allowed = {
+        ...config,
+        egress: { ...('egress' in config ? (config.egress as object) : {}), allowInsecure: true },
+      };
+      await expect(load(stringify(allowed))).resolves.toBeDefined();
+    },
+  );
+
+  test.each([
+    'http://127.0.0.1:8080/mcp',
+    'http://127.9.9.9/mcp',
+    'http://[::1]:8080/mcp',
+    'http://localhost/mcp',
+    'HTTP://LOCALHOST/mcp',
+  ])('plain http to this machine is allowed: %s', async (url) => {
+    await expect(load(stringify(server(url)))).resolves.toBeDefined();
+  });
+
+  test.each([
+    ['servers.notes.url', server('https://user:canary@a.example.com/mcp')],
+    ['servers.notes.url', server('https://canary@a.example.com/mcp')],
+    ['servers.notes.url', server('https://a.example.com/mcp#canary')],
+    ['servers.notes.url', server('https://a.example.com/mcp?team=7&API_KEY=canary')],
+    ['servers.notes.url', server('https://a.example.com/mcp?access%5Ftoken=canary')],
+    ['servers.notes.credentials.issuer', clientCredentials({ issuer: 'https://u:canary@i.example.com' })],
+    ['servers.notes.credentials.resource', clientCredentials({ resource: 'https://a.example.com/#canary' })],
+    ['egress.runServers[1]', { egress: { runServers: ['https://a.example.com', 'https://b.example.com/canary'] } }],
+    [
+      'grants.keys[1].kid',
+      {
+        grants: {
+          keys: [
+            { kid: 'a', privateKeyFile: 'x' },
+            { kid: 'a', privateKeyFile: 'y' },
+          ],
+        },
+      },
+    ],
+    ['encryption.keys[1].id', { encryption: { keys: [0, 1].map(() => ({ id: 'a', key: `${'A'.repeat(43)}=` })) } }],
+  ])('%s is refused for what it holds, without showing it', async (path, config) => {
+    const error = await refusalOf(load(stringify(config)));
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
+    expect(error.message).not.toContain('canary');
+  });
+
+  test('what is allowed and probably not meant is a warning', async () => {
+    const warnings = async (config: object): Promise<string> =>
+      warningsOf((await load(stringify(config))).config).join('\n');
+    expect(await warnings({})).toBe('');
+    expect(await warnings({ policy: { servers: { brought: { default: 'deny' } } } })).toContain(
+      'policy.servers.brought never applies',
+    );
+    const bring = {
+      egress: { runServers: ['https://x.example.com'] },
+      policy: { servers: { brought: { default: 'deny' } } },
+    };
+    expect(await warnings(bring)).toContain('only to runs that bring');
+    expect(await warnings(server('https://a.example.com'))).toContain(
+      'servers.notes.credentials is given, and grants.keys is empty',
+    );
+    expect(await warnings({ ...server('https://a.example.com'), policy: { givenTokens: 'deny' } })).toContain(
+      'policy.givenTokens: deny forbids',
+    );
+    const notes = {
+      url: 'https://a.example.com',
+      credentials: { kind: 'none' },
+      repeatable: ['read', 'wipe', 'toString'],
+    };
+    for (const wipe of ['deny', { action: 'deny' }]) {
+      const text = await warnings({
+        servers: { notes },
+        policy: { servers: { notes: { tools: { read: 'allow', wipe } } } },
+      });
+      expect(text).toBe('servers.notes.repeatable names wipe, which policy denies.');
+    }
+  });
+});

@@ -1,0 +1,99 @@
+/** Secrets of a configuration: known to the scrubber, masked where a configuration is shown (INV-S1). */
+import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { Config } from '../../../contracts/schemas/config.ts';
+import { createScrubber } from '../../../activities/tools/scrub.ts';
+import { describeConfig, secretsOf } from '../../../workers/secrets.ts';
+
+const CODEC_KEY = `${'k'.repeat(43)}=`;
+
+const config = Config.parse({
+  servers: {
+    notes: {
+      url: 'https://notes.example.com/mcp',
+      headers: { 'X-Api-Key': 'canary-header', 'X-Tenant': 'emea' },
+      credentials: {
+        kind: 'client-credentials',
+        issuer: 'https://idp.example.com',
+        clientId: 'countersign',
+        clientSecret: 'canary-client-secret',
+        scopes: { tools: { write: ['notes:write'] } },
+      },
+    },
+    files: { url: 'https://files.example.com/mcp' },
+  },
+  models: {
+    main: { provider: 'openai', model: 'm', apiKey: 'canary-api-key' },
+    keyless: { provider: 'openai-compatible', model: 'm', baseUrl: 'http://127.0.0.1:1/v1' },
+    scripted: { provider: 'scripted', script: { steps: [{ text: 'hi' }] } },
+  },
+  encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
+});
+
+const CANARIES = ['canary-header', 'canary-client-secret', 'canary-api-key', CODEC_KEY];
+
+describe('secrets of a configuration', () => {
+  test('are all known, and nothing that is no secret is among them', () => {
+    expect([...secretsOf(config)].toSorted()).toEqual([...CANARIES].toSorted());
+  });
+
+  test('stand in no description of it, which is otherwise whole', () => {
+    const shown = describeConfig(config);
+    for (const canary of CANARIES) expect(JSON.stringify(shown)).not.toContain(canary);
+    expect(shown.servers['notes']).toMatchObject({
+      url: 'https://notes.example.com/mcp',
+      headers: { 'X-Api-Key': '[redacted]', 'X-Tenant': '[redacted]' },
+      credentials: {
+        clientId: 'countersign',
+        clientSecret: '[redacted]',
+        scopes: { tools: { write: ['notes:write'] } },
+      },
+    });
+    expect(shown.models).toMatchObject({
+      main: { apiKey: '[redacted]' },
+      scripted: { script: { steps: [{ text: 'hi' }] } },
+    });
+    expect(shown.models['keyless']).toEqual(config.models['keyless']);
+    expect(shown.encryption).toEqual({ keys: [{ id: 'a', key: '[redacted]' }] });
+    expect({ ...shown, servers: 0, models: 0, encryption: 0 }).toEqual({
+      ...config,
+      servers: 0,
+      models: 0,
+      encryption: 0,
+    });
+  });
+
+  test('the description of a description is the same', () => {
+    expect(describeConfig(describeConfig(config))).toEqual(describeConfig(config));
+  });
+
+  test('taken by a scrubber, they vanish from whatever a process says', () => {
+    const scrubber = createScrubber(secretsOf(config));
+    for (const canary of CANARIES) expect(scrubber.text(`failed with ${canary}!`)).toBe('failed with [redacted]!');
+  });
+
+  test('a field whose name sounds like a secret is one of the masked, so that a new one is not forgotten', () => {
+    const names = [...new Set(fieldNames(z.toJSONSchema(Config, { io: 'input' })))];
+    const suspicious = names.filter((name) => /secret|key|token|password|credential/i.test(name));
+    expect(suspicious.toSorted()).toEqual([
+      'apiKey', // masked
+      'clientSecret', // masked
+      'credentials', // its fields are masked one by one
+      'givenTokens', // a policy
+      'key', // masked
+      'keys', // lists, whose fields are masked
+      'maxOutputTokens', // a number
+      'privateKeyFile', // a file name
+      'tokens', // a limit
+    ]);
+  });
+});
+
+function fieldNames(schema: unknown): string[] {
+  if (Array.isArray(schema)) return schema.flatMap(fieldNames);
+  if (schema === null || typeof schema !== 'object') return [];
+  return Object.entries(schema).flatMap(([keyword, inner]: [string, unknown]) => [
+    ...(keyword === 'properties' && inner !== null && typeof inner === 'object' ? Object.keys(inner) : []),
+    ...fieldNames(inner),
+  ]);
+}

@@ -1,0 +1,70 @@
+/** Final answers against the output schema of a run. */
+import { describe, expect, test } from '@jest/globals';
+import { checkOutput } from '../../../activities/models/output.ts';
+
+const SCHEMA = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  properties: {
+    verdict: { enum: ['good', 'bad'] },
+    pair: { prefixItems: [{ type: 'string' }, { type: 'number' }], items: false },
+  },
+  required: ['verdict'],
+  additionalProperties: false,
+};
+
+describe('a final answer with an output schema', () => {
+  test.each([
+    ['bare', ['{"verdict":"good"}']],
+    ['with space around it', ['\n  {"verdict":"good"}  \n']],
+    ['in several parts', ['{"verdict":', '"good"}']],
+    ['fenced', ['Here it is:\n```json\n{"verdict":"good"}\n```\nAnything else?']],
+    [
+      'fenced without a language, after another block',
+      ['```\n{"verdict":"bad"}\n```\nor rather\n```\n{"verdict":"good"}\n```'],
+    ],
+    ['after a part of comment', ['I looked at everything.', '{"verdict":"good"}']],
+  ])('is read %s', (_, texts) => {
+    expect(checkOutput(texts, SCHEMA)).toEqual({ kind: 'valid', value: { verdict: 'good' } });
+  });
+
+  test('may be any JSON value that the schema allows', () => {
+    expect(checkOutput(['null'], { type: ['null', 'number'] })).toEqual({ kind: 'valid', value: null });
+    expect(checkOutput(['7'], { type: 'number' })).toEqual({ kind: 'valid', value: 7 });
+    expect(checkOutput(['[1]'], {})).toEqual({ kind: 'valid', value: [1] });
+  });
+
+  test('is validated as draft 2020-12', () => {
+    expect(checkOutput(['{"verdict":"good","pair":["a",1]}'], SCHEMA).kind).toBe('valid');
+    expect(checkOutput(['{"verdict":"good","pair":["a",1,2]}'], SCHEMA).kind).toBe('invalid');
+  });
+
+  test.each([[['Sure, it is good.']], [['']], [[]], [['{"verdict":"good"} {"verdict":"bad"}']]])(
+    'that is no JSON is told so: %j',
+    (texts) => {
+      expect(checkOutput(texts, SCHEMA)).toEqual({ kind: 'invalid', errors: ['The answer is not one JSON value.'] });
+    },
+  );
+
+  test('that does not fit is told where and why', () => {
+    const check = checkOutput(['{"verdict":"maybe"}'], SCHEMA);
+    expect(check).toMatchObject({
+      kind: 'invalid',
+      errors: expect.arrayContaining([expect.stringContaining('#/verdict')]),
+    });
+  });
+
+  test('that is wrong in many places gives bounded errors', () => {
+    const keys = Array.from({ length: 200 }, (_, index) => [`${'long'.repeat(200)}${index}`, 1]);
+    const check = checkOutput([JSON.stringify(Object.fromEntries(keys))], SCHEMA);
+    const errors = check.kind === 'invalid' ? check.errors : [];
+    expect(errors).toHaveLength(11);
+    expect(errors.at(-1)).toMatch(/^and \d+ more$/);
+    for (const error of errors) expect(error.length).toBeLessThanOrEqual(300);
+  });
+
+  test('and a schema that is none: the run hears of it, nothing throws', () => {
+    const check = checkOutput(['{}'], { $ref: '#/$defs/nowhere' });
+    expect(check).toMatchObject({ kind: 'invalid', errors: [expect.stringContaining('cannot be applied')] });
+  });
+});

@@ -1,0 +1,60 @@
+/** What the adapter does with time and with faults of its own. */
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
+import { createMcpToolServer } from '../../../activities/tools/mcp-server.ts';
+import { toolResultOf } from '../../../activities/tools/result.ts';
+import { createScrubber } from '../../../activities/tools/scrub.ts';
+import { aCall, aConnection } from '../../support/mcp-call.ts';
+import { startRawServer } from '../../support/mcp-raw-server.ts';
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test('while a server is silent, heartbeats go on with the last progress (F7)', async () => {
+  jest.useFakeTimers({
+    doNotFake: [
+      'Date',
+      'nextTick',
+      'queueMicrotask',
+      'setImmediate',
+      'clearImmediate',
+      'setTimeout',
+      'clearTimeout',
+      'performance',
+      'hrtime',
+    ],
+  });
+  const call = aCall();
+  const server = await startRawServer({
+    era: 'modern',
+    onCall: ({ result }) => {
+      jest.advanceTimersByTime(60_000);
+      result({ content: [] });
+    },
+  });
+  await createMcpToolServer({ artifacts: createMemoryStore() }).call(aConnection({ url: server.url }), call);
+  await server.close();
+  expect(call.beats.filter(({ phase }) => phase === 'sent').length).toBeGreaterThanOrEqual(3);
+  // And they end with the call.
+  const before = call.beats.length;
+  jest.advanceTimersByTime(60_000);
+  expect(call.beats.length).toBe(before);
+});
+
+test('whatever goes wrong while a result is read, the tool has run', async () => {
+  const hostile = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('unreadable');
+      },
+    },
+  );
+  const result = await toolResultOf(hostile, {
+    artifacts: createMemoryStore(),
+    scrub: createScrubber([]),
+    maxBytes: 1_000,
+  });
+  expect(result.warnings).toEqual(['the result could not be read']);
+});

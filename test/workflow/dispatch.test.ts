@@ -1,0 +1,146 @@
+/** Between the decision and the `tools/call`: what has changed meanwhile is looked at again, and nothing is claimed that is not known. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { ActivityCancellationDetails } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import type { TokenBroker } from '../../activities/tokens/port.ts';
+import { createCallTool } from '../../activities/tools/call-tool.ts';
+import type { CallEnding } from '../../activities/tools/port.ts';
+import type { RunHandle } from '../../client/index.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { ledgerShows, refusalOf, replayOwn, scheduledInputs } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let bank: RecordingServer;
+let world: World;
+
+beforeAll(async () => {
+  bank = await startRecordingServer();
+  const policy = { approvers: { ids: ['ann'], groups: [] } };
+  world = await startWorld({ config: { policy, servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
+});
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+});
+
+describe('a policy that has changed (D-5)', () => {
+  /** Asks under one policy; what follows happens under another, as when an operator has restarted the workers with it. */
+  async function decideUnder(
+    purpose: string,
+    policy: Partial<World['config']['policy']>,
+    then: (run: RunHandle) => Promise<void>,
+  ): Promise<void> {
+    const before = world.config.policy;
+    const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }]);
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('no request');
+    world.config.policy = { ...before, ...policy };
+    try {
+      await run.decide(decisionOn(request, 'ann'));
+      await then(run);
+      await run.result();
+      await replayOwn(world, run.runId);
+    } finally {
+      world.config.policy = before;
+    }
+  }
+
+  test('policy denies by now: the approved call does not run', async () => {
+    await decideUnder('now-denied', { servers: { bank: { default: 'deny' } } }, async (run) => {
+      expect(await ledgerShows(run, 'outcome')).toMatchObject({ outcome: 'denied', code: 'POLICY_DENIED' });
+    });
+    expect(bank.callsFor('now-denied')).toEqual([]);
+  });
+
+  test('policy names other approvers by now: they are asked, and the first approval is spent', async () => {
+    await decideUnder('now-others', { approvers: { ids: ['bob'], groups: [] } }, async (run) => {
+      const again = await until(async () => (await openRequests(run)).find(({ generation }) => generation === 2), {
+        what: 'the second request',
+      });
+      expect(again).toMatchObject({
+        approvers: { allOf: [{ ids: ['bob'] }] },
+        reopenedBecause: expect.stringContaining('VERDICT_STRICTER'),
+      });
+      expect(await refusalOf(run.decide(decisionOn(again, 'ann')))).toMatchObject({ code: 'APPROVER_NOT_ENTITLED' });
+      expect(bank.callsFor('now-others')).toEqual([]);
+      await run.decide(decisionOn(again, 'bob'));
+    });
+    expect(bank.callsFor('now-others')).toHaveLength(1);
+  });
+
+  test('policy allows by now: the countersigned call runs, once', async () => {
+    await decideUnder('now-allowed', { strategy: 'never', servers: {} }, async () => {});
+    expect(bank.callsFor('now-allowed')).toHaveLength(1);
+  });
+});
+
+describe('a call that was not sent', () => {
+  let input: DispatchInput;
+
+  beforeEach(async () => {
+    const run = await world.start([
+      { calls: [{ tool: 'bank/pay', arguments: { purpose: 'recorded' } }] },
+      { text: 'done' },
+    ]);
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('no request');
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
+    // Sound: recorded by our own workflow.
+    input = (await scheduledInputs(world, run.runId)).get(ACTIVITIES.callTool) as unknown as DispatchInput;
+  });
+
+  /** Runs the activity as the run did, on a server that ends like this, cancelled for this reason. */
+  async function dispatchEnding(
+    ending: CallEnding,
+    why: 'cancelRequested' | 'workerShutdown',
+    broker: TokenBroker = { mint: async () => ({ evidence: { strategy: 'none' }, secrets: [] }) },
+  ): Promise<DispatchResult> {
+    const { workflowId, namespace } = input.run;
+    const environment = new MockActivityEnvironment({
+      workflowType: 'agentRun',
+      workflowNamespace: namespace,
+      namespace,
+      workflowExecution: { workflowId, runId: input.runId },
+    });
+    const server = { call: async () => ending, list: async () => ({ tools: [], refused: [] }) };
+    environment.cancel(
+      why === 'workerShutdown' ? 'WORKER_SHUTDOWN' : 'CANCELLED',
+      new ActivityCancellationDetails({ [why]: true }),
+    );
+    return await environment.run(
+      createCallTool({ config: world.config, loadToolset: createToolsetLoader(world.artifacts), broker, server }),
+      input,
+    );
+  }
+
+  const notSent = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'no connection' } as const;
+
+  test('because the run was cancelled is cancelled', async () => {
+    expect(await dispatchEnding(notSent, 'cancelRequested')).toMatchObject({
+      kind: 'ended',
+      outcome: { kind: 'cancelled' },
+    });
+  });
+
+  test('because its worker shut down is sent by another one: nobody has cancelled it', async () => {
+    expect(await dispatchEnding(notSent, 'workerShutdown')).toMatchObject({ kind: 'not-sent' });
+  });
+
+  test('because its worker shut down while a token was minted, too', async () => {
+    const broker: TokenBroker = {
+      mint: async ({ signal }) => {
+        throw new Error('aborted', { cause: signal?.reason });
+      },
+    };
+    expect(await dispatchEnding(notSent, 'workerShutdown', broker)).toMatchObject({ kind: 'not-sent' });
+    expect(await dispatchEnding(notSent, 'cancelRequested', broker)).toMatchObject({
+      kind: 'ended',
+      outcome: { kind: 'cancelled' },
+    });
+  });
+});

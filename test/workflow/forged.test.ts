@@ -1,0 +1,212 @@
+/** A dispatch that a forged run schedules: the activity that calls tools trusts nothing that it is given (INV-G1, INV-G2). */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { requestDigest } from '../../domain/digest.ts';
+import { type Forger, startForger } from '../support/forger.ts';
+import { startRecordingServer } from '../support/recording-server.ts';
+
+let forger: Forger;
+let approved: DispatchInput;
+
+beforeAll(async () => {
+  forger = await startForger();
+  ({ approved } = forger);
+});
+afterAll(async () => forger.stop());
+
+let callsBefore = 0;
+beforeEach(() => {
+  callsBefore = forger.bank.calls.length;
+});
+const newCalls = (): number => forger.bank.calls.length - callsBefore;
+
+/** A dispatch that would pass, from a forged run: everything in it fits everything else. */
+function consistent(workflowId: string, over: Partial<DispatchInput> = {}): DispatchInput {
+  const input: DispatchInput = {
+    ...approved,
+    run: { ...approved.run, workflowId },
+    runId: '$self',
+    decidedIn: ['forged-run'],
+    arguments: { purpose: 'forged' },
+    ...over,
+  };
+  const { proof, run, callId, target } = input;
+  if (proof.kind === 'policy') return input;
+  const digest = requestDigest({
+    namespace: run.namespace,
+    tenant: run.initiator.tenant,
+    workflowId,
+    callId,
+    runId: 'forged-run',
+    generation: proof.generation,
+    target,
+    arguments: input.arguments,
+    approvers: proof.approvers,
+  });
+  return { ...input, proof: { ...proof, decision: { ...proof.decision, callId, digest, runId: 'forged-run' } } };
+}
+
+async function dispatch(
+  change: (input: DispatchInput) => DispatchInput,
+  over: Partial<DispatchInput> = {},
+): Promise<DispatchResult> {
+  // Sound: our own activity answers it.
+  return (await forger.forge('agentRun', ACTIVITIES.callTool, (workflowId) =>
+    change(consistent(workflowId, over)),
+  )) as DispatchResult;
+}
+
+function withDecision(input: DispatchInput, over: object): DispatchInput {
+  if (input.proof.kind !== 'decision') throw new Error('the genuine call was countersigned');
+  return { ...input, proof: { ...input.proof, decision: { ...input.proof.decision, ...over } } };
+}
+
+describe('a dispatch of a workflow that calls itself a run', () => {
+  test('control: where everything fits, it is sent; so what follows is refused for its reason', async () => {
+    // In `temporal` trust mode who may write to the namespace is trusted to say who decided (SECURITY.md).
+    expect(await dispatch((input) => input)).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    expect(newCalls()).toBe(1);
+  });
+
+  test('as recorded in the history of another run', async () => {
+    const answer = await forger.forge('agentRun', ACTIVITIES.callTool, () => approved);
+    expect(answer).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('with a policy proof for a tool that policy asks about', async () => {
+    const answer = await dispatch((input) => ({
+      ...input,
+      proof: { kind: 'policy', rules: ['organisation/strategy/never'] },
+    }));
+    expect(answer).toMatchObject({
+      kind: 'reopen',
+      code: 'VERDICT_STRICTER',
+      approvers: { allOf: [{ ids: ['ann'] }] },
+    });
+    expect(newCalls()).toBe(0);
+  });
+
+  test("with a run's policy that allows what the organisation asks about", async () => {
+    const runPolicy = { strategy: 'never', servers: { bank: { tools: { pay: 'allow' } } } } as const;
+    const answer = await dispatch((input) => ({
+      ...input,
+      runPolicy,
+      proof: { kind: 'policy', rules: ['run/strategy/never'] },
+    }));
+    expect(answer).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
+    expect(newCalls()).toBe(0);
+  });
+
+  test.each([
+    ['another digest', (input: DispatchInput) => withDecision(input, { digest: 'f'.repeat(64) })],
+    [
+      'arguments swapped after the approval',
+      (input: DispatchInput) => ({ ...input, arguments: { purpose: 'forged', amount: 1_000_000 } }),
+    ],
+    ['a decision on another call', (input: DispatchInput) => withDecision(input, { callId: 't1.c1' })],
+    [
+      'a decision on another generation',
+      (input: DispatchInput) => ({ ...input, proof: { ...input.proof, generation: 2 } }) as DispatchInput,
+    ],
+    ['a rejection', (input: DispatchInput) => withDecision(input, { kind: 'reject', reason: 'no' })],
+    [
+      'an approver who is not in the rule that was shown',
+      (input: DispatchInput) => withDecision(input, { approver: { id: 'mallory', groups: [] } }),
+    ],
+    [
+      'a decision made after the deadline',
+      (input: DispatchInput) =>
+        ({ ...input, proof: { ...input.proof, decidedAt: '2999-01-01T00:00:00.000Z' } }) as DispatchInput,
+    ],
+    [
+      'a deadline that is no time',
+      (input: DispatchInput) => ({ ...input, proof: { ...input.proof, deadline: 'never' } }) as DispatchInput,
+    ],
+    [
+      'the tool of another server',
+      (input: DispatchInput) => ({ ...input, target: { ...input.target, server: 'other' } }),
+    ],
+    [
+      'another tool under the approved name',
+      (input: DispatchInput) => ({ ...input, target: { ...input.target, tool: 'slow' } }),
+    ],
+    ['an approved tool under another name', (input: DispatchInput) => ({ ...input, name: 'bank__slow' })],
+    ['a tool that the run was not offered', (input: DispatchInput) => ({ ...input, toolset: [] })],
+    [
+      'another tenant',
+      (input: DispatchInput) => ({
+        ...input,
+        run: { ...input.run, initiator: { ...input.run.initiator, tenant: 'theirs' } },
+      }),
+    ],
+  ])('with %s', async (_what, change) => {
+    expect(await dispatch(change)).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('with another definition of the tool than the one that was shown (F24, H-7)', async () => {
+    const answer = await dispatch((input) => ({
+      ...input,
+      target: { ...input.target, definitionHash: 'e'.repeat(64) },
+    }));
+    expect(answer).toMatchObject({ kind: 'reopen', code: 'DEFINITION_CHANGED' });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('with approvers of its own choice', async () => {
+    const proof = approved.proof;
+    if (proof.kind !== 'decision') throw new Error('the genuine call was countersigned');
+    const mallory = { id: 'mallory', groups: [] };
+    const own = {
+      ...proof,
+      approvers: { allOf: [{ layer: 'run' as const, ids: ['mallory'], groups: [] }] },
+      decision: { ...proof.decision, approver: mallory },
+    };
+    expect(await dispatch((input) => input, { proof: own })).toMatchObject({
+      kind: 'reopen',
+      code: 'VERDICT_STRICTER',
+    });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('with a decision of a Temporal run that does not count', async () => {
+    expect(await dispatch((input) => ({ ...input, decidedIn: [] }))).toMatchObject({
+      kind: 'reopen',
+      code: 'DECISION_STALE_RUN',
+    });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('of a tool that policy denies, countersigned or not', async () => {
+    const over = {
+      name: 'bank__fail',
+      target: { ...approved.target, tool: 'fail', definitionHash: await definitionHashOf('fail') },
+    };
+    expect(await dispatch((input) => input, over)).toMatchObject({ kind: 'refused', code: 'POLICY_DENIED' });
+    expect(newCalls()).toBe(0);
+  });
+
+  test('to another address than the one configured (F15)', async () => {
+    const elsewhere = await startRecordingServer();
+    const answer = await dispatch((input) => ({ ...input, server: { ...input.server, url: elsewhere.url } }));
+    expect(answer).toMatchObject({
+      kind: 'ended',
+      outcome: { kind: 'failed', code: 'DISPATCH_FORBIDDEN', executed: false },
+    });
+    expect(elsewhere.calls).toEqual([]);
+    expect(newCalls()).toBe(0);
+    await elsewhere.close();
+  });
+});
+
+/** Hash of a tool's definition, as pinned in the toolset of the genuine run. */
+async function definitionHashOf(name: string): Promise<string> {
+  const ref = approved.toolset.find(({ server }) => server === 'bank')?.tools;
+  if (ref === undefined) throw new Error('no toolset');
+  const { tools } = JSON.parse(new TextDecoder().decode(await forger.world.artifacts.get(ref))) as {
+    tools: { definition: { name: string }; hash: string }[];
+  };
+  return tools.find(({ definition }) => definition.name === name)?.hash ?? '';
+}

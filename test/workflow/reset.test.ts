@@ -1,0 +1,214 @@
+/** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { assertIntact, type RunHandle } from '../../client/index.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { type Execution, executions, ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let engine: TestEngine;
+let bank: RecordingServer;
+let world: World;
+
+beforeAll(async () => {
+  engine = await startEngine();
+  bank = await startRecordingServer();
+  const credentials = { kind: 'none' } as const;
+  const policy = { deadlineSeconds: 600, servers: { open: { default: 'allow' } } } as const;
+  const servers = { bank: { url: bank.url, credentials }, open: { url: bank.url, credentials } };
+  world = await startWorld({ engine, config: { policy, servers } });
+});
+afterEach(async () => replayOwn(world));
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+  await engine.stop();
+});
+
+const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
+const END = { text: 'done' };
+
+type Event = Execution['events'][number];
+
+/** Resets to the workflow task before the first such event: it and all after it are undone. */
+async function resetBefore(run: RunHandle, isIt: (event: Event) => boolean): Promise<string> {
+  const last = (await executions(world, run.runId)).at(-1);
+  const at = last?.events.findIndex(isIt);
+  return await resetTo(run, last?.runId, last?.events.slice(0, at));
+}
+
+/** Resets to the last workflow task so far. */
+async function resetToNow(run: RunHandle): Promise<string> {
+  const last = (await executions(world, run.runId)).at(-1);
+  return await resetTo(run, last?.runId, last?.events);
+}
+
+async function resetTo({ runId: workflowId }: RunHandle, runId = '', events: readonly Event[] = []): Promise<string> {
+  const task = events.findLast(
+    ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
+  );
+  const workflowTaskFinishEventId = task?.eventId;
+  if (workflowTaskFinishEventId === undefined || workflowTaskFinishEventId === null)
+    throw new Error('no workflow task to reset to');
+  const { client } = world;
+  // Signals and updates after that task are applied again: Temporal's default.
+  const answer = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    reason: 'test',
+    requestId: randomUUID(),
+    workflowTaskFinishEventId,
+  });
+  return answer.runId;
+}
+
+const isAcceptedUpdate = ({ workflowExecutionUpdateAcceptedEventAttributes: accepted }: Event): boolean =>
+  accepted !== undefined && accepted !== null;
+const isSignal = ({ workflowExecutionSignaledEventAttributes: signaled }: Event): boolean =>
+  signaled !== undefined && signaled !== null;
+
+async function first(run: RunHandle, count = 1) {
+  const [request] = await openRequests(run, count);
+  if (request === undefined) throw new Error('no request');
+  return request;
+}
+
+test('to before the decision: the old one is refused, a fresh one runs the call', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'before')] }, END]);
+  const shown = await first(run);
+  const decision = decisionOn(shown, 'ann');
+  await run.decide(decision);
+  await run.result();
+  expect(bank.callsFor('before')).toHaveLength(1);
+
+  const revived = await resetBefore(run, isAcceptedUpdate);
+  const again = await until(async () => {
+    const request = await first(run);
+    return request.runId === revived ? request : undefined;
+  });
+  // An update of ours is answered only after what Temporal applied again.
+  expect(await run.advance()).toMatchObject({ runId: revived, status: 'waiting' });
+  expect(bank.callsFor('before')).toHaveLength(1);
+  expect(again).toMatchObject({ callId: shown.callId, arguments: shown.arguments });
+  expect(again.digest).not.toBe(shown.digest);
+  expect(await refusalOf(run.decide(decision))).toMatchObject({ code: 'DECISION_STALE_RUN' });
+  expect(await refusalOf(run.decide(decisionOn(shown, 'ann')))).toMatchObject({ code: 'DECISION_STALE_RUN' });
+  expect(bank.callsFor('before')).toHaveLength(1);
+
+  await run.decide(decisionOn(again, 'ann'));
+  await run.result();
+  expect(bank.callsFor('before')).toHaveLength(2);
+  assertIntact(await run.ledger(), run.runId);
+});
+
+test('to before a decision by signal: it is applied again, and the dispatch asks anew', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'signal')] }, END]);
+  const shown = await first(run);
+  // A workflow task after the request was opened, to reset to.
+  await run.say({ messageId: 'm1', text: 'Take your time.', from: 'ann' });
+  await world.client.workflow.getHandle(run.runId).signal('decide', decisionOn(shown, 'ann'));
+  await run.result();
+  const revived = await resetBefore(run, isSignal);
+  const again = await until(async () => {
+    const request = await first(run);
+    return request.runId === revived && request.generation === 2 ? request : undefined;
+  });
+  expect(again.reopenedBecause).toContain('DECISION_STALE_RUN');
+  // As long as policy gave it the first time.
+  expect(Date.parse(again.deadline) - Date.parse(again.openedAt)).toBe(600_000);
+  expect(bank.callsFor('signal')).toHaveLength(1);
+  await run.decide(decisionOn(again, 'ann'));
+  await run.result();
+  expect(bank.callsFor('signal')).toHaveLength(2);
+});
+
+test.each([
+  ['approved', 'bank'],
+  ['allowed by policy', 'open'],
+] as const)(
+  'to while a call that was %s is under way: it is not sent again, and a person is asked who is told so',
+  async (_what, server) => {
+    const purpose = `flight-${server}`;
+    const run = await world.start([{ calls: [call(`${server}/slow`, purpose)] }, END]);
+    if (server === 'bank') await run.decide(decisionOn(await first(run), 'ann'));
+    await bank.held(purpose);
+    await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
+    const revived = await resetToNow(run);
+    const again = await until(async () => {
+      const request = await first(run);
+      return request.runId === revived ? request : undefined;
+    });
+    expect(again.reopenedBecause).toContain('may have been sent');
+    expect(bank.callsFor(purpose)).toHaveLength(1);
+    bank.release(purpose);
+    await run.decide(decisionOn(again, 'ann'));
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(bank.callsFor(purpose)).toHaveLength(2);
+  },
+);
+
+test('to after the decision, with the dispatch not yet begun: the call is asked anew', async () => {
+  const shared = { engine, bundle: world.bundle };
+  const config = {
+    taskQueue: 'runs-only',
+    servers: { far: { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'far' } },
+  } as const;
+  const runs = await startWorld({ ...shared, config, role: 'runs' });
+  const tools = await startWorld({ ...shared, config, role: 'tools' });
+  try {
+    const run = await runs.start([{ calls: [call('far/pay', 'queued')] }, END]);
+    const decision = decisionOn(await first(run), 'ann');
+    await tools.workers.stop();
+    await run.decide(decision);
+    await ledgerShows(run, 'dispatched');
+    await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
+    const revived = await resetToNow(run);
+    await tools.restartWorkers();
+    const again = await until(async () => {
+      const request = await first(run);
+      return request.runId === revived ? request : undefined;
+    });
+    // Its acceptance lies before the reset: sent again it gets its first answer, and does nothing.
+    expect(await run.decide(decision)).toMatchObject({ status: 'approved' });
+    expect(await refusalOf(run.decide({ ...decision, decisionId: 'the-same-again' }))).toMatchObject({
+      code: 'DIGEST_MISMATCH',
+    });
+    expect(await openRequests(run)).toMatchObject([{ digest: again.digest }]);
+    expect(bank.callsFor('queued')).toEqual([]);
+    await run.decide(decisionOn(again, 'ann'));
+    await run.result();
+    expect(bank.callsFor('queued')).toHaveLength(1);
+    await replayOwn(runs);
+  } finally {
+    await tools.stop();
+    await runs.stop();
+  }
+});
+
+test('in a later execution of a chain: decisions of that execution are stale, and so are those made before it', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'chain'), call('bank/pay', 'chain')] }, END]);
+  const requests = await openRequests(run, 2);
+  await world.client.workflow.getHandle(run.runId).signal('nudge');
+  const rolled = await until(async () => {
+    const request = await first(run, 2);
+    return request.runId === requests[0]?.runId ? undefined : request;
+  });
+  // Shown before the roll, decided after it: counts.
+  const early = decisionOn(requests[0] ?? rolled, 'ann');
+  await run.decide(early);
+  await ledgerShows(run, 'outcome', 't1.c0');
+  const revived = await resetBefore(run, isAcceptedUpdate);
+  const again = await until(async () => {
+    const request = await first(run, 2);
+    return request.runId === revived ? request : undefined;
+  });
+  expect(await refusalOf(run.decide(early))).toMatchObject({ code: 'DECISION_STALE_RUN' });
+  expect(await refusalOf(run.decide(decisionOn(rolled, 'ann')))).toMatchObject({ code: 'DECISION_STALE_RUN' });
+  expect(bank.callsFor('chain')).toHaveLength(1);
+  await run.decide(decisionOn(again, 'ann'));
+  await ledgerShows(run, 'outcome', 't1.c0');
+  expect(bank.callsFor('chain')).toHaveLength(2);
+});
