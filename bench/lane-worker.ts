@@ -1,0 +1,125 @@
+/**
+ * One worker process of the bench, in one of two lanes: `countersign` runs the service, `raw` the minimal workflow with the
+ * same model and the same MCP adapter. Tells its parent when a run waits, and what it has used when asked.
+ */
+import { fileURLToPath } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
+import { createMemoryStore } from '../activities/artifacts/memory.ts';
+import { createScriptedModel } from '../activities/models/scripted.ts';
+import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { Config } from '../contracts/schemas/config.ts';
+import { bundleWorkflows } from '../workers/bundle.ts';
+import { createDataConverter } from '../workers/codec.ts';
+import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
+import { createTracing } from '../workers/tracing.ts';
+import { BENCH_QUEUE, benchScript, type FromWorker, isGated, longScript, toolOf, type ToWorker } from './workload.ts';
+
+const [lane = '', address = '', toolUrl = '', directory = ''] = process.argv.slice(2);
+const collect: unknown = Reflect.get(globalThis, 'gc');
+
+Runtime.install({ logger: new DefaultLogger('ERROR') });
+const connection = await NativeConnection.connect({ address });
+const own = lane === 'raw' ? await rawOptions() : await serviceOptions();
+const worker = await Worker.create({
+  connection,
+  namespace: 'default',
+  taskQueue: BENCH_QUEUE,
+  maxCachedWorkflows: 2_000,
+  maxConcurrentActivityTaskExecutions: 200,
+  ...own.options,
+});
+const running = worker.run();
+process.on('message', (message: ToWorker) => {
+  if (message.kind === 'stop') return worker.shutdown();
+  if (typeof collect === 'function') Reflect.apply(collect, undefined, []);
+  const { user, system } = process.cpuUsage();
+  tell({ kind: 'usage', cpuMs: (user + system) / 1_000, rssBytes: process.memoryUsage().rss });
+});
+tell({ kind: 'ready', bundleBytes: own.bundleBytes });
+await running;
+process.exit(0);
+
+interface Lane {
+  readonly options: Partial<WorkerOptions>;
+  readonly bundleBytes: number;
+}
+
+async function serviceOptions(): Promise<Lane> {
+  const config = Config.parse({
+    servers: { echo: { url: toolUrl, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
+    policy: { strategy: 'annotations' },
+    models: {
+      bench: { provider: 'scripted', script: benchScript() },
+      long: { provider: 'scripted', script: longScript(60) },
+    },
+  });
+  const loaded = { config, path: undefined, baseDirectory: directory };
+  const bundle = await bundleWorkflows();
+  const dataConverter = createDataConverter(config);
+  const client = new Client({ connection: await Connection.connect({ address }), dataConverter });
+  const artifacts = openArtifacts(loaded);
+  const runSide = runSideActivities(loaded, artifacts, client);
+  const modelStep: typeof runSide.modelStep = async (input) => {
+    const step = await runSide.modelStep(input);
+    if (step.judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true)
+      tell({ kind: 'waits', run: input.run.workflowId });
+    return step;
+  };
+  const activities = { ...runSide, modelStep, ...(await toolSideActivities(loaded, artifacts)) };
+  return {
+    bundleBytes: bundle.code.length,
+    options: { workflowBundle: { code: bundle.code }, activities, dataConverter, plugins: [createTracing('off')] },
+  };
+}
+
+async function rawOptions(): Promise<Lane> {
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: fileURLToPath(new URL('./raw-workflow.ts', import.meta.url)),
+    logger: new DefaultLogger('ERROR'),
+  });
+  const model = createScriptedModel(benchScript());
+  const server = createMcpToolServer({ artifacts: createMemoryStore() });
+  const target = { name: 'echo', url: toolUrl, headers: {}, protocol: 'legacy' as const, secrets: [] };
+  const { tools } = await server.list(target, AbortSignal.timeout(10_000));
+  const activities = {
+    async model(_run: string, turn: number) {
+      await model.step({
+        turn,
+        messages: [],
+        tools: [],
+        signal: new AbortController().signal,
+        onProgress: () => undefined,
+      });
+      const tool = toolOf(turn);
+      return tool === undefined ? { final: 'end' } : { tool, step: turn, gated: isGated(turn) };
+    },
+    async notifyApprover(run: string) {
+      tell({ kind: 'waits', run });
+    },
+    async callTool(run: string, tool: string, step: number) {
+      const definition = tools.find(({ name }) => name === tool);
+      if (definition === undefined) throw new Error(`no tool ${tool}`);
+      const call = {
+        definition,
+        arguments: { run, step },
+        idempotencyKey: `${run}/${step}`,
+        timeoutMs: 30_000,
+        resultBytes: 65_536,
+      };
+      return await server.call(target, { ...call, signal: new AbortController().signal, heartbeat: () => undefined });
+    },
+  };
+  return { bundleBytes: code.length, options: { workflowBundle: { code }, activities } };
+}
+
+function tell(message: FromWorker): void {
+  process.send?.(message);
+}

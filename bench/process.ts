@@ -1,0 +1,42 @@
+/** A child process of the bench, and what a process has used. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export function forkBench(file: string, args: readonly string[] = []): ChildProcess {
+  return fork(fileURLToPath(new URL(file, import.meta.url)), [...args], {
+    execArgv: ['--import', 'tsx', '--expose-gc'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+}
+
+/** The next message of a kind. */
+export async function heard<T extends { readonly kind: string }, K extends T['kind']>(
+  child: ChildProcess,
+  kind: K,
+): Promise<Extract<T, { kind: K }>> {
+  for (;;) {
+    const [message] = (await once(child, 'message')) as [T];
+    // Sound: compared just here.
+    if (message.kind === kind) return message as Extract<T, { kind: K }>;
+  }
+}
+
+/** User and system time of another process, ms. 0 where there is no /proc (then CPU figures lack the server). */
+export function cpuMsOf(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    // utime and stime, fields 14 and 15 of proc(5), in ticks of 10 ms.
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return 0;
+  }
+}
+
+export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}

@@ -1,0 +1,42 @@
+/** What both lanes do: 6 turns, 5 tool calls one after the other, the third behind a decision. */
+import type { Script } from '../contracts/schemas/config.ts';
+
+export const BENCH_QUEUE = 'bench';
+export const CALLS = 5;
+export const GATED_STEP = 3;
+
+export function isGated(turn: number): boolean {
+  return turn === GATED_STEP;
+}
+
+/** The tool of a turn, or nothing where the agent is done. */
+export function toolOf(turn: number): 'echo' | 'write' | undefined {
+  if (turn > CALLS) return undefined;
+  return isGated(turn) ? 'write' : 'echo';
+}
+
+export function benchScript(): Script {
+  const steps = Array.from({ length: CALLS }, (_, index) => ({
+    calls: [{ tool: `echo/${toolOf(index + 1)}`, arguments: { run: 'bench', step: index + 1 } }],
+    branches: [],
+    repeat: 1,
+  }));
+  return { steps: [...steps, { text: 'end', calls: [], branches: [], repeat: 1 }] };
+}
+
+/** A long conversation without a decision, for the growth of history. */
+export function longScript(turns: number): Script {
+  return {
+    steps: [
+      { calls: [{ tool: 'echo/echo', arguments: { run: 'long', step: 1 } }], branches: [], repeat: turns },
+      { text: 'end', calls: [], branches: [], repeat: 1 },
+    ],
+  };
+}
+
+export type ToWorker = { readonly kind: 'usage' } | { readonly kind: 'stop' };
+
+export type FromWorker =
+  | { readonly kind: 'ready'; readonly bundleBytes: number }
+  | { readonly kind: 'waits'; readonly run: string }
+  | { readonly kind: 'usage'; readonly cpuMs: number; readonly rssBytes: number };
