@@ -1,10 +1,12 @@
 /** The client's way to Temporal: every call has a deadline, every failure a code. */
 import type { Client } from '@temporalio/client';
+import { Lanes } from './lanes.ts';
 import { troubleOf } from './trouble.ts';
 
 export class Engine {
   readonly client: Client;
   readonly #deadlineMs: number;
+  readonly #lanes = new Lanes();
 
   constructor(client: Client, deadlineMs: number) {
     this.client = client;
@@ -13,6 +15,12 @@ export class Engine {
 
   get namespace(): string {
     return this.client.options.namespace;
+  }
+
+  /** An update: waits for its turn, within its deadline. @throws CountersignError */
+  async update<T>(runId: string, act: () => Promise<T>): Promise<T> {
+    const end = Date.now() + this.#deadlineMs;
+    return await this.#lanes.run(runId, async () => await this.call(runId, act, Math.max(1, end - Date.now())));
   }
 
   /** @throws CountersignError */

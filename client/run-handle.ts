@@ -114,7 +114,7 @@ export class RunHandle {
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
     const send = async (id: { readonly updateId?: string }): Promise<T> =>
-      await this.#engine.call(this.runId, () =>
+      await this.#engine.update(this.runId, () =>
         input === undefined
           ? this.#handle.executeUpdate<T, []>(name, id)
           : this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),

@@ -176,7 +176,8 @@ test('hostile words of models, tools and people are inert wherever somebody read
 });
 
 test('every activity and timer has a summary, in a run that waits, expires, continues as new and calls', async () => {
-  const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, deadlineSeconds: 1 } } } } };
+  const byTool = { pay: { action: 'ask' as const, deadlineSeconds: 1 }, lookup: 'allow' as const };
+  const policy = { servers: { bank: { tools: byTool } } };
   const pay = { tool: 'bank/pay', arguments: {} };
   const run = await world.start([{ calls: [pay] }, { calls: [{ tool: 'bank/lookup', arguments: {} }] }, END], {
     ...bankOnly,
