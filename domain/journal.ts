@@ -17,6 +17,8 @@ export interface JournalHead {
   readonly transcriptLength: number;
   readonly transcriptDigest: string;
   readonly segment?: ArtifactRef;
+  /** Entries that came while the segment was stored: the run does not wait for a moment in which none comes. */
+  readonly since?: readonly LedgerEntry[];
 }
 
 export const EMPTY_JOURNAL: JournalHead = {
@@ -30,7 +32,7 @@ export class Journal {
   readonly ledgerFrom: number;
   readonly transcriptFrom: number;
   readonly segment: ArtifactRef | undefined;
-  readonly #entries: LedgerEntry[] = [];
+  readonly #entries: LedgerEntry[];
   readonly #messages: Message[] = [];
   #ledgerHead: string;
   #transcriptDigest: string;
@@ -39,7 +41,8 @@ export class Journal {
     this.ledgerFrom = head.ledgerLength;
     this.transcriptFrom = head.transcriptLength;
     this.segment = head.segment;
-    this.#ledgerHead = head.ledgerHead;
+    this.#entries = [...(head.since ?? [])];
+    this.#ledgerHead = this.#entries.at(-1)?.hash ?? head.ledgerHead;
     this.#transcriptDigest = head.transcriptDigest;
   }
 
@@ -81,11 +84,13 @@ export class Journal {
     return this.#messages.slice(Math.max(0, from - this.transcriptFrom), Math.max(0, to - this.transcriptFrom));
   }
 
-  /** The heads for the next execution, once all that is held here stands in `segment`. */
-  head(segment: ArtifactRef): JournalHead {
+  /** The heads for the next execution: in `segment` stand all messages, and the entries before `stored`. */
+  head(segment: ArtifactRef, stored = this.ledgerLength): JournalHead {
+    const since = this.entries(stored, this.ledgerLength);
     return {
-      ledgerLength: this.ledgerLength,
-      ledgerHead: this.#ledgerHead,
+      ledgerLength: stored,
+      ledgerHead: since[0]?.prev ?? this.#ledgerHead,
+      ...(since.length === 0 ? {} : { since }),
       transcriptLength: this.transcriptLength,
       transcriptDigest: this.#transcriptDigest,
       segment,

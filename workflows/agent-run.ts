@@ -109,6 +109,7 @@ function watchWallClock(live: LiveRun): void {
   const left = Math.max(1, live.run.startedAt + wallClockSeconds * 1_000 - Date.now());
   sleep(left, { summary: 'wall clock of the run' }).then(
     () => {
+      if (live.closing) return;
       live.timeIsUp = true;
       live.commit({
         run: live.run,

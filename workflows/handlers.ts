@@ -72,7 +72,15 @@ export function registerHandlers(live: LiveRun): void {
     },
   );
 
-  setHandler(advanceUpdate, () => advance(live), { description: 'Where the run is, at once' });
+  setHandler(
+    advanceUpdate,
+    () => {
+      // Temporal counts it too.
+      live.updates += 1;
+      return advance(live);
+    },
+    { description: 'Where the run is, at once' },
+  );
   setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
 }
 
@@ -106,11 +114,13 @@ function decideBySignal(live: LiveRun, input: unknown): void {
   }
 }
 
+/** What comes when the ledger has its last entry is no part of it. */
 function refuseSignal(
   live: LiveRun,
   who: { callId: string; decisionId: string; approver: string },
   code: ErrorCode,
 ): void {
+  if (live.closing) return;
   live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
 }
 

@@ -22,6 +22,12 @@ import type { LiveRun } from './live-run.ts';
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
 const MOST_UPDATES = 1_500;
 
+/** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
+const MOST_TRIES = 3;
+
+/** Ledger entries that the next execution is given in its input; some 300 bytes each, of 2 MB. */
+const MOST_CARRIED = 1_000;
+
 export function wantsToRoll(live: LiveRun): boolean {
   return reasonToRoll(live) !== undefined;
 }
@@ -41,33 +47,39 @@ export async function roll(live: LiveRun): Promise<never> {
     run: live.run,
     facts: [{ kind: 'run.rolled', turn: live.run.turn, because: reasonToRoll(live) ?? 'request' }],
   });
-  let stored = await storeJournal(live);
-  for (;;) {
+  let stored = await storeOnce(live);
+  // What the store's own delay let in goes with the run, within what one payload takes.
+  while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
     await condition(allHandlersFinished);
     // A task of its own, so that no decision is answered in the task that ends this execution (temporalio/temporal#6375).
     await sleep(1, { summary: 'before continue-as-new' });
     if (live.journal.ledgerLength === length) break;
-    stored = await storeJournal(live);
   }
   // Temporal forgets a cancellation that the execution ending now has heard and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
   const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>();
   // What was asked first stands in the transcript by now.
-  return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored)));
+  return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
 
-/** Puts all that this execution holds into the artifact store; repeats while it grows under way. */
+/** Puts all that this execution holds into the artifact store, for its end: nothing is recorded any more once it is closing. */
 export async function storeJournal(live: LiveRun): Promise<ArtifactRef> {
-  const { journal } = live;
   for (;;) {
-    const length = journal.ledgerLength;
-    const ref = await runActivities('store transcript and ledger').storeSegment({
-      workflowId: workflowInfo().workflowId,
-      ...(journal.segment === undefined ? {} : { previous: journal.segment }),
-      transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
-      ledger: { from: journal.ledgerFrom, to: length },
-    });
-    if (journal.ledgerLength === length) return ref;
+    const { segment, ledgerLength } = await storeOnce(live);
+    if (live.journal.ledgerLength === ledgerLength) return segment;
   }
+}
+
+/** The segment, and up to where it holds the ledger: more may have come while it was stored. */
+async function storeOnce({ journal }: LiveRun): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
+  const { ledgerLength } = journal;
+  const segment = await runActivities('store transcript and ledger').storeSegment({
+    workflowId: workflowInfo().workflowId,
+    ...(journal.segment === undefined ? {} : { previous: journal.segment }),
+    transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
+    ledger: { from: journal.ledgerFrom, to: ledgerLength },
+  });
+  return { segment, ledgerLength };
 }

@@ -1,0 +1,64 @@
+/** A run that is spoken to without a pause still continues as new in time, and still ends (INV-D3, F36). */
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { assertIntact } from '../../client/index.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { executions, factsOf, replayOwn, storedLedger } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let bank: RecordingServer;
+let world: World;
+
+beforeAll(async () => {
+  bank = await startRecordingServer();
+  world = await startWorld({ config: { servers: { bank: { url: bank.url, credentials: { kind: 'none' } } } } });
+});
+afterEach(async () => replayOwn(world));
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+});
+
+async function asking(purpose: string) {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose } }] }, { text: 'done' }]);
+  const [request] = await openRequests(run);
+  if (request === undefined) throw new Error('no request');
+  return { run, request };
+}
+
+/** Temporal takes two thousand of one execution, and refuses what is more. */
+test('more updates than one execution takes are all answered while a request waits, and the decision still counts', async () => {
+  const { run, request } = await asking('asked');
+  const say = async (n: number) => await run.say({ messageId: `m${n}`, text: '?', from: 'ann' });
+  const sender = async (number: number) => {
+    for (let n = 0; n < 525; n += 1) await (n % 2 === 0 ? run.advance() : say(1_000 * number + n));
+  };
+  await Promise.all([0, 1, 2, 3].map(sender));
+  expect((await run.state()).runId).not.toBe(request.runId);
+  await run.decide(decisionOn(request, 'ann'));
+  expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+  expect(bank.callsFor('asked')).toHaveLength(1);
+  const ledger = await run.ledger();
+  assertIntact(ledger, run.runId);
+  expect(factsOf(ledger, 'said')).toHaveLength(4 * 262);
+  expect((await executions(world, run.runId)).length).toBeGreaterThan(1);
+}, 300_000);
+
+test('a flood of refused decisions by signal keeps a run neither from ending nor from having a last word', async () => {
+  const { run, request } = await asking('flooded');
+  const handle = world.client.workflow.getHandle(run.runId);
+  const over = new AbortController();
+  const flood = Array.from({ length: 2 }, async () => {
+    while (!over.signal.aborted) await handle.signal('decide', decisionOn(request, 'mallory')).catch(() => undefined);
+  });
+  const refused = async () => (factsOf(await run.ledger(), 'decision.refused').length > 20 ? true : undefined);
+  await until(refused, { what: 'the flood' });
+  await run.stop({ by: 'ann', reason: 'enough' });
+  const result = await run.result({ deadlineMs: 60_000 });
+  over.abort();
+  await Promise.all(flood);
+  const ledger = await run.ledger();
+  expect(ledger.at(-1)?.fact).toMatchObject({ kind: 'run.ended', status: 'stopped' });
+  expect(result).toMatchObject({ ledgerLength: ledger.length, ledgerHead: ledger.at(-1)?.hash });
+  expect(await storedLedger(world, run)).toEqual(ledger);
+}, 120_000);
