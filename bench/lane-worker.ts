@@ -3,7 +3,7 @@
  * same model and the same MCP adapter. Tells its parent when a run waits, and what it has used when asked.
  */
 import { fileURLToPath } from 'node:url';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import {
   bundleWorkflowCode,
   DefaultLogger,
@@ -17,6 +17,7 @@ import { createScriptedModel } from '../activities/models/scripted.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../workers/bundle.ts';
+import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
 import { createTracing } from '../workers/tracing.ts';
@@ -64,7 +65,7 @@ async function serviceOptions(): Promise<Lane> {
   const loaded = { config, path: undefined, baseDirectory: directory };
   const bundle = await bundleWorkflows();
   const dataConverter = createDataConverter(config);
-  const client = new Client({ connection: await Connection.connect({ address }), dataConverter });
+  const client = new Client({ connection: await connectClient({ address }), dataConverter });
   const artifacts = openArtifacts(loaded);
   const runSide = runSideActivities(loaded, artifacts, client);
   const modelStep: typeof runSide.modelStep = async (input) => {

@@ -1,7 +1,8 @@
 /** One lane under load: starts runs, decides what waits, and measures. */
 import type { ChildProcess } from 'node:child_process';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { Countersign } from '../client/index.ts';
+import { connectClient } from '../workers/client-connection.ts';
 import type { DevServer } from '../workers/dev-server.ts';
 import { cpuMsOf, forkBench, heard } from './process.ts';
 import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP } from './workload.ts';
@@ -50,7 +51,7 @@ export class Lane {
   static async open(name: LaneName, server: DevServer, toolUrl: string, directory: string): Promise<Lane> {
     const worker = forkBench('./lane-worker.ts', [name, server.address, toolUrl, directory]);
     const { bundleBytes } = await heard<FromWorker, 'ready'>(worker, 'ready');
-    const client = new Client({ connection: await Connection.connect({ address: server.address }) });
+    const client = new Client({ connection: await connectClient({ address: server.address }) });
     return new Lane(name, worker, server, client, toolUrl, bundleBytes);
   }
 

@@ -1,9 +1,10 @@
 /** A connection to Temporal and the client library on it, for as long as a command needs them. */
-import { Client, Connection } from '@temporalio/client';
+import { Client, type Connection } from '@temporalio/client';
 import { readArtifactsFrom } from '../client/artifact-directory.ts';
 import { Countersign } from '../client/index.ts';
 import type { SealingTargets } from '../client/start-run.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { type EngineAddress, locateEngine } from '../workers/connection.ts';
 import type { GlobalOptions } from './options.ts';
@@ -60,7 +61,7 @@ export function locate(options: GlobalOptions): EngineAddress {
 
 async function connect(options: EngineAddress['connectionOptions'], deadlineMs: number): Promise<Connection> {
   try {
-    return await Connection.connect({ ...options, connectTimeout: deadlineMs });
+    return await connectClient({ ...options, connectTimeout: deadlineMs });
   } catch (error) {
     throw unreachable(options.address, error);
   }

@@ -6,9 +6,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Connection } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
+import { connectClient } from './client-connection.ts';
 import { freePort } from './free-port.ts';
 
 export interface DevServerOptions {
@@ -106,7 +106,7 @@ async function ready(child: ChildProcess, address: string, namespace: string, ti
   for (;;) {
     if (child.exitCode !== null || child.pid === undefined) throw new Error(`it exited with ${child.exitCode}`);
     try {
-      const connection = await Connection.connect({ address, connectTimeout: 1_000 });
+      const connection = await connectClient({ address, connectTimeout: 1_000 });
       try {
         await connection.workflowService.describeNamespace({ namespace });
         return;

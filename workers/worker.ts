@@ -5,10 +5,11 @@
  * 2. Cached runs are bounded by configuration; the sticky timeout is short, so that the first decision after a worker's
  *    death does not wait ten seconds for it.
  */
-import { type Client, Client as TemporalClient, Connection } from '@temporalio/client';
+import { type Client, Client as TemporalClient } from '@temporalio/client';
 import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
+import { connectClient } from './client-connection.ts';
 import { createDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
@@ -46,7 +47,7 @@ export async function startWorkers({
   identity,
 }: WorkersOptions): Promise<Workers> {
   const connection = await NativeConnection.connect(connectionOptions);
-  const clientConnection = await Connection.connect(connectionOptions);
+  const clientConnection = await connectClient(connectionOptions);
   try {
     await assertSetUp(clientConnection, namespace);
     const dataConverter = createDataConverter(loaded.config);

@@ -7,11 +7,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import { Client, Connection } from '@temporalio/client';
+import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { Countersign } from '../../client/index.ts';
 import { Config, type ConfigInput, type Script } from '../../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
+import { connectClient } from '../../workers/client-connection.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
 import { startWorkers, type WorkerRole, type Workers } from '../../workers/worker.ts';
@@ -106,7 +107,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
     };
     const deploy = async (config: Config, role: WorkerRole): Promise<Deployment> => {
       await serve(config, role);
-      const connection = await Connection.connect({ address });
+      const connection = await connectClient({ address });
       closing.push(() => connection.close());
       const client = new Client({
         connection,

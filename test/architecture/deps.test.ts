@@ -53,6 +53,11 @@ test('every Temporal package gets the same protobufjs 8', () => {
   expect((readJson('node_modules', 'protobufjs', 'package.json') as Manifest).version).toMatch(/^8\./);
 });
 
+test('Temporal’s client and this project have one grpc-js: an interceptor of one copy means nothing to another', () => {
+  const theirs = createRequire(join(ROOT, 'node_modules', '@temporalio', 'client', 'package.json'));
+  expect(theirs.resolve('@grpc/grpc-js')).toBe(createRequire(join(ROOT, 'package.json')).resolve('@grpc/grpc-js'));
+});
+
 test('a history survives the way to JSON and back', () => {
   const json = {
     events: [

@@ -2,9 +2,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client, Connection } from '@temporalio/client';
+import { Client, type Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
+import { connectClient } from '../../workers/client-connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 
 export interface TestEngine {
@@ -34,7 +35,7 @@ export async function startEngine({
     server,
     directory,
     connect: async (dataConverter) => {
-      const connection = await Connection.connect({ address: server.address });
+      const connection = await connectClient({ address: server.address });
       connections.push(connection);
       return new Client({
         connection,

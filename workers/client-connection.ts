@@ -1,0 +1,62 @@
+/**
+ * A connection for clients that may be closed while calls are under way.
+ *
+ * The client's own retry fires from a timer, and where the channel is closed by then it throws there, which ends the process
+ * (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here such a call ends with the status CANCELLED instead.
+ */
+import {
+  InterceptingCall,
+  type InterceptingListener,
+  type Interceptor,
+  Metadata,
+  status as grpcStatus,
+} from '@grpc/grpc-js';
+import {
+  Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client';
+
+/** @throws as `Connection.connect` does, where the server does not answer in time */
+export async function connectClient(options: ConnectionOptions): Promise<Connection> {
+  return await Connection.connect(withSafeRetries(options));
+}
+
+/** Retries as the client does by default. */
+export function withSafeRetries(options: ConnectionOptions): ConnectionOptions {
+  return { ...options, interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endIfClosed] };
+}
+
+const endIfClosed: Interceptor = (options, nextCall) => {
+  try {
+    return new InterceptingCall(nextCall(options));
+  } catch {
+    return new InterceptingCall(new ClosedCall());
+  }
+};
+
+/** A call on a channel that is gone: it ends as soon as it starts. */
+class ClosedCall {
+  start(_metadata: Metadata, listener?: Partial<InterceptingListener>): void {
+    process.nextTick(() => {
+      listener?.onReceiveMessage?.(null);
+      listener?.onReceiveStatus?.({
+        code: grpcStatus.CANCELLED,
+        details: 'The connection was closed.',
+        metadata: new Metadata(),
+      });
+    });
+  }
+  getPeer(): string {
+    return 'closed';
+  }
+  getAuthContext(): null {
+    return null;
+  }
+  cancelWithStatus(): void {}
+  sendMessageWithContext(): void {}
+  sendMessage(): void {}
+  startRead(): void {}
+  halfClose(): void {}
+}
