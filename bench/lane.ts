@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import { Countersign } from '../client/index.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import type { DevServer } from '../workers/dev-server.ts';
-import { cpuMsOf, forkBench, heard } from './process.ts';
+import { cpuMsOf, endOf, forkBench, heard } from './process.ts';
 import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP } from './workload.ts';
 
 export type LaneName = 'raw' | 'countersign';
@@ -15,7 +15,7 @@ export interface Pass {
   readonly cpuMsPerRun: number;
   /** From sending the decision to the call's arrival at the tool server. */
   readonly approvalToToolMs: number;
-  /** Runs whose five calls did not arrive once each, in order. */
+  /** Calls that came too few or too many, for each step of the script: 0 where every run made each of its calls once. */
   readonly wrong: number;
 }
 
@@ -26,6 +26,8 @@ export class Lane {
   readonly #worker: ChildProcess;
   readonly #server: DevServer;
   readonly #toolUrl: string;
+  /** How the worker ended. One listener for all runs that wait. */
+  readonly #ended: Promise<string>;
   readonly #waiting = new Map<string, () => void>();
   #started = 0;
 
@@ -39,6 +41,7 @@ export class Lane {
   ) {
     this.name = name;
     this.#worker = worker;
+    this.#ended = endOf(worker);
     this.#server = server;
     this.client = client;
     this.#toolUrl = toolUrl;
@@ -73,8 +76,9 @@ export class Lane {
     if (this.name === 'raw')
       await this.client.workflow.start('rawRun', { workflowId: runId, taskQueue: BENCH_QUEUE, args: [runId] });
     else await this.#service.startRun({ runId, taskQueue: BENCH_QUEUE, spec: spec('bench') });
-    await waits;
+    const ended = await Promise.race([waits, this.#ended]);
     this.#waiting.delete(runId);
+    if (ended !== undefined) throw new Error(`the worker ended (${ended}) before: ${runId} waits`);
     return runId;
   }
 
@@ -128,7 +132,7 @@ export class Lane {
       p50Ms: median(times),
       cpuMsPerRun: cpuMs / runs,
       approvalToToolMs: median(gatedDelays(calls, [...decidedAt.values()])),
-      wrong: Math.abs(calls.length - runs * CALLS),
+      wrong: wrongCalls(calls, runs),
     };
   }
 
@@ -143,14 +147,22 @@ export class Lane {
   }
 
   async close(): Promise<void> {
-    this.#worker.send({ kind: 'stop' });
-    await new Promise((resolve) => this.#worker.once('exit', resolve));
+    if (this.#worker.connected) this.#worker.send({ kind: 'stop' });
+    await this.#ended;
     await this.client.connection.close();
   }
 }
 
 export function spec(model: string) {
   return { agent: { name: 'bench', model }, input: 'go', initiator: { id: 'bench' }, servers: [{ name: 'echo' }] };
+}
+
+/** The script cannot name its run: a call that one run left out and another made twice, in the same step, is not seen. */
+function wrongCalls(calls: readonly { step: number }[], runs: number): number {
+  const steps = Array.from({ length: CALLS }, (_, index) => index + 1);
+  const known = steps.map((step) => calls.filter((call) => call.step === step).length);
+  const others = calls.length - known.reduce((sum, count) => sum + count, 0);
+  return known.reduce((sum, count) => sum + Math.abs(count - runs), others);
 }
 
 /** The script cannot name its run, so calls and decisions are paired in order of time: exact at concurrency 1. */

@@ -1,6 +1,6 @@
 /** A child process of the bench, and what a process has used. */
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -11,16 +11,41 @@ export function forkBench(file: string, args: readonly string[] = []): ChildProc
   });
 }
 
-/** The next message of a kind. */
+/** The next message of a kind. @throws where the process ends before it says so */
 export async function heard<T extends { readonly kind: string }, K extends T['kind']>(
   child: ChildProcess,
   kind: K,
 ): Promise<Extract<T, { kind: K }>> {
-  for (;;) {
-    const [message] = (await once(child, 'message')) as [T];
+  const given = new AbortController();
+  try {
+    return await Promise.race([messageOf<T, K>(child, kind, given.signal), diedBefore(child, kind, given.signal)]);
+  } finally {
+    given.abort();
+  }
+}
+
+async function messageOf<T extends { readonly kind: string }, K extends T['kind']>(
+  child: ChildProcess,
+  kind: K,
+  signal: AbortSignal,
+): Promise<Extract<T, { kind: K }>> {
+  // Sound: a file of this folder sends the messages, and none but those of the type that it shares with us.
+  for await (const [message] of on(child, 'message', { signal }) as AsyncIterable<[T]>) {
     // Sound: compared just here.
     if (message.kind === kind) return message as Extract<T, { kind: K }>;
   }
+  throw new Error('a listener ends by its signal only');
+}
+
+async function diedBefore(child: ChildProcess, awaited: string, signal: AbortSignal): Promise<never> {
+  throw new Error(`a process of the bench ended (${await endOf(child, signal)}) before: ${awaited}`);
+}
+
+/** How a process ended, once it has. */
+export async function endOf(child: ChildProcess, signal?: AbortSignal): Promise<string> {
+  if (child.exitCode === null && child.signalCode === null)
+    await once(child, 'exit', signal === undefined ? {} : { signal });
+  return String(child.exitCode ?? child.signalCode);
 }
 
 /** User and system time of another process, ms. 0 where there is no /proc (then CPU figures lack the server). */

@@ -8,7 +8,7 @@ import type { Terminal } from './terminal.ts';
 
 /** @returns the exit code */
 export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
-  // `--help`, which commander has printed already.
+  // `--help` or `--version`, which commander has printed already.
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
   const { code, message, facts, traits } = errorOf(thrown);
   if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);

@@ -18,6 +18,7 @@ import { addWorker } from './commands/worker.ts';
 import { reportFailure } from './failure.ts';
 import { addGlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
+import { packageVersion } from './version.ts';
 
 /** In the order of a first day. */
 const VERBS = [
@@ -52,6 +53,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
 export function createProgram(terminal: Terminal, asJson: boolean): Command {
   const program = new Command('countersign')
     .description('Durable agent runs whose tool calls wait for a countersignature.')
+    .version(packageVersion(), '--version', 'the version of this package')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({

@@ -3,6 +3,7 @@ import { Client, type Connection } from '@temporalio/client';
 import { readArtifactsFrom } from '../client/artifact-directory.ts';
 import { Countersign } from '../client/index.ts';
 import type { SealingTargets } from '../client/start-run.ts';
+import { troubleOf } from '../client/trouble.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
@@ -15,6 +16,8 @@ export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
   readonly settings: ClientSettings;
+  /** For calls of `client` itself; those of `countersign` keep it by themselves. */
+  readonly deadlineMs: number;
 }
 
 const DEFAULT_DEADLINE_SECONDS = 10;
@@ -38,6 +41,7 @@ export async function withSession<T>(
       client,
       countersign: new Countersign({ client, servers: targets, artifacts, deadlineMs }),
       settings,
+      deadlineMs,
     });
   } finally {
     await connection.close();
@@ -67,7 +71,24 @@ async function connect(options: EngineAddress['connectionOptions'], deadlineMs: 
   }
 }
 
-export function unreachable(address: string | undefined, cause: unknown): CountersignError {
+/** Why a worker has no native connection, whose errors are text: the error of a client's connection has a code. */
+export async function whyUnreachable(
+  options: EngineAddress['connectionOptions'],
+  cause: unknown,
+): Promise<CountersignError> {
+  try {
+    const connection = await connect(options, 1_000);
+    await connection.close();
+  } catch (error) {
+    if (error instanceof CountersignError) return error;
+  }
+  return unreachable(options.address, cause);
+}
+
+function unreachable(address: string | undefined, cause: unknown): CountersignError {
+  const trouble = troubleOf(cause, '');
+  // Somebody answered, and does not let us in: starting another one would not help.
+  if (trouble.code === 'CONFIG_INVALID') return trouble;
   const message = `Temporal does not answer at ${address ?? 'localhost:7233'}. Start it (npm run dev), or name another with --address.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
 }

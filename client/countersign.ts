@@ -11,9 +11,9 @@ export interface CountersignOptions {
   readonly client: Client;
   /** For `authorizations`: where servers are, and the public keys of their zones. */
   readonly servers?: SealingTargets;
-  /** For ledgers of runs that have continued as new. */
+  /** For ledgers and watches of runs that have continued as new. */
   readonly artifacts?: ArtifactReader;
-  /** Of every call but `result` and `watch`; default 10 s. */
+  /** Of every call but `result` and `watch`, which take their own; default 10 s. */
   readonly deadlineMs?: number;
 }
 

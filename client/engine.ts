@@ -1,16 +1,17 @@
 /** The client's way to Temporal: every call has a deadline, every failure a code. */
 import type { Client } from '@temporalio/client';
+import { CountersignError } from '../contracts/errors.ts';
 import { Lanes } from './lanes.ts';
 import { troubleOf } from './trouble.ts';
 
 export class Engine {
   readonly client: Client;
-  readonly #deadlineMs: number;
+  readonly deadlineMs: number;
   readonly #lanes = new Lanes();
 
   constructor(client: Client, deadlineMs: number) {
     this.client = client;
-    this.#deadlineMs = deadlineMs;
+    this.deadlineMs = deadlineMs;
   }
 
   get namespace(): string {
@@ -19,12 +20,23 @@ export class Engine {
 
   /** An update: waits for its turn, within its deadline. @throws CountersignError */
   async update<T>(runId: string, act: () => Promise<T>): Promise<T> {
-    const end = Date.now() + this.#deadlineMs;
+    const end = Date.now() + this.deadlineMs;
     return await this.#lanes.run(runId, async () => await this.call(runId, act, Math.max(1, end - Date.now())));
   }
 
+  /** What only reads may be asked again, whatever became of it. @throws CountersignError */
+  async read<T>(runId: string, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+    try {
+      return await this.call(runId, act, deadlineMs);
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      const message = `Run ${runId} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, { runId }, { cause: error });
+    }
+  }
+
   /** @throws CountersignError */
-  async call<T>(runId: string, act: () => Promise<T>, deadlineMs = this.#deadlineMs): Promise<T> {
+  async call<T>(runId: string, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     try {
       return await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Reads a run's ledger whole, newest execution first asked, older stretches from stored segments; and checks it. */
+/** Reads a run's ledger in order, whichever part stands in the living execution and whichever in stored segments; and checks it. */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { QUERIES } from '../contracts/names.ts';
@@ -13,51 +13,81 @@ export interface ArtifactReader {
   get(ref: ArtifactRef): Promise<Uint8Array>;
 }
 
-export async function readLedger(
-  client: Client,
-  runId: string,
-  artifacts: ArtifactReader | undefined,
-): Promise<readonly LedgerEntry[]> {
-  const handle = client.workflow.getHandle(runId);
-  const living: LedgerEntry[] = [];
-  let page = await handle.query<LedgerPage, [number, number]>(QUERIES.ledger, 0, Number.MAX_SAFE_INTEGER);
-  const start = page.from;
-  for (;;) {
-    living.push(...page.entries);
-    if (start + living.length >= page.total || page.entries.length === 0) break;
-    page = await handle.query<LedgerPage, [number, number]>(
-      QUERIES.ledger,
-      start + living.length,
-      Number.MAX_SAFE_INTEGER,
-    );
-  }
-  return [...(await readSegments(page.segment, artifacts, runId)), ...living];
+export interface LedgerSource {
+  readonly workflowId: string;
+  /** Temporal run; without it, whichever lives when it is asked. */
+  readonly runId?: string;
+  readonly artifacts: ArtifactReader | undefined;
 }
 
-async function readSegments(
-  newest: ArtifactRef | undefined,
-  artifacts: ArtifactReader | undefined,
-  runId: string,
+/** The page that begins with this entry, or with the first one that the execution holds. */
+export async function ledgerPage(client: Client, source: LedgerSource, from: number): Promise<LedgerPage> {
+  return await client.workflow
+    .getHandle(source.workflowId, source.runId)
+    .query<LedgerPage, [number, number]>(QUERIES.ledger, from, Number.MAX_SAFE_INTEGER);
+}
+
+/** Entries from this number on, as far as they are written now. @param ask gives a page */
+export async function* entriesFrom(
+  source: LedgerSource,
+  from: number,
+  ask: (from: number) => Promise<LedgerPage>,
+): AsyncGenerator<LedgerEntry> {
+  for (let next = from; ;) {
+    const page = await ask(next);
+    // Also in the middle: the run may continue as new between two pages.
+    if (page.from > next) yield* await storedEntries(source, page, next);
+    yield* page.entries;
+    next = page.from + page.entries.length;
+    if (page.entries.length === 0 || next >= page.total) return;
+  }
+}
+
+export async function readLedger(client: Client, source: LedgerSource): Promise<readonly LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  for await (const entry of entriesFrom(source, 0, (from) => ledgerPage(client, source, from))) entries.push(entry);
+  return entries;
+}
+
+/** Entries from this number up to where the page begins. */
+async function storedEntries(
+  { workflowId, artifacts }: LedgerSource,
+  { segment: newest, from: end }: LedgerPage,
+  from: number,
 ): Promise<LedgerEntry[]> {
   const stretches: LedgerEntry[][] = [];
-  for (let ref = newest; ref !== undefined;) {
-    if (artifacts === undefined) {
-      throw new CountersignError(
-        'ARTIFACT_MISSING',
-        `The older part of the ledger of ${runId} stands in the artifact store; give this client access to it.`,
-        { runId },
-      );
+  let [ref, reached] = [newest, end];
+  while (reached > from) {
+    if (ref === undefined) {
+      const message = `The stored segments of run ${workflowId} do not reach back to entry ${from}.`;
+      throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
     }
-    const segment = parseAs(
-      Segment,
-      JSON.parse(new TextDecoder().decode(await artifacts.get(ref))),
-      'ARTIFACT_CORRUPT',
-      'stored segment',
-    );
-    stretches.unshift(segment.ledger.entries);
-    ref = segment.previous;
+    if (artifacts === undefined) throw outOfReach(workflowId, end);
+    const { ledger, previous } = await readSegment(artifacts, ref).catch((error: unknown) => {
+      throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING'
+        ? outOfReach(workflowId, end, error)
+        : error;
+    });
+    stretches.unshift(ledger.entries);
+    [ref, reached] = [previous, ledger.from];
   }
-  return stretches.flat();
+  return stretches.flat().filter(({ seq }) => seq >= from);
+}
+
+async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {
+  const text = new TextDecoder().decode(await artifacts.get(ref));
+  return parseAs(Segment, JSON.parse(text), 'ARTIFACT_CORRUPT', 'stored segment');
+}
+
+/** @param from the first entry that needs no store */
+function outOfReach(runId: string, from: number, cause?: CountersignError): CountersignError {
+  const reason = cause?.message ?? 'Give this client access to it.';
+  return new CountersignError(
+    'ARTIFACT_MISSING',
+    `Entries of run ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`,
+    { runId, from },
+    { cause },
+  );
 }
 
 /** @throws CountersignError `LEDGER_BROKEN` */

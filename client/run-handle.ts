@@ -77,20 +77,31 @@ export class RunHandle {
     await this.#engine.call(this.runId, () => this.#handle.cancel());
   }
 
-  /** Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED` or `RUN_FAILED` */
+  /** Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN` */
   async result({ deadlineMs = 31_536_000_000 }: { readonly deadlineMs?: number } = {}): Promise<RunResult> {
-    // Sound: `agentRun` returns it.
-    return (await this.#engine.call(this.runId, () => this.#handle.result(), deadlineMs)) as RunResult;
+    try {
+      // Sound: `agentRun` returns it.
+      return (await this.#engine.call(this.runId, () => this.#handle.result(), deadlineMs)) as RunResult;
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      const message = `Run ${this.runId} did not end in time; it goes on. Wait for its result again, for longer.`;
+      throw new CountersignError('RESULT_UNCERTAIN', message, { runId: this.runId }, { cause: error });
+    }
   }
 
   /** The whole ledger, oldest first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
-    return await this.#read(() => readLedger(this.#engine.client, this.runId, this.#artifacts));
+    const source = { workflowId: this.runId, artifacts: this.#artifacts };
+    return await this.#engine.read(this.runId, () => readLedger(this.#engine.client, source));
   }
 
-  /** Events as they happen; ends with the run. */
+  /**
+   * Events as they happen; ends with the run.
+   * @throws CountersignError `RESULT_UNCERTAIN` where the run goes on at the deadline, `ENGINE_UNAVAILABLE` where it cannot be read,
+   *   `ARTIFACT_MISSING` where what is wanted is stored and this client has no access to it
+   */
   watch(options: WatchOptions = {}): AsyncGenerator<LedgerEntry> {
-    return watchRun(this.#engine.client, this.runId, options);
+    return watchRun(this.#engine, this.runId, this.#artifacts, options);
   }
 
   get #handle(): WorkflowHandle {
@@ -98,18 +109,7 @@ export class RunHandle {
   }
 
   async #query<T>(name: string): Promise<T> {
-    return await this.#read(() => this.#handle.query<T>(name));
-  }
-
-  /** What only reads may be asked again, whatever became of it. */
-  async #read<T>(act: () => Promise<T>): Promise<T> {
-    try {
-      return await this.#engine.call(this.runId, act);
-    } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-      const message = `Run ${this.runId} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
-      throw new CountersignError('ENGINE_UNAVAILABLE', message, { runId: this.runId }, { cause: error });
-    }
+    return await this.#engine.read(this.runId, () => this.#handle.query<T>(name));
   }
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {

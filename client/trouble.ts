@@ -1,4 +1,5 @@
 /** What Temporal's client throws, as errors of the one table; each says what to do next. */
+import { status as grpcStatus } from '@grpc/grpc-js';
 import {
   isGrpcServiceError,
   ServiceError,
@@ -7,16 +8,9 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { CancelledFailure } from '@temporalio/common';
-import { CountersignError } from '../contracts/errors.ts';
+import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
+import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
-
-/** gRPC status codes (grpc/grpc statuscodes.md). */
-const INVALID_ARGUMENT = 3;
-const DEADLINE_EXCEEDED = 4;
-const NOT_FOUND = 5;
-const FAILED_PRECONDITION = 9;
-const UNAVAILABLE = 14;
 
 export function troubleOf(error: unknown, runId: string): CountersignError {
   if (error instanceof CountersignError) return error;
@@ -40,49 +34,56 @@ export function troubleOf(error: unknown, runId: string): CountersignError {
       { cause: error },
     );
   }
+  if (error instanceof NamespaceNotFoundError)
+    return new CountersignError(
+      'SETUP_INCOMPLETE',
+      `There is no namespace ${error.namespace}. Name another, or create it and run: countersign setup --namespace ${error.namespace}`,
+      {},
+      { cause: error },
+    );
   return engineTrouble(error, runId);
 }
 
+/** By gRPC status code (grpc/grpc statuscodes.md); what is not named here has no other answer than Temporal's own words. */
 function engineTrouble(error: unknown, runId: string): CountersignError {
+  const trouble = (code: ErrorCode, message: string): CountersignError =>
+    new CountersignError(code, message, runId === '' ? {} : { runId }, { cause: error });
   const cause = error instanceof ServiceError ? error.cause : error;
-  if (isGrpcServiceError(cause)) {
-    switch (cause.code) {
-      case INVALID_ARGUMENT:
-        return new CountersignError(
-          'USAGE',
-          `Temporal does not take that: ${cause.details}`,
-          { runId },
-          { cause: error },
-        );
-      case NOT_FOUND:
-        return new CountersignError(
-          'RUN_NOT_FOUND',
-          `There is no run ${runId} in this namespace.`,
-          { runId },
-          { cause: error },
-        );
-      case DEADLINE_EXCEEDED:
-        return uncertain(runId, error);
-      case FAILED_PRECONDITION:
-        return new CountersignError(
-          'RUN_STUCK',
-          `Run ${runId} cannot take a workflow task: ${cause.details}. See the run in Temporal UI.`,
-          { runId },
-          { cause: error },
-        );
-      case UNAVAILABLE:
-        return new CountersignError(
-          'ENGINE_UNAVAILABLE',
-          'Temporal does not answer; check its address and try again.',
-          { runId },
-          { cause: error },
-        );
-      default:
-        return new CountersignError('INTERNAL', `Temporal refused: ${cause.details}`, { runId }, { cause: error });
-    }
+  if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
+  switch (cause.code) {
+    case grpcStatus.INVALID_ARGUMENT:
+      return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
+    case grpcStatus.NOT_FOUND:
+      // A call about no run in particular names nothing but its namespace.
+      return runId === ''
+        ? trouble(
+            'SETUP_INCOMPLETE',
+            `${cause.details} Name another namespace, or create it and run: countersign setup`,
+          )
+        : trouble('RUN_NOT_FOUND', `There is no run ${runId} in this namespace.`);
+    case grpcStatus.CANCELLED:
+    case grpcStatus.DEADLINE_EXCEEDED:
+      return uncertain(runId, error);
+    case grpcStatus.FAILED_PRECONDITION:
+      return runId === ''
+        ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
+        : trouble(
+            'RUN_STUCK',
+            `Run ${runId} cannot take a workflow task: ${cause.details}. See the run in Temporal UI.`,
+          );
+    case grpcStatus.UNAVAILABLE:
+      return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
+    case grpcStatus.RESOURCE_EXHAUSTED:
+      return trouble('ENGINE_UNAVAILABLE', `Temporal takes no more for now; try again later: ${cause.details}`);
+    case grpcStatus.PERMISSION_DENIED:
+    case grpcStatus.UNAUTHENTICATED:
+      return trouble(
+        'CONFIG_INVALID',
+        `Temporal does not let this process in; check its API key or certificate, and the namespace: ${cause.details}`,
+      );
+    default:
+      return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
   }
-  const message = error instanceof Error ? error.message : String(error);
-  return new CountersignError('INTERNAL', message, { runId }, { cause: error });
 }
 
 function uncertain(runId: string, cause: unknown): CountersignError {

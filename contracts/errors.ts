@@ -81,7 +81,8 @@ export const ERRORS = {
   MODEL_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
   MODEL_OUTPUT_INVALID: upstream,
   // Stores and checks.
-  ARTIFACT_MISSING: fault,
+  // Another worker may have the store mounted.
+  ARTIFACT_MISSING: unavailable,
   ARTIFACT_CORRUPT: fault,
   LEDGER_BROKEN: failedCheck,
   REPLAY_FAILED: failedCheck,

@@ -11,17 +11,21 @@ export interface CodedFailure {
   readonly facts: ErrorFacts;
 }
 
-/** @param retryAfterMs delay before Temporal's next attempt; only for retryable codes. */
+/**
+ * @param retryAfterMs delay before Temporal's next attempt; only for what is tried again.
+ * @param retryable where a place knows better than the table
+ */
 export function failureOf(
   code: ErrorCode,
   message: string,
   facts: ErrorFacts = {},
   retryAfterMs?: number,
+  retryable = traitsOf(code).retryable,
 ): ApplicationFailure {
   return ApplicationFailure.create({
     type: code,
     message,
-    nonRetryable: !traitsOf(code).retryable,
+    nonRetryable: !retryable,
     details: [facts],
     ...(retryAfterMs === undefined ? {} : { nextRetryDelay: retryAfterMs }),
   });
@@ -31,6 +35,7 @@ export function failureOf(
 export function codedFailureIn(error: unknown): CodedFailure | undefined {
   for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < 10; depth += 1) {
     if (at instanceof CountersignError) return { code: at.code, message: at.message, facts: at.facts };
+    // Sound: an object may be read at any name; what comes out is unknown.
     const { type, message, details, cause } = at as {
       type?: unknown;
       message?: unknown;

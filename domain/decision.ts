@@ -82,7 +82,8 @@ export function accept(
     decidedBy: decision.approver.id,
     decidedAt: new Date(at).toISOString(),
   };
-  const next = decided(state, { decision, decidedAt: at });
+  const approver = { id: decision.approver.id, groups: namedGroups(state, decision) };
+  const next = decided(state, { decision: { ...decision, approver }, decidedAt: at });
   const answered = [...run.answered, { ack, digest: decision.digest }].slice(-MOST_ANSWERED);
   const comment = decision.kind === 'approve' ? decision.comment : decision.reason;
   return {
@@ -95,7 +96,7 @@ export function accept(
         generation: state.request.generation,
         decisionId: decision.decisionId,
         decision: decision.kind,
-        approver: decision.approver,
+        approver,
         digest: decision.digest,
         runId: decision.runId,
         ...(comment === undefined ? {} : { comment }),
@@ -103,6 +104,12 @@ export function accept(
       ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
     ],
   };
+}
+
+/** Of the groups that an approver has, those that count here: what is kept is carried through continue-as-new. */
+function namedGroups({ request }: Asking, { approver }: Decision): string[] {
+  const named = new Set(request.approvers.allOf.flatMap(({ groups }) => groups));
+  return approver.groups.filter((group) => named.has(group));
 }
 
 function isSame({ ack, digest }: Answered, decision: Decision): boolean {

@@ -1,4 +1,5 @@
 /** Ledger facts that are made from more than one place. */
+import type { PreparedRun } from '../contracts/activities.ts';
 import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { Asking } from './call-state.ts';
@@ -41,5 +42,22 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
     ...('code' in outcome ? { code: outcome.code } : {}),
     ...(token === undefined ? {} : { token }),
     ...(warnings === undefined ? {} : { warnings }),
+  };
+}
+
+/** The ledger's first entry: who started what, under which policy. */
+export function startedFact(
+  prepared: PreparedRun,
+  agent: { readonly name: string; readonly model: string },
+): LedgerFact {
+  return {
+    kind: 'run.started',
+    agent: agent.name,
+    model: agent.model,
+    initiator: prepared.initiator.id,
+    tenant: prepared.initiator.tenant,
+    specHash: prepared.specHash,
+    policyVersion: prepared.policyVersion,
+    servers: prepared.servers.map(({ name }) => name),
   };
 }

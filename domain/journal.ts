@@ -2,7 +2,7 @@
  * What one execution of a run holds of its transcript and ledger: each message and entry once, older ones by reference.
  *
  * Owns: appending and the two chained hashes. Does not own: what is worth recording.
- * 1. Append-only. `close` hands out what is held; `reopen` starts the next execution where the last one ended.
+ * 1. Append-only. `head` says where both chains end; a journal made of it goes on there in the next execution.
  */
 import type { ArtifactRef } from '../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../contracts/schemas/ledger.ts';

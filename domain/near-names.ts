@@ -1,9 +1,29 @@
+/** The longest a model name can be; what is wanted may be any text. */
+const MOST_CHARACTERS = 64;
+const MOST_EDITS = 2;
+/** A hint is worth little: of a large catalog the beginning is looked at, and of that the distance of so many is reckoned. */
+const MOST_LOOKED_AT = 4_000;
+const MOST_COMPARED = 500;
+
 /** Names that a model may have meant: those within two edits or sharing a word, nearest first. */
 export function nearNames(wanted: string, known: readonly string[], most = 3): string[] {
-  const words = wordsOf(wanted);
-  return known
-    .map((name) => ({ name, distance: editDistance(wanted.toLowerCase(), name.toLowerCase()) }))
-    .filter(({ name, distance }) => distance <= 2 || wordsOf(name).some((word) => words.includes(word)))
+  const asked = wanted.slice(0, MOST_CHARACTERS).toLowerCase();
+  const words = wordsOf(asked);
+  const sharing: string[] = [];
+  const alike: string[] = [];
+  for (const name of known.slice(0, MOST_LOOKED_AT)) {
+    if (wordsOf(name).some((word) => words.includes(word))) sharing.push(name);
+    // Where the lengths differ by more, so do the names.
+    else if (Math.abs(name.length - wanted.length) <= MOST_EDITS) alike.push(name);
+  }
+  const distanceOf = (name: string): number => editDistance(asked, name.toLowerCase());
+  return [
+    ...sharing.slice(0, MOST_COMPARED).map((name) => ({ name, distance: distanceOf(name) })),
+    ...alike
+      .slice(0, MOST_COMPARED)
+      .map((name) => ({ name, distance: distanceOf(name) }))
+      .filter(({ distance }) => distance <= MOST_EDITS),
+  ]
     .toSorted((a, b) => a.distance - b.distance)
     .slice(0, most)
     .map(({ name }) => name);
@@ -16,10 +36,9 @@ function wordsOf(name: string): string[] {
     .filter((word) => word.length > 2);
 }
 
-/** Levenshtein distance; inputs are cut to 64 characters, the longest a model name can be. */
-function editDistance(left: string, right: string): number {
-  const a = left.slice(0, 64);
-  const b = right.slice(0, 64);
+/** Levenshtein distance of the beginnings. */
+function editDistance(a: string, right: string): number {
+  const b = right.slice(0, MOST_CHARACTERS);
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row += 1) {
     const current = [row];

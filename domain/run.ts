@@ -5,7 +5,7 @@
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */
-import type { DispatchResult, PreparedRun } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
@@ -64,22 +64,6 @@ export function startRun(startedAt: number): Run {
     expired: [],
     queue: [],
     heard: [],
-  };
-}
-
-export function startedFact(
-  prepared: PreparedRun,
-  agent: { readonly name: string; readonly model: string },
-): LedgerFact {
-  return {
-    kind: 'run.started',
-    agent: agent.name,
-    model: agent.model,
-    initiator: prepared.initiator.id,
-    tenant: prepared.initiator.tenant,
-    specHash: prepared.specHash,
-    policyVersion: prepared.policyVersion,
-    servers: prepared.servers.map(({ name }) => name),
   };
 }
 
@@ -213,40 +197,9 @@ export function askedAgain(
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
-/** Characters of messages that may wait for the end of a turn: they are carried through continue-as-new. */
-export const MOST_QUEUED = 131_072;
-
-/** Whether another message may wait; one that was heard before takes no room. */
-export function hasRoomFor(run: Run, say: Say): boolean {
-  const queued = run.queue.reduce((sum, { text }) => sum + text.length, 0);
-  return run.heard.includes(say.messageId) || queued + say.text.length <= MOST_QUEUED;
-}
-
-export function heard(run: Run, say: Say): Change {
-  if (run.heard.includes(say.messageId)) return { run, facts: [] };
-  return {
-    run: { ...run, queue: [...run.queue, say], heard: [...run.heard, say.messageId].slice(-MOST_ANSWERED) },
-    facts: [{ kind: 'said', messageId: say.messageId, from: say.from, textHash: sha256Hex(say.text) }],
-  };
-}
-
-/** The first stop counts. */
-export function stopped(run: Run, stop: Stop): Change {
-  if (run.stop !== undefined) return { run, facts: [] };
-  return {
-    run: { ...run, stop },
-    facts: [{ kind: 'stop.requested', by: stop.by, reason: stop.reason, inFlight: stop.inFlight }],
-  };
-}
-
 /** Every call has its outcome, and the transcript has them all: the turn is over. */
 export function closeTurn(run: Run): Run {
   return { ...run, calls: [] };
-}
-
-/** The queued user messages, taken. */
-export function unqueued(run: Run): Run {
-  return { ...run, queue: [] };
 }
 
 /** The one repair turn of a final answer that does not fit `agent.output` was taken. */

@@ -5,6 +5,8 @@
  * 2. Approvals count only as `decide` updates: an item that looks like one is refused by name (S4.4).
  * 3. No value is ever shown, only its path.
  */
+import { hasSecretParameter } from './secret-parameter.ts';
+
 export interface Finding {
   readonly code: 'SECRET_IN_SPEC' | 'AUTHORIZATION_IN_HEADERS' | 'APPROVAL_ITEM_IN_INPUT';
   readonly path: string;
@@ -13,7 +15,7 @@ export interface Finding {
 
 const SECRET_KEY = /^(authorization|(access|refresh|id|bearer|auth)?_?token|api_?key|(client_?)?secret|password)$/i;
 const SECRET_VALUE = /^\s*(bearer|basic)\s+\S|^eyJ[\w-]{8,}\.[\w-]{8,}\./i;
-const URL_SECRET = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@|[?&](access_token|token|api_?key|secret|password)=/i;
+const URL_USER = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@/i;
 const APPROVAL_ITEM = /approv|decision/i;
 const ROTATE =
   'It is now in the history of the workflow: rotate it, and send it sealed as grants[].jwe (see docs/guide/grants.md).';
@@ -65,7 +67,8 @@ function secretText(value: string, path: string, key: string): Finding | undefin
   }
   // Instructions may speak of bearer tokens in prose; there only whole-value secrets would be, and nobody sends those.
   const isProse = key === 'instructions';
-  if (SECRET_KEY.test(key) || (!isProse && (SECRET_VALUE.test(value) || URL_SECRET.test(value)))) {
+  const isSecret = SECRET_VALUE.test(value) || URL_USER.test(value) || hasSecretParameter(value);
+  if (SECRET_KEY.test(key) || (!isProse && isSecret)) {
     return { code: 'SECRET_IN_SPEC', path, message: `${path} holds a secret in clear. ${ROTATE}` };
   }
   return undefined;

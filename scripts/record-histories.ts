@@ -21,7 +21,7 @@ const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [] },
-    version: { type: 'string', default: 'v1' },
+    version: { type: 'string', default: 'v2' },
     out: { type: 'string', default: CORPUS },
   },
 });

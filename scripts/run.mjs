@@ -6,8 +6,10 @@ import { ROOT, bootstrap } from './bootstrap.mjs';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
 const given = process.argv.slice(2);
-const needsEngine = given[0] === '--engine';
-const [entry, ...args] = needsEngine ? given.slice(1) : given;
+const mayNeedEngine = given[0] === '--engine';
+const [entry, ...args] = mayNeedEngine ? given.slice(1) : given;
+// Help starts nothing, and must not wait for a build of the Temporal CLI.
+const needsEngine = mayNeedEngine && !args.some((arg) => ['--help', '-h', '--version'].includes(arg));
 if (entry === undefined || !existsSync(resolve(ROOT, entry))) {
   console.error(
     `usage: node scripts/run.mjs [--engine] <entry.ts> [arguments]${entry === undefined ? '' : `\nno such file: ${entry}`}`,

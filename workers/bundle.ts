@@ -1,5 +1,6 @@
 /** The workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded. */
 import { createHash } from 'node:crypto';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { createTracing } from './tracing.ts';
@@ -10,7 +11,11 @@ export interface WorkflowBundle {
   readonly buildId: string;
 }
 
-const WORKFLOWS = fileURLToPath(new URL('../workflows/index.ts', import.meta.url));
+/** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
+export function workflowFile(name: string): string {
+  const extension = extname(fileURLToPath(import.meta.url));
+  return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
+}
 
 /**
  * Takes about two seconds; make one and share it.
@@ -18,7 +23,7 @@ const WORKFLOWS = fileURLToPath(new URL('../workflows/index.ts', import.meta.url
  * @param interceptorModules of replays only: what stands here changes what a run replays
  */
 export async function bundleWorkflows(
-  workflowsPath = WORKFLOWS,
+  workflowsPath = workflowFile('index'),
   interceptorModules: readonly string[] = [],
 ): Promise<WorkflowBundle> {
   const { code } = await bundleWorkflowCode({

@@ -3,10 +3,11 @@
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
  */
-import { resolve } from 'node:path';
+import { resolve, sep } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
+import { setUpRoot } from '../activities/artifacts/root.ts';
 import { createToolsetLoader } from '../activities/catalog/toolset.ts';
 import { coded } from '../activities/coded.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
@@ -25,8 +26,15 @@ import type { LoadedConfig } from './config.ts';
 
 export type RunSide = RunActivities & ModelActivities;
 
+/**
+ * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
+ *
+ * @throws CountersignError `SETUP_INCOMPLETE`
+ */
 export function openArtifacts({ config, baseDirectory }: LoadedConfig): ArtifactStore {
-  return createDirectoryStore(resolve(baseDirectory, config.artifacts.directory));
+  const root = resolve(baseDirectory, config.artifacts.directory);
+  setUpRoot(root, root.startsWith(resolve(baseDirectory) + sep));
+  return createDirectoryStore(root);
 }
 
 /** @param client on the worker's connection: model steps read what they have not cached by query */

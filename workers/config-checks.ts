@@ -1,12 +1,11 @@
 /** What the shape of a configuration cannot say: where secrets may go, and whether its parts fit together. */
+import { looksRandom } from '../activities/tokens/secret-headers.ts';
 import { isSecureTransport } from '../activities/tokens/secure-transport.ts';
 import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
-
-/** As a spec may not hold them either, see `domain/spec-screen.ts`. */
-const SECRET_PARAMETER = /^(access_token|token|api_?key|secret|password)$/i;
+import { namesSecret } from '../domain/secret-parameter.ts';
 
 interface ConfiguredUrl {
   readonly path: string;
@@ -30,7 +29,7 @@ export function checkConfig(config: Config, what: string): void {
     const { username, password, hash, searchParams } = new URL(url);
     if (username !== '' || password !== '')
       refuse(path, 'must not hold a user name or password: a URL is shown in logs and requests');
-    if ([...searchParams.keys()].some((name) => SECRET_PARAMETER.test(name)))
+    if ([...searchParams.keys()].some(namesSecret))
       refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
     if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
   }
@@ -77,6 +76,13 @@ export function warningsOf(config: Config): string[] {
         ? `${path} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
         : `${path} applies only to runs that bring a server under the name ${name}: none is configured.`,
     );
+  }
+  for (const [name, { url }] of Object.entries(config.servers)) {
+    // A warning: ids of tenants and workspaces look the same.
+    if (new URL(url).pathname.split('/').some(looksRandom))
+      warnings.push(
+        `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
+      );
   }
   const takesGrants = Object.entries(config.servers).filter(([, { credentials }]) => credentials.kind === 'given');
   for (const [name] of takesGrants) {

@@ -3,27 +3,25 @@
  *
  * Temporal's own replay compares the kinds and order of commands, not what they carry: other tool arguments, a longer
  * deadline or a second attempt pass it. This does not let them pass.
- * 1. Equality is exact: the same state gives the same payloads. A wanted change of what a waiting run does goes behind a
- *    patch (`workflows/versions.ts`), as a change of its commands does.
+ * 1. Equality is exact: the same state gives the same payloads. A change of what a waiting run does goes behind a patch
+ *    (`workflows/versions.ts`), as a change of its commands does, or stands with its exact values in `wanted-changes.ts`.
  * 2. A message names event and path, never a value: values are prompts and arguments.
  * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold it.
  */
-import { fileURLToPath } from 'node:url';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../workflows/replay-inspector.ts';
-import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
+import { bundleWorkflows, workflowFile, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter } from './codec.ts';
 import type { History, Recorded } from './recorded-history.ts';
 import { type Deed, DeedReader, type RecordedDeed } from './replay-deeds.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome } from './replay.ts';
+import { withWantedChanges } from './wanted-changes.ts';
 
 /** The bundle of the workers and, in it, the one module that shows what it does. */
 export async function bundleForReplay(workflowsPath?: string): Promise<WorkflowBundle> {
-  return await bundleWorkflows(workflowsPath, [
-    fileURLToPath(new URL('../workflows/replay-inspector.ts', import.meta.url)),
-  ]);
+  return await bundleWorkflows(workflowsPath, [workflowFile('replay-inspector')]);
 }
 
 /** What a replay worker with such a bundle would do. */
@@ -154,7 +152,7 @@ async function differenceIn(
 }
 
 function differentPath(recorded: RecordedDeed, planned: Deed | undefined): string | undefined {
-  return planned === undefined ? '' : firstDifference(recorded.parts, planned.parts, '');
+  return planned === undefined ? '' : firstDifference(withWantedChanges(recorded, planned), planned.parts, '');
 }
 
 function difference({ eventId, what }: RecordedDeed, path: string): Error {

@@ -1,4 +1,5 @@
-/** What a namespace needs before runs can be started in it: the search attributes. */
+/** What a namespace needs before runs can be started in it: to be there, and the search attributes. */
+import { status as grpcStatus } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
@@ -7,7 +8,7 @@ import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/names.
 /** `temporal.api.enums.v1.IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { KEYWORD: 2, INT: 3, DATETIME: 6, KEYWORD_LIST: 7 } as const;
 
-type AnyConnection = Pick<Connection | NativeConnection, 'operatorService'>;
+type AnyConnection = Pick<Connection | NativeConnection, 'operatorService' | 'workflowService'>;
 
 export interface SetupReport {
   readonly namespace: string;
@@ -38,6 +39,7 @@ export async function assertSetUp(connection: AnyConnection, namespace: string):
 }
 
 async function missingAttributes(connection: AnyConnection, namespace: string): Promise<SearchAttributeName[]> {
+  await assertNamespace(connection, namespace);
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
   const wrong = names().filter((name) => {
     const type = customAttributes[name];
@@ -50,6 +52,20 @@ async function missingAttributes(connection: AnyConnection, namespace: string): 
     );
   }
   return names().filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
+}
+
+/** Asked for by itself: where attributes are kept in Elasticsearch, Temporal lists them for any name. */
+async function assertNamespace({ workflowService }: AnyConnection, namespace: string): Promise<void> {
+  await workflowService.describeNamespace({ namespace }).catch((error: unknown) => {
+    if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== grpcStatus.NOT_FOUND)
+      throw error;
+    throw new CountersignError(
+      'SETUP_INCOMPLETE',
+      `There is no namespace ${namespace}. Create it (temporal operator namespace create --namespace ${namespace}) and run countersign setup, or name another with --namespace.`,
+      {},
+      { cause: error },
+    );
+  });
 }
 
 function names(): SearchAttributeName[] {

@@ -13,11 +13,10 @@ import { connectClient } from './client-connection.ts';
 import { createDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
+import { closeAll, runCrew, shutDown } from './crew.ts';
+import { queuesOf, type WorkerRole } from './role.ts';
 import { assertSetUp } from './setup.ts';
 import { createTracing } from './tracing.ts';
-
-/** `runs`: workflows, models, policy. `tools`: the queues of configured servers. `all`: both in this process. */
-export type WorkerRole = 'all' | 'runs' | 'tools';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -25,16 +24,19 @@ export interface WorkersOptions {
   readonly connectionOptions: NativeConnectionOptions;
   readonly namespace: string;
   readonly role?: WorkerRole;
-  /** Made when absent. */
+  /** Made when absent and needed. */
   readonly bundle?: WorkflowBundle;
   /** What Temporal records as the worker's name; default is process id and host name. */
   readonly identity?: string;
 }
 
 export interface Workers {
-  /** Settles when every worker has stopped; rejects when one fails. */
+  /** Settles when every worker has stopped; rejects when one fails, after the others have stopped too. */
   readonly stopped: Promise<void>;
-  readonly buildId: string;
+  /** Those that are polled. */
+  readonly taskQueues: readonly string[];
+  /** Of the workflow bundle, which role `tools` does without. */
+  readonly buildId: string | undefined;
   stop(): Promise<void>;
 }
 
@@ -46,12 +48,17 @@ export async function startWorkers({
   bundle: given,
   identity,
 }: WorkersOptions): Promise<Workers> {
-  const connection = await NativeConnection.connect(connectionOptions);
-  const clientConnection = await connectClient(connectionOptions);
+  const taskQueues = queuesOf(loaded.config, role);
+  const connections: { close(): Promise<void> }[] = [];
   try {
+    const connection = await NativeConnection.connect(connectionOptions);
+    connections.push(connection);
+    const clientConnection = await connectClient(connectionOptions);
+    connections.push(clientConnection);
     await assertSetUp(clientConnection, namespace);
     const dataConverter = createDataConverter(loaded.config);
-    const bundle = given ?? (await bundleWorkflows());
+    // Only the run's queue carries workflows.
+    const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
     const base = {
       ...commonOptions(loaded.config),
@@ -62,41 +69,21 @@ export async function startWorkers({
       plugins: [createTracing(loaded.config.tracing)],
     };
     const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
-    const options = await optionsByQueue(loaded, role, bundle, client);
+    const options = await optionsByQueue(loaded, role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
-    const stopped = runAll(workers, [connection, clientConnection]);
+    const stopped = runCrew(workers, connections);
     return {
       stopped,
-      buildId: bundle.buildId,
+      taskQueues,
+      buildId: bundle?.buildId,
       stop: async () => {
-        for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+        shutDown(workers);
         await stopped;
       },
     };
   } catch (error) {
-    await connection.close();
-    await clientConnection.close();
+    await closeAll(connections);
     throw error;
-  }
-}
-
-async function runAll(workers: readonly Worker[], connections: readonly { close(): Promise<void> }[]): Promise<void> {
-  try {
-    await Promise.all(workers.map(runToEnd));
-  } finally {
-    await Promise.all(connections.map((connection) => connection.close()));
-  }
-}
-
-async function runToEnd(worker: Worker): Promise<void> {
-  try {
-    await worker.run();
-  } catch (error) {
-    // The SDK hands its native worker back while a last poll still holds it (seen with 1.23.0, at shutdown only): all tasks
-    // are done by then, and a process that ends must not report a failure for it.
-    const isLateHandBack =
-      error instanceof Error && error.name === 'IllegalStateError' && /still in use/.test(error.message);
-    if (!isLateHandBack) throw error;
   }
 }
 
@@ -105,27 +92,19 @@ type OwnOptions = Pick<WorkerOptions, 'taskQueue' | 'activities' | 'workflowBund
 async function optionsByQueue(
   loaded: LoadedConfig,
   role: WorkerRole,
-  bundle: WorkflowBundle,
+  taskQueues: readonly string[],
+  bundle: WorkflowBundle | undefined,
   client: Client,
 ): Promise<OwnOptions[]> {
-  const { config } = loaded;
   const artifacts = openArtifacts(loaded);
   const runSide = role === 'tools' ? {} : runSideActivities(loaded, artifacts, client);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts);
-  const queues = new Set(
-    Object.values(config.servers).flatMap(({ taskQueue }) => (taskQueue === undefined ? [] : [taskQueue])),
-  );
-  queues.delete(config.taskQueue);
-  const own: OwnOptions[] = [];
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
-  if (role !== 'tools')
-    own.push({
-      taskQueue: config.taskQueue,
-      workflowBundle: { code: bundle.code },
-      activities: { ...runSide, ...toolSide },
-    });
-  if (role !== 'runs') own.push(...[...queues].map((taskQueue) => ({ taskQueue, activities: { ...toolSide } })));
-  return own;
+  return taskQueues.map((taskQueue) =>
+    bundle !== undefined && taskQueue === loaded.config.taskQueue
+      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide } }
+      : { taskQueue, activities: { ...toolSide } },
+  );
 }
 
 function commonOptions({ worker }: Config): Partial<WorkerOptions> {

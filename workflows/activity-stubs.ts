@@ -20,6 +20,16 @@ export function runActivities(summary: string): RunActivities {
   });
 }
 
+/** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
+export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
+  return proxyActivities<RunActivities>({
+    // Storing reads what it stores page by page.
+    startToCloseTimeout: '60s',
+    retry: { initialInterval: '200ms', maximumInterval: '60s' },
+    summary: 'store transcript and ledger',
+  });
+}
+
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
 export function modelActivities(summary: string): ModelActivities {
   return proxyActivities<ModelActivities>({
@@ -52,8 +62,8 @@ export function callActivities(
 ): Pick<ToolActivities, 'callTool'> {
   return proxyActivities<ToolActivities>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
-    // The call's own deadline ends it first; 30 s are for token, connection and close.
-    startToCloseTimeout: callTimeoutSeconds * 1_000 + 30_000,
+    // The call's own deadline ends it first; 90 s are for two tokens, two sessions after a 401, and storing the result.
+    startToCloseTimeout: callTimeoutSeconds * 1_000 + 90_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },

@@ -2,9 +2,10 @@
  * A run: model steps and countersigned tool calls until there is an answer.
  *
  * Owns: the order of things and the ways to end. Does not own: rules (`domain/`), one turn (`turn.ts`), handing over (`roll.ts`).
- * 1. Whatever ends a run, every call has an outcome and the ledger is stored before it ends (INV-D3).
+ * 1. Whatever ends a run, every call has an outcome. The ledger is stored before it ends (INV-D3), save where a run fails and
+ *    the store is away too.
  */
-import { ActivityFailure, ApplicationFailure, TemporalFailure } from '@temporalio/common';
+import { ActivityFailure, TemporalFailure } from '@temporalio/common';
 import {
   CancellationScope,
   CancelledFailure,
@@ -19,9 +20,13 @@ import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { RunSpec } from '../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
 import { hashOf } from '../domain/canonical.ts';
-import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
+import type { Carry } from '../domain/carry.ts';
 import { reachedLimit } from '../domain/limits.ts';
-import { repaired, unqueued } from '../domain/run.ts';
+import { repaired } from '../domain/run.ts';
+import { unqueued } from '../domain/talk.ts';
+import { runActivities } from './activity-stubs.ts';
+import { assertStartedOnce } from './started-once.ts';
+import { final } from './final-failure.ts';
 import { registerHandlers } from './handlers.ts';
 import { LiveRun } from './live-run.ts';
 import { prepare } from './prepare.ts';
@@ -166,8 +171,8 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   live.withdrawAll();
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
   if (live.isPrepared) {
-    // Where the store itself is at fault, the code that ended the run still names the cause.
-    await storeJournal(live).catch(() => undefined);
+    // Where the store itself is at fault, the code that ended the run still names the cause: it is not waited for.
+    await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
   }
   surface.show();
   throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));
@@ -175,36 +180,4 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
 
 function whatFailed(error: TemporalFailure): string {
   return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
-}
-
-/** Whether a code may pass is said of what failed: a run as a whole is never repeated, since its calls have been made (INV-X1). */
-function final({ message, type, details }: ApplicationFailure): ApplicationFailure {
-  return ApplicationFailure.nonRetryable(message, type, ...(details ?? []));
-}
-
-/** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
-function assertStartedOnce(carry: Carry | null | undefined): void {
-  const { attempt, cronSchedule, continuedFromExecutionRunId } = workflowInfo();
-  if (attempt > 1 || (cronSchedule !== undefined && cronSchedule !== '')) {
-    throw final(
-      failureOf(
-        'SPEC_INVALID',
-        'A run is started once, without a retry policy or a cron schedule of Temporal: they would repeat its calls.',
-        { path: 'options' },
-      ),
-    );
-  }
-  if (carry === undefined || carry === null) return;
-  if (continuedFromExecutionRunId === undefined) {
-    throw final(
-      failureOf(
-        'SPEC_INVALID',
-        'A run is started with one argument, the spec; the second belongs to continue-as-new.',
-        { path: 'args[1]' },
-      ),
-    );
-  }
-  // Not a failure of the run: after a rollback the task waits for a build that knows this version.
-  const version: number = carry.version;
-  if (version !== CARRY_VERSION) throw new Error(`carried state has version ${version}; this build knows another`);
 }

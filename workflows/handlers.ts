@@ -4,15 +4,15 @@
  * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  */
-import { HandlerUnfinishedPolicy } from '@temporalio/common';
+import { type ApplicationFailure, HandlerUnfinishedPolicy } from '@temporalio/common';
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
 import type { Advance } from '../contracts/schemas/run-state.ts';
 import { accept, admit, madeInTime } from '../domain/decision.ts';
-import { hasRoomFor, heard, MOST_QUEUED, stopped } from '../domain/run.ts';
 import { type Parsed, parseDecision, parseSay, parseStop } from '../domain/shapes.ts';
+import { hasRoomFor, heard, MOST_QUEUED, stopped } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, decideSignal, decideUpdate, nudgeSignal, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './queries.ts';
@@ -46,10 +46,13 @@ export function registerHandlers(live: LiveRun): void {
     {
       description: 'Add a user message; it is read after the current turn',
       validator: (input) => {
-        if (hasRoomFor(live.run, openFor(live, parseSay(input)))) return;
+        const said = openFor(live, parseSay(input));
+        // No model step follows: what was said would never be read.
+        if (live.work.consideredCancelled) throw closed();
+        if (hasRoomFor(live.run, said)) return;
         throw failureOf(
           'LIMIT_REACHED',
-          `More than ${MOST_QUEUED} characters would wait for the end of the turn; send it again then.`,
+          `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
           { limit: 'queue' },
         );
       },
@@ -63,7 +66,7 @@ export function registerHandlers(live: LiveRun): void {
       const stop = parsed(parseStop(input), 'MESSAGE_INVALID');
       live.commit(stopped(live.run, stop));
       live.work.cancel();
-      if (stop.inFlight === 'cancel') live.flights.cancel();
+      if (live.run.stop?.inFlight === 'cancel') live.flights.cancel();
       return advance(live);
     },
     {
@@ -96,7 +99,10 @@ function decide(live: LiveRun, decision: Decision): DecisionAck {
   return ack;
 }
 
-/** Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. */
+/**
+ * Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. So a late
+ * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
+ */
 function decideBySignal(live: LiveRun, input: unknown): void {
   const shape = parseDecision(input);
   if (shape.kind === 'bad')
@@ -131,9 +137,12 @@ function advance(live: LiveRun): Advance {
 /** A message that could no longer be read must not be accepted (INV-D3). */
 function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
   const message = parsed(shape, 'MESSAGE_INVALID');
-  if (live.closing)
-    throw failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+  if (live.closing) throw closed();
   return message;
+}
+
+function closed(): ApplicationFailure {
+  return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
 }
 
 function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {

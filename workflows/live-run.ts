@@ -31,7 +31,7 @@ export class LiveRun {
   readonly turnAtStart: number;
   /** Waits and model steps; cancelled by `stop` and by cancellation of the run. */
   readonly work = new CancellationScope();
-  /** Calls in flight; cancelled only where the caller says so. */
+  /** Calls in flight; cancelled by `stop` only where it says so, and by cancellation of the run. */
   readonly flights = new CancellationScope();
   run: Run;
   phase: Phase = 'preparing';

@@ -1,6 +1,6 @@
 /** A run's first commands: validate the spec, list the tools. */
 import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
-import { startedFact } from '../domain/run.ts';
+import { startedFact } from '../domain/facts.ts';
 import { discoveryActivities, runActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 

@@ -12,11 +12,12 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { RunActivities } from '../contracts/activities.ts';
 import type { ArtifactRef } from '../contracts/schemas/json.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
 import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import type { Carry } from '../domain/carry.ts';
-import { runActivities } from './activity-stubs.ts';
+import { storeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
@@ -25,8 +26,8 @@ const MOST_UPDATES = 1_500;
 /** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
 const MOST_TRIES = 3;
 
-/** Ledger entries that the next execution is given in its input; some 300 bytes each, of 2 MB. */
-const MOST_CARRIED = 1_000;
+/** Ledger entries that the next execution is given in its input; up to 13 kB each where a long comment is among them. */
+const MOST_CARRIED = 200;
 
 export function wantsToRoll(live: LiveRun): boolean {
   return reasonToRoll(live) !== undefined;
@@ -65,17 +66,23 @@ export async function roll(live: LiveRun): Promise<never> {
 }
 
 /** Puts all that this execution holds into the artifact store, for its end: nothing is recorded any more once it is closing. */
-export async function storeJournal(live: LiveRun): Promise<ArtifactRef> {
+export async function storeJournal(
+  live: LiveRun,
+  store: Pick<RunActivities, 'storeSegment'> = storeActivities(),
+): Promise<ArtifactRef> {
   for (;;) {
-    const { segment, ledgerLength } = await storeOnce(live);
+    const { segment, ledgerLength } = await storeOnce(live, store);
     if (live.journal.ledgerLength === ledgerLength) return segment;
   }
 }
 
 /** The segment, and up to where it holds the ledger: more may have come while it was stored. */
-async function storeOnce({ journal }: LiveRun): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
+async function storeOnce(
+  { journal }: LiveRun,
+  { storeSegment } = storeActivities(),
+): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
   const { ledgerLength } = journal;
-  const segment = await runActivities('store transcript and ledger').storeSegment({
+  const segment = await storeSegment({
     workflowId: workflowInfo().workflowId,
     ...(journal.segment === undefined ? {} : { previous: journal.segment }),
     transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },

@@ -1,7 +1,8 @@
 /**
  * An `ArtifactStore` in a directory, one file per content: `<root>/ab/cd/<sha256>`.
  *
- * Owns layout, durability, access rights. Does not own when an artifact may go: nothing is ever deleted here.
+ * Owns layout, durability, access rights. Does not own the root (`root.ts`), nor when an artifact may go: nothing is ever
+ * deleted here.
  *
  * 1. A file has its name only once its bytes are on disk: written under another name, synced, renamed, the folder synced.
  * 2. Readable by the owner alone (0700, 0600): artifacts are what tools returned.
@@ -13,6 +14,7 @@ import { dirname, join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import type { ArtifactStore } from './port.ts';
+import { assertRoot } from './root.ts';
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -20,6 +22,7 @@ const FILE_MODE = 0o600;
 export function createDirectoryStore(root: string): ArtifactStore {
   return {
     async put(bytes, contentType) {
+      await assertRoot(root);
       const sha256 = sha256Of(bytes);
       const path = pathOf(root, sha256);
       if (!(await holds(path, sha256))) await write(root, path, bytes);
@@ -34,9 +37,10 @@ export function createDirectoryStore(root: string): ArtifactStore {
         bytes = await readFile(pathOf(root, ref.sha256));
       } catch (error) {
         if (codeOf(error) !== 'ENOENT') throw error;
+        await assertRoot(root);
         throw new CountersignError(
           'ARTIFACT_MISSING',
-          `Artifact ${ref.sha256} is not in the store.`,
+          `Artifact ${ref.sha256} is not in the store at ${root}.`,
           {},
           { cause: error },
         );
@@ -54,7 +58,8 @@ export function createDirectoryStore(root: string): ArtifactStore {
 
 async function write(root: string, path: string, bytes: Uint8Array): Promise<void> {
   const folder = dirname(path);
-  await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
+  // One by one: `recursive` would make the root too.
+  for (const made of [dirname(folder), folder]) await makeFolder(made);
   // In the same folder, because a rename is atomic only within one file system.
   const temporary = join(folder, `.${randomUUID()}.tmp`);
   try {
@@ -71,6 +76,14 @@ async function write(root: string, path: string, bytes: Uint8Array): Promise<voi
   // The names are durable only when the folders that hold them are.
   for (const directory of [folder, dirname(folder), root]) {
     await within(await open(directory, 'r'), (handle) => handle.sync());
+  }
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 

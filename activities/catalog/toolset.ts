@@ -11,11 +11,12 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 
 export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
 
-/** Toolsets kept at once; one of 1,000 tools is about 2 MB. */
+/** Toolsets kept at once, and bytes of their stored definitions; in memory they take some times as much. */
 const MOST_KEPT = 50;
+const MOST_KEPT_BYTES = 67_108_864;
 
 export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
-  const kept = new Map<string, readonly OfferedTool[]>();
+  const kept = new Map<string, { readonly toolset: readonly OfferedTool[]; readonly bytes: number }>();
   return async (refs) => {
     const key = JSON.stringify(refs);
     const found = kept.get(key);
@@ -23,7 +24,7 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
       // Last used, last dropped.
       kept.delete(key);
       kept.set(key, found);
-      return found;
+      return found.toolset;
     }
     const parts = await Promise.all(
       refs.map(async ({ tools, allowedTools }) => ({
@@ -37,10 +38,14 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
       })),
     );
     const toolset = assembleToolset(parts);
-    kept.set(key, toolset);
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MOST_KEPT) break;
+    kept.set(key, { toolset, bytes: refs.reduce((sum, { tools }) => sum + tools.bytes, 0) });
+    let bytes = 0;
+    for (const each of kept.values()) bytes += each.bytes;
+    // The newest stays, however large: its run is at work.
+    for (const [oldest, { bytes: freed }] of kept) {
+      if ((kept.size <= MOST_KEPT && bytes <= MOST_KEPT_BYTES) || oldest === key) break;
       kept.delete(oldest);
+      bytes -= freed;
     }
     return toolset;
   };

@@ -3,6 +3,7 @@ import type { FinishReason, StepResult, ToolSet } from 'ai';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelAnswer, ModelPart } from './port.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../tools/nesting.ts';
 import { jsonOf } from './plain-json.ts';
 
 /** What of a step is read. */
@@ -62,7 +63,7 @@ function partOf(content: Content): ModelPart[] {
 
 function providerOf(metadata: object | undefined): { provider?: JsonObject } {
   // Sound: provider metadata is an object of objects, and stays one as JSON.
-  return metadata === undefined ? {} : { provider: jsonOf(metadata) as JsonObject };
+  return metadata === undefined || nestsTooDeeply(metadata) ? {} : { provider: jsonOf(metadata) as JsonObject };
 }
 
 /** The SDK gives what it cannot parse as the text it got; a tool without parameters is called with no text at all. */
@@ -76,6 +77,9 @@ function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: strin
     const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
     return { arguments: {}, malformed: `the arguments are ${kind}, not a JSON object` };
   }
+  // Before anything walks it by recursion: that would end with the stack, and look like a broken connection.
+  if (nestsTooDeeply(input))
+    return { arguments: {}, malformed: `the arguments nest deeper than ${MAX_NESTING} levels` };
   // Sound: parsed from JSON, and neither null nor an array.
   return { arguments: jsonOf(input) as JsonObject };
 }

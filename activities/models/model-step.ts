@@ -27,8 +27,12 @@ import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 import { type Pause, pauseWithJitter, retried } from './retry.ts';
 import { createTranscriptCache, type TranscriptCache } from './transcript-cache.ts';
 
-/** Below Temporal's limit for one payload (2 MiB, `limit.blobSize.error`), so that a flood of an answer is a named end of the run. */
-const MOST_ANSWER_CHARACTERS = 1_048_576;
+/**
+ * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would have a model that was paid for
+ * asked again for ever. The answer alone is less, since it comes back as a message, and as the calls to judge, with more beside it.
+ */
+const MOST_ANSWER_BYTES = 1_048_576;
+const MOST_RESULT_BYTES = 1_500_000;
 
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
@@ -56,10 +60,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
     try {
       const { run, runId, base, turn, output } = input;
       const model = models(input.model);
-      if (model === undefined)
-        throw new CountersignError('MODEL_UNKNOWN', `No model ${input.model} is configured on this worker.`, {
-          path: 'agent.model',
-        });
+      if (model === undefined) throw unknownHere(input.model);
       const [messages, tools] = await Promise.all([
         cache.resolveTranscript(input, (from, to) =>
           retried(
@@ -90,7 +91,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
   };
 }
 
-/** An answer costs tokens: where judging fails it is returned without verdicts, and the run judges apart. */
+/** An answer costs tokens: where judging fails or says too much it is returned without verdicts, and the run judges apart. */
 async function withVerdicts(
   step: ModelStepResult,
   input: ModelStepInput,
@@ -100,10 +101,17 @@ async function withVerdicts(
   if (judge === undefined || calls.length === 0) return step;
   const { run, toolset, runPolicy } = input;
   try {
-    return { ...step, judged: await judge({ run, toolset, runPolicy, calls }) };
+    const judged = { ...step, judged: await judge({ run, toolset, runPolicy, calls }) };
+    return jsonBytes(judged) <= MOST_RESULT_BYTES ? judged : step;
   } catch {
     return step;
   }
+}
+
+/** Tried again, though the code is final at a start: the run was admitted where the model is known, so this worker is behind. */
+function unknownHere(model: string): Error {
+  const message = `No model ${model} is configured on this worker. The step is tried again, until a worker has it.`;
+  return failureOf('MODEL_UNKNOWN', message, { path: 'agent.model' }, undefined, true);
 }
 
 function modelTool({ modelName, server, definition }: OfferedTool): ModelTool {
@@ -117,26 +125,33 @@ function modelTool({ modelName, server, definition }: OfferedTool): ModelTool {
 }
 
 function resultOf(answer: ModelAnswer, { turn, output, model }: ModelStepInput): ModelStepResult {
-  const size = JSON.stringify(answer.parts).length;
-  if (size > MOST_ANSWER_CHARACTERS) {
-    throw new CountersignError(
-      'MODEL_OUTPUT_INVALID',
-      `The answer of model ${model} has ${size} characters; ${MOST_ANSWER_CHARACTERS} are allowed. Lower its maxOutputTokens.`,
-    );
-  }
+  assertFits(answer.parts, MOST_ANSWER_BYTES, `The answer of model ${model}`);
   const parts = withOurIds(answer.parts, turn);
   const malformed = parts.flatMap(({ part, malformed: reason }) =>
     part.type === 'call' && reason !== undefined ? [[part.callId, reason] as const] : [],
   );
   const texts = answer.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const ended = output !== undefined && !answer.parts.some(({ type }) => type === 'call');
-  return {
+  const result: ModelStepResult = {
     parts: parts.map(({ part }) => part),
     ...(malformed.length === 0 ? {} : { malformed: Object.fromEntries(malformed) }),
     usage: answer.usage,
     finish: answer.finish,
     ...(ended ? { output: checkOutput(texts, output) } : {}),
   };
+  assertFits(result, MOST_RESULT_BYTES, `The answer of model ${model}, with the value read from it,`);
+  return result;
+}
+
+function assertFits(value: unknown, most: number, what: string): void {
+  const bytes = jsonBytes(value);
+  if (bytes <= most) return;
+  const advice = 'Lower its maxOutputTokens, or ask for less.';
+  throw new CountersignError('MODEL_OUTPUT_INVALID', `${what} has ${bytes} bytes; ${most} are allowed. ${advice}`);
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }
 
 function withOurIds(

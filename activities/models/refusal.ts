@@ -1,5 +1,6 @@
 /**
- * What a provider or the way to it refused, as one of two codes: final, or to be tried again by Temporal.
+ * What a provider or the way to it refused, as one of two codes: final, or to be tried again by Temporal. And what is a fault of
+ * ours, or of an answer that cannot be read.
  *
  * 1. The message names status and the provider's own words for the kind of error, never its sentence: that may quote the
  *    prompt or the key. The error that was caught is not kept as a cause: it holds the whole request (INV-S1).
@@ -57,6 +58,12 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
   }
+  // The stack, or the longest string: the same answer would end the same way, and each one is paid for.
+  if (nameOf(error) === 'RangeError')
+    return new CountersignError(
+      'MODEL_OUTPUT_INVALID',
+      `${who} gave an answer that cannot be read: it nests too deeply or is too large.`,
+    );
   const { status, retryable, words, headers } = reportOf(error);
   const facts = factsOf(status, words, headers);
   const what = [status === undefined ? 'no complete answer came' : `HTTP ${status}`, ...words].join(', ');

@@ -4,13 +4,17 @@
  *
  * 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker;
  *    the server checks them itself.
- * 2. A schema that cannot be used refuses nothing.
+ * 2. Bounded in time, since references can double the work at each level. What took too long once is not tried again: the
+ *    calls of a turn would else hold the worker's thread one after the other.
+ * 3. A schema that cannot be used refuses nothing.
  */
 import { type Schema, Validator } from '@cfworker/json-schema';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import { OutOfTime, within } from '../time-limit.ts';
 
 const MOST_KEPT = 500;
 const MOST_ERRORS = 5;
+const CHECK_MS = 200;
 
 export class ArgumentChecker {
   readonly #kept = new Map<string, Validator | undefined>();
@@ -20,13 +24,14 @@ export class ArgumentChecker {
     const validator = this.#validator(definitionHash, schema);
     if (validator === undefined) return [];
     try {
-      const { valid, errors } = validator.validate(args);
+      const { valid, errors } = within(CHECK_MS, () => validator.validate(args));
       return valid
         ? []
         : errors
             .slice(-MOST_ERRORS)
             .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
-    } catch {
+    } catch (error) {
+      if (error instanceof OutOfTime) this.#kept.set(definitionHash, undefined);
       // An unresolvable $ref shows only now.
       return [];
     }
@@ -37,7 +42,7 @@ export class ArgumentChecker {
     let validator: Validator | undefined;
     try {
       // Sound: cfworker takes any JSON object and throws on what is no schema.
-      validator = new Validator(withoutPatterns(schema) as Schema, '2020-12', false);
+      validator = within(CHECK_MS, () => new Validator(withoutPatterns(schema) as Schema, '2020-12', false));
     } catch {
       validator = undefined;
     }

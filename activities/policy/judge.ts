@@ -3,11 +3,14 @@
  *
  * Owns: resolving what the model named. Does not own: the rules (`domain/policy.ts`).
  * 1. Judges by the policy of this worker's configuration as it is now; the result is recorded and never computed again.
+ * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { JudgeInput, JudgeResult } from '../../contracts/activities.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
+import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { bounded } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
@@ -53,7 +56,7 @@ export function createJudge(
   const policyVersion = policyVersionOf(config);
   return async ({ run, toolset, runPolicy, calls }) => {
     const offered = await loadToolset(toolset);
-    const judgements = calls.map((call): Judgement => {
+    const judgementOn = (call: ProposedCall): Judgement => {
       const tool = offered.find(({ modelName }) => modelName === call.name);
       if (tool === undefined) return denyUnknown(call, offered);
       const verdict = verdictOn(config, runPolicy, tool, run.initiator.id);
@@ -75,7 +78,12 @@ export function createJudge(
           : [call.malformed];
       if (problems.length > 0) return { ...resolved, verdict: badArguments(problems) };
       return { ...resolved, verdict, ...(verdict.kind === 'ask' ? shownOf(tool) : {}) };
-    });
+    };
+    const judgements: Judgement[] = [];
+    for (const call of calls.slice(0, MOST_CALLS_PER_TURN)) {
+      judgements.push(judgementOn(call));
+      await setImmediate();
+    }
     return { policyVersion, judgements };
   };
 }

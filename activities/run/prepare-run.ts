@@ -17,6 +17,9 @@ import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 
+/** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
+const TASK_BYTES = 3_145_728;
+
 /** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
 const TURN_BYTES = 1_310_720;
 
@@ -40,7 +43,7 @@ export function createPrepareRun(config: Config): (spec: unknown) => Promise<Pre
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
-      limits: limitsOf(config, spec.limits),
+      limits: limitsOf(config, spec),
       initiator: spec.initiator,
       servers,
       opening: opening(spec),
@@ -144,7 +147,8 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
   }
 }
 
-function limitsOf({ limits: ceilings }: Config, asked: Limits): Limits {
+function limitsOf({ limits: ceilings }: Config, spec: RunSpec): Limits {
+  const asked = spec.limits;
   const capped = Object.fromEntries(
     Object.entries(asked).map(([name, value]) => {
       // Sound: both records have the keys of Limits, and all its values are numbers.
@@ -160,7 +164,22 @@ function limitsOf({ limits: ceilings }: Config, asked: Limits): Limits {
       { path: 'limits.resultBytes' },
     );
   }
+  const besideEach = bytesBesideCall(spec);
+  if (limits.callsPerTurn * besideEach + limits.argumentBytesPerTurn > TASK_BYTES) {
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `Policy, allowedTools and grant of a call have ${besideEach} bytes, which limits.callsPerTurn (${limits.callsPerTurn}) calls send at once; lower it, or shorten them.`,
+      { path: 'limits.callsPerTurn' },
+    );
+  }
   return limits;
+}
+
+/** What the dispatch of one call carries besides its arguments, at most: a server's tools stand in it twice. */
+function bytesBesideCall({ policy, servers, grants }: RunSpec): number {
+  const bytesOf = (value: unknown): number => byteLength(JSON.stringify(value ?? null));
+  const tools = servers.reduce((sum, { allowedTools }) => sum + 2 * bytesOf(allowedTools), 0);
+  return bytesOf(policy) + tools + Math.max(0, ...grants.map(bytesOf));
 }
 
 function opening({ agent, input }: RunSpec): Message[] {

@@ -1,4 +1,4 @@
-/** Which values of configured headers are secrets, so that they can be scrubbed; `Authorization` itself is refused. */
+/** Which configured values are secrets: of headers, so that they can be scrubbed; `Authorization` itself is refused. */
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
 
@@ -15,6 +15,6 @@ function asSent(value: string): string {
 }
 
 /** Long, without spaces, letters and digits mixed: under whatever name, it is not prose. */
-function looksRandom(value: string): boolean {
+export function looksRandom(value: string): boolean {
   return /^[\x21-\x7e]{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value) && !URL.canParse(value);
 }

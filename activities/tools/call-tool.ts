@@ -157,7 +157,7 @@ function endedBeforeSending(error: unknown): DispatchResult {
   if (coded === undefined) throw error;
   const { code, message, facts } = coded;
   const { retryAfterMs } = facts;
-  if (traitsOf(code).retryable || code === 'ARTIFACT_MISSING') {
+  if (traitsOf(code).retryable) {
     return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
   }
   return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };

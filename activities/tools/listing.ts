@@ -4,10 +4,12 @@
  * Owns pages, limits and the codes of a failed discovery. Does not own what may be offered (`definitions.ts`).
  *
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
- * 2. Beyond 64 pages or 1,000 tools discovery fails: a part of a catalog, offered as the whole, would hide what is missing.
+ * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
+ *    what is missing.
  */
 import { type FetchLike, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { byteLength } from '../../domain/canonical.ts';
 import { readDefinitions } from './definitions.ts';
 import { reasonOf, refusalIn } from './refusal.ts';
 import type { ServerConnection, ToolListing } from './port.ts';
@@ -18,6 +20,10 @@ import type { Exchange } from './wire.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
+/** Of definitions that are kept: they are read and parsed for every run, and held for as long as it works. */
+const MAX_BYTES = 4_194_304;
+/** Of all that is listed, held until the last page has come. */
+const MAX_LISTED_BYTES = 33_554_432;
 const WALK_MS = 40_000;
 
 /** The codes that `ToolServer.list` may throw; every other refusal is a failed discovery. */
@@ -57,7 +63,14 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
   try {
     priors.learn(connection, session.learned);
     if (session.client.getServerCapabilities()?.tools === undefined) return { tools: [], refused: [] };
-    return readDefinitions(await walk(session, request), scrub);
+    const listing = readDefinitions(await walk(session, request), scrub);
+    const bytes = byteLength(JSON.stringify(listing.tools));
+    if (bytes > MAX_BYTES)
+      throw failed(
+        request,
+        `its definitions have ${bytes} bytes, more than ${MAX_BYTES} of one server. Offer fewer tools or shorter schemas there, or make it two servers`,
+      );
+    return listing;
   } finally {
     await session.close();
   }
@@ -85,6 +98,7 @@ async function walk(session: Session, request: ListingRequest): Promise<unknown[
   try {
     const listed: unknown[] = [];
     const cursors = new Set<string>();
+    let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
       if ('error' in page)
@@ -98,6 +112,8 @@ async function walk(session: Session, request: ListingRequest): Promise<unknown[
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       listed.push(...(tools as readonly unknown[]));
       if (listed.length > MAX_TOOLS) throw failed(request, `it lists more than ${MAX_TOOLS} tools`);
+      bytes += byteLength(JSON.stringify(tools));
+      if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
       if (typeof nextCursor !== 'string') return listed;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
         throw failed(request, `its list does not end within ${MAX_PAGES} pages`);

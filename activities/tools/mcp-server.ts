@@ -129,7 +129,7 @@ function scrubberFor({ secrets, accessToken }: ServerConnection): Scrubber {
 
 async function executed(
   raw: Readonly<Record<string, unknown>>,
-  { definition, resultBytes }: ToolCall,
+  { definition, resultBytes, signal }: ToolCall,
   { artifacts, scrub, names }: { readonly artifacts: ArtifactStore; readonly scrub: Scrubber; readonly names: Names },
 ): Promise<CallEnding> {
   const { resultType } = raw;
@@ -140,6 +140,7 @@ async function executed(
   const result = await toolResultOf(raw, {
     artifacts,
     scrub,
+    signal,
     maxBytes: resultBytes,
     ...(outputSchema === undefined ? {} : { outputSchema }),
   });

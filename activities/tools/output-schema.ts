@@ -5,17 +5,11 @@
  * 1. Bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or references that double at each
  *    level, would else hold the worker's only thread.
  */
-import { createContext, Script } from 'node:vm';
 import { type SchemaDraft, Validator } from '@cfworker/json-schema';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { within } from '../time-limit.ts';
 
 const CHECK_MS = 200;
-
-const idle = (): void => {};
-
-/** V8 ends whatever runs under this script when the time is up, regular expressions included. */
-const bounded = new Script('task()');
-const context = createContext({ task: idle });
 
 /** What is wrong with `structured`, or undefined. */
 export function outputViolation(outputSchema: JsonObject, structured: unknown): string | undefined {
@@ -39,18 +33,4 @@ function draftOf({ $schema }: JsonObject): SchemaDraft {
   if (named.includes('draft-04')) return '4';
   if (named.includes('draft-07') || named.includes('draft-06')) return '7';
   return named.includes('2019-09') ? '2019-09' : '2020-12';
-}
-
-function within<Value>(ms: number, task: () => Value): Value {
-  let value: { readonly of: Value } | undefined;
-  context['task'] = () => {
-    value = { of: task() };
-  };
-  try {
-    bounded.runInContext(context, { timeout: ms });
-  } finally {
-    context['task'] = idle;
-  }
-  if (value === undefined) throw new Error('the task did not run');
-  return value.of;
 }

@@ -5,7 +5,7 @@
  * 1. `call` never throws for what a server or network does: every ending is one of four kinds, told apart by whether the
  *    tool ran. It throws only for faults of our own.
  * 2. `not-sent` is claimed only where the request provably left no trace at the server.
- * 3. Nothing that is returned holds a secret of `secrets`, raw, base64 or URL-encoded (INV-S1).
+ * 3. Nothing that is returned holds a secret of `secrets`, raw, hexadecimal, base64 or URL-encoded (INV-S1).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { ToolResult } from '../../contracts/schemas/call.ts';

@@ -3,8 +3,8 @@
  *
  * Owns the forms in which a secret may come back. Does not own which values are secrets: the caller names them.
  *
- * 1. A secret is found raw, JSON-escaped, URL-encoded, and in base64 or base64url at any alignment inside longer text; and each
- *    of these inside a URL.
+ * 1. A secret is found raw, JSON-escaped, URL-encoded, in hexadecimal of either case, and in base64 or base64url at any alignment
+ *    inside longer text; and each of these inside a URL. What is compressed or encrypted before it comes back is not found.
  * 2. The scheme before a credential ("Bearer …") is no part of the secret: the credential alone is found too.
  * 3. Cost is linear in the text: each form is one substring search.
  * 4. What comes back is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
@@ -66,7 +66,9 @@ function formsOf(secrets: readonly string[]): string[] {
       .map((offset) => fragmentAt(secret, offset))
       .filter((part) => part.length >= SHORTEST_FRAGMENT);
     const encoded = urlForms(secret);
-    for (const form of [secret, JSON.stringify(secret).slice(1, -1), ...encoded, base64, ...fragments]) {
+    const hex = Buffer.from(secret, 'utf8').toString('hex');
+    const inText = [secret, JSON.stringify(secret).slice(1, -1), ...encoded];
+    for (const form of [...inText, hex, hex.toUpperCase(), base64, ...fragments]) {
       forms.add(form);
       forms.add(form.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, ''));
       // Inside a URL, for instance as a parameter to come back to.

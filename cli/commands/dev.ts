@@ -136,7 +136,7 @@ async function startAll(
     config: shown(loaded.path ?? folder.config),
     directory: shown(directory),
     taskQueue: loaded.config.taskQueue,
-    buildId: workers.buildId,
+    buildId: workers.buildId ?? '',
     environment: {
       ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: engine.address }),
       ...(namespace === 'default' ? {} : { TEMPORAL_NAMESPACE: namespace }),

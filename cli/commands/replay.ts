@@ -1,5 +1,6 @@
 /** `countersign replay`: does the current workflow code still take the histories it must? */
 import { resolve } from 'node:path';
+import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -67,15 +68,28 @@ async function replayLive(
     throw new CountersignError('USAGE', '--live takes histories from the namespace; leave the paths out.');
   const { liveHistories } = await import('../../workers/replay.ts');
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
-  return await withSession(terminal, options, async ({ client, settings }) =>
+  return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      liveHistories(client, `WorkflowType = '${RUN_WORKFLOW}' AND (${filter})`),
+      inTime(liveHistories(client, `WorkflowType = '${RUN_WORKFLOW}' AND (${filter})`), client, deadlineMs),
       client.options.namespace,
       settings,
       options,
       terminal,
     ),
   );
+}
+
+/** Each history in its time: a namespace may hold thousands. */
+async function* inTime(
+  histories: AsyncGenerator<Recorded>,
+  { connection }: Client,
+  deadlineMs: number,
+): AsyncGenerator<Recorded> {
+  for (;;) {
+    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
+    if (next.done === true) return;
+    yield next.value;
+  }
 }
 
 async function replay(

@@ -1,6 +1,5 @@
 /** `countersign setup`: makes a namespace ready for runs. */
 import type { Command } from 'commander';
-import { CountersignError } from '../../contracts/errors.ts';
 import type { SetupReport } from '../../workers/setup.ts';
 import { setUpNamespace } from '../../workers/setup.ts';
 import { print } from '../answer.ts';
@@ -8,9 +7,6 @@ import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
-
-/** gRPC status (grpc/grpc statuscodes.md). */
-const NOT_FOUND = 5;
 
 export function addSetup(program: Command, terminal: Terminal): void {
   program
@@ -20,16 +16,11 @@ export function addSetup(program: Command, terminal: Terminal): void {
     .addHelpText('after', examples('setup', 'setup --address temporal.example:7233 --namespace agents'))
     .action(async (_own: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
-      const report = await withSession(terminal, options, async ({ client }) => {
-        const { namespace } = client.options;
-        await client.connection.workflowService.describeNamespace({ namespace }).catch((error: unknown) => {
-          if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== NOT_FOUND)
-            throw error;
-          const message = `There is no namespace ${namespace}. Create it (temporal operator namespace create --namespace ${namespace}), or name another with --namespace.`;
-          throw new CountersignError('SETUP_INCOMPLETE', message, {}, { cause: error });
-        });
-        return await setUpNamespace(client.connection, namespace);
-      });
+      const report = await withSession(terminal, options, ({ client, deadlineMs }) =>
+        client.connection.withDeadline(Date.now() + deadlineMs, () =>
+          setUpNamespace(client.connection, client.options.namespace),
+        ),
+      );
       print(terminal, { json: report, text: () => setupText(report) }, options.json === true);
     });
 }

@@ -1,5 +1,11 @@
-/** `countersign watch`: the ledger as it grows. */
+/**
+ * `countersign watch`: the ledger as it grows.
+ *
+ * 1. A pause of the workers does not end it; people are told once that it waits, and why.
+ */
 import type { Command } from 'commander';
+import type { CountersignError } from '../../contracts/errors.ts';
+import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { type GlobalOptions, wholeNumber } from '../options.ts';
@@ -15,15 +21,26 @@ export function addWatch(program: Command, terminal: Terminal): void {
   program
     .command('watch')
     .summary('the events of a run as they happen')
-    .description('The events of a run as they happen, until it ends; with --json one entry per line')
+    .description(
+      'The events of a run as they happen, until it ends; with --deadline no longer than that, with --json one entry per line',
+    )
     .argument('<run>', 'run id')
     .option('--from <number>', 'number of the first entry wanted (default: 0)', wholeNumber)
-    .addHelpText('after', examples('watch nightly-42', 'watch nightly-42 --from 17 --json'))
+    .addHelpText(
+      'after',
+      examples('watch nightly-42', 'watch nightly-42 --from 17 --json', 'watch nightly-42 --deadline 60'),
+    )
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<WatchOptions>();
-      const signal = terminal.interrupted();
+      const watchOptions = {
+        cursor: options.from ?? 0,
+        signal: terminal.interrupted(),
+        ...(options.deadline === undefined ? {} : { deadlineMs: options.deadline * 1_000 }),
+        onPause: ({ message }: CountersignError) =>
+          options.json === true ? undefined : terminal.err(`waiting: ${visible(message)}\n`),
+      };
       await withSession(terminal, options, async ({ countersign }) => {
-        for await (const entry of countersign.run(runId).watch({ cursor: options.from ?? 0, signal })) {
+        for await (const entry of countersign.run(runId).watch(watchOptions)) {
           print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
         }
       });

@@ -3,11 +3,12 @@ import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig } from '../../workers/config.ts';
 import { warningsOf } from '../../workers/config-checks.ts';
-import type { WorkerRole } from '../../workers/worker.ts';
-import { print } from '../answer.ts';
+import { roleWarnings, type WorkerRole } from '../../workers/role.ts';
+import type { Workers } from '../../workers/worker.ts';
+import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
-import { locate, unreachable } from '../session.ts';
+import { locate, whyUnreachable } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 
 interface WorkerCommandOptions extends GlobalOptions {
@@ -35,35 +36,41 @@ export function addWorker(program: Command, terminal: Terminal): void {
       const interrupted = terminal.interrupted();
       const { connectionOptions, namespace } = locate(options);
       const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
-      for (const warning of warningsOf(loaded.config)) terminal.err(`warning: ${warning}\n`);
+      for (const warning of [...warningsOf(loaded.config), ...roleWarnings(loaded.config, options.role)])
+        terminal.err(`warning: ${warning}\n`);
       const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
         import('../../workers/worker.ts'),
         import('../runtime.ts'),
       ]);
       installWorkerLog(loaded.config);
       const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role }).catch(
-        (error: unknown) => {
+        async (error: unknown) => {
           // A plain error of the native connection: coded ones say themselves what is wrong.
           if (error instanceof Error && error.name === 'TransportError')
-            throw unreachable(connectionOptions.address, error);
+            throw await whyUnreachable(connectionOptions, error);
           throw error;
         },
       );
-      const { taskQueue } = loaded.config;
-      print(
-        terminal,
-        {
-          json: { role: options.role, buildId: workers.buildId, namespace, taskQueue, config: loaded.path },
-          text: (paint) =>
-            `${paint('bold', `worker (${options.role})`)} of namespace ${namespace}, queue ${taskQueue}, build ${workers.buildId}, configuration ${loaded.path ?? 'none'}\n` +
-            `trust: temporal. Whoever may write to namespace ${namespace} may start runs and decide.`,
-        },
-        options.json === true,
-      );
+      print(terminal, workerAnswer(options.role, workers, namespace, loaded.path), options.json === true);
       const end = (): void => void workers.stop().catch(() => undefined);
       if (interrupted.aborted) end();
       interrupted.addEventListener('abort', end, { once: true });
       await workers.stopped;
       if (!interrupted.aborted) throw new CountersignError('ENGINE_UNAVAILABLE', 'The worker ended by itself.');
     });
+}
+
+function workerAnswer(
+  role: WorkerRole,
+  { buildId, taskQueues }: Workers,
+  namespace: string,
+  config: string | undefined,
+): Answer {
+  const build = buildId === undefined ? '' : `, build ${buildId}`;
+  return {
+    json: { role, buildId, namespace, taskQueues, config },
+    text: (paint) =>
+      `${paint('bold', `worker (${role})`)} of namespace ${namespace}, ${taskQueues.length === 1 ? 'queue' : 'queues'} ${taskQueues.join(', ')}${build}, configuration ${config ?? 'none'}\n` +
+      `trust: temporal. Whoever may write to namespace ${namespace} may start runs and decide.`,
+  };
 }

@@ -14,20 +14,15 @@ export interface DemoModel {
 /** Keys stay in the environment: the configuration only names the variables (INV-S1). */
 export function demoModel(env: Terminal['env']): DemoModel {
   const wanted = env['COUNTERSIGN_DEMO_MODEL'] || undefined;
-  if (isSet(env, 'OPENAI_BASE_URL')) {
-    if (wanted === undefined) {
-      throw new CountersignError(
-        'USAGE',
-        'OPENAI_BASE_URL is set: name the model of that server in COUNTERSIGN_DEMO_MODEL, or unset OPENAI_BASE_URL.',
-      );
-    }
-    const key = isSet(env, 'OPENAI_API_KEY') ? { apiKey: '${OPENAI_API_KEY}' } : {};
-    return {
-      config: { provider: 'openai-compatible', model: wanted, baseUrl: '${OPENAI_BASE_URL}', ...key },
-      label: `${wanted} (OpenAI-compatible, from OPENAI_BASE_URL)`,
-    };
+  const namesOpenAi = isOpenAi(env['OPENAI_BASE_URL']);
+  if (isSet(env, 'OPENAI_BASE_URL') && !namesOpenAi) return compatibleModel(env, wanted);
+  if (namesOpenAi && !isSet(env, 'OPENAI_API_KEY')) {
+    throw new CountersignError(
+      'USAGE',
+      'OPENAI_BASE_URL is that of OpenAI: set OPENAI_API_KEY too, or unset OPENAI_BASE_URL.',
+    );
   }
-  if (isSet(env, 'ANTHROPIC_API_KEY')) {
+  if (!namesOpenAi && isSet(env, 'ANTHROPIC_API_KEY')) {
     const model = wanted ?? 'claude-sonnet-4-5';
     return {
       config: { provider: 'anthropic', model, apiKey: '${ANTHROPIC_API_KEY}' },
@@ -42,6 +37,25 @@ export function demoModel(env: Terminal['env']): DemoModel {
     };
   }
   return { config: { provider: 'scripted', script: SCRIPT }, label: 'scripted (no provider is asked)' };
+}
+
+function compatibleModel(env: Terminal['env'], wanted: string | undefined): DemoModel {
+  if (wanted === undefined) {
+    throw new CountersignError(
+      'USAGE',
+      'OPENAI_BASE_URL is set: name the model of that server in COUNTERSIGN_DEMO_MODEL, or unset OPENAI_BASE_URL.',
+    );
+  }
+  const key = isSet(env, 'OPENAI_API_KEY') ? { apiKey: '${OPENAI_API_KEY}' } : {};
+  return {
+    config: { provider: 'openai-compatible', model: wanted, baseUrl: '${OPENAI_BASE_URL}', ...key },
+    label: `${wanted} (OpenAI-compatible, from OPENAI_BASE_URL)`,
+  };
+}
+
+/** The address that is meant anyway: its models have a default, and speak another API than compatible servers. */
+function isOpenAi(baseUrl = ''): boolean {
+  return URL.canParse(baseUrl) && new URL(baseUrl).hostname === 'api.openai.com';
 }
 
 function isSet(env: Terminal['env'], name: string): boolean {

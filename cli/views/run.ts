@@ -9,6 +9,7 @@ import { fields } from './fields.ts';
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
 export function statusOf(status: RunState['status'], paint: Paint): string {
+  // Sound: only a key of SHADES is taken for one.
   return paint(status in SHADES ? SHADES[status as keyof typeof SHADES] : 'bold', status);
 }
 

@@ -84,7 +84,8 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
-    timeoutSeconds: z.int().min(1).max(3_600).default(600),
+    /** Temporal ends a model step after 15 minutes (`workflows/activity-stubs.ts`): a minute earlier the model's name is in the error. */
+    timeoutSeconds: z.int().min(1).max(840).default(600),
   }),
 ]);
 export type ModelConfig = z.infer<typeof ModelConfig>;

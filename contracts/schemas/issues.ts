@@ -65,6 +65,7 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
 
 function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: unknown, at: unknown): Explained[] {
   if (issue.errors.length === 0) {
+    // Sound: zod adds the field to issues of discriminated unions without saying so in their type; it is read as unknown.
     const { options } = issue as { options?: unknown };
     return [{ path, reason: Array.isArray(options) ? mismatch(oneOf(options), at) : plainReason(issue) }];
   }

@@ -3,12 +3,15 @@ import { z } from 'zod';
 import { Identifier, JsonObject, Name, Sha256Hex } from './json.ts';
 import { Policy, ToolName } from './policy.ts';
 
+/** What a spec may ask for at most; more is denied whatever policy says. */
+export const MOST_CALLS_PER_TURN = 64;
+
 const limit = {
   /** Model steps. */
   turns: z.int().min(1).max(10_000),
   /** Proposed tool calls. */
   calls: z.int().min(1).max(100_000),
-  callsPerTurn: z.int().min(1).max(64),
+  callsPerTurn: z.int().min(1).max(MOST_CALLS_PER_TURN),
   /** Canonical JSON of one call's arguments. */
   argumentBytes: z.int().min(256).max(262_144),
   /** Canonical JSON of all arguments of a turn. */

@@ -56,15 +56,25 @@ export class ServiceProcess {
     });
   }
 
-  /** @throws CountersignError with what it said, where it does not start */
-  async ready(signal: AbortSignal): Promise<Service> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
+  /** @throws CountersignError with what it said, where it does not start, or not in time */
+  async ready(signal: AbortSignal, startMs = START_MS): Promise<Service> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(startMs)]);
     // Sound: both pipes were asked for.
     const lines = createInterface({ input: this.#child.stdout as NodeJS.ReadableStream });
-    const line = await Promise.race([once(lines, 'line', { signal: limit }), this.#exited.then(() => undefined)]);
+    const line = await Promise.race([
+      once(lines, 'line', { signal: limit }).catch((error: unknown) => {
+        if (signal.aborted || !limit.aborted) throw error;
+        throw this.#notStarted(` within ${startMs / 1_000} s`);
+      }),
+      this.#exited.then(() => undefined),
+    ]);
     // Sound: one JSON document in a line is what `countersign dev --json` prints.
     if (line !== undefined) return JSON.parse(line[0] as string) as Service;
-    throw new CountersignError('ENGINE_UNAVAILABLE', `The service did not start.\n${this.#errors}`.trim());
+    throw this.#notStarted('');
+  }
+
+  #notStarted(when: string): CountersignError {
+    return new CountersignError('ENGINE_UNAVAILABLE', `The service did not start${when}.\n${this.#errors}`.trim());
   }
 
   async stop(): Promise<void> {

@@ -133,7 +133,7 @@ export const ASKING: readonly Scenario[] = [
       const invalid = [
         refused(say('an empty message', { text: '' }), 'MESSAGE_INVALID'),
         refused(say('an approval in a message', { approval: { callId: 't1.c0' } }), 'MESSAGE_INVALID'),
-        refused(say('more than may wait', { text: 'm'.repeat(131_072) }), 'LIMIT_REACHED'),
+        refused(say('more than may wait', { text: '€'.repeat(131_072) }), 'LIMIT_REACHED'),
       ];
       await scene.take('say-queued', {
         refused: [...invalid, ...wrongDecisions(request)],

@@ -15,7 +15,8 @@ import { bundleWorkflows } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/client-connection.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
-import { startWorkers, type WorkerRole, type Workers } from '../../workers/worker.ts';
+import type { WorkerRole } from '../../workers/role.ts';
+import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { APPROVER } from './attempts.ts';
 import { startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
 

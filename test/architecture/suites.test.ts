@@ -29,3 +29,9 @@ test('`npm test` and the slow suites share no file', () => {
   );
   expect(fast?.filter((path) => slow?.includes(path))).toEqual([]);
 });
+
+test('every test on workers that are killed replays what they left behind; other worlds do so by themselves (INV-D1)', () => {
+  const fault = sourceFiles().filter(({ path }) => /^test\/fault\/.*\.test\.ts$/.test(path));
+  expect(fault.length).toBeGreaterThan(0);
+  expect(fault.filter(({ text }) => !text.includes('await replayOwn(')).map(({ path }) => path)).toEqual([]);
+});

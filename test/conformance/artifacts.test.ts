@@ -1,10 +1,11 @@
 /** Both artifact stores against the suite of their port, and what only a directory can do. */
-import { chmod, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../activities/artifacts/directory.ts';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { MARKER, setUpRoot } from '../../activities/artifacts/root.ts';
 import { artifactSuite } from './artifacts.suite.ts';
 
 let parent: string;
@@ -14,10 +15,16 @@ beforeAll(async () => {
 afterAll(async () => rm(parent, { recursive: true, force: true }));
 
 let made = 0;
-/** Does not exist yet: the store makes it. */
-function newRoot(): string {
+/** Does not exist yet. */
+function newPath(): string {
   made += 1;
   return join(parent, `store-${made}`);
+}
+
+function newRoot(): string {
+  const root = newPath();
+  setUpRoot(root, true);
+  return root;
 }
 
 artifactSuite({ name: 'in memory', create: createMemoryStore });
@@ -44,8 +51,9 @@ describe('the directory store', () => {
     expect(
       (await readdir(root, { recursive: true, withFileTypes: true }))
         .filter((entry) => entry.isFile())
-        .map((entry) => entry.name),
-    ).toEqual([ref.sha256]);
+        .map((entry) => entry.name)
+        .toSorted(),
+    ).toEqual([MARKER, ref.sha256]);
   });
 
   test('a file that was changed is ARTIFACT_CORRUPT, never returned', async () => {
@@ -63,10 +71,69 @@ describe('the directory store', () => {
   });
 
   test('where nothing can be written, put fails and leaves nothing behind', async () => {
-    const root = newRoot();
+    const root = newPath();
     await writeFile(root, 'a file where the folder should be');
     await expect(createDirectoryStore(root).put(new Uint8Array([1]), 'text/plain')).rejects.toThrow();
     await chmod(root, 0o600);
     expect(await readFile(root, 'utf8')).toBe('a file where the folder should be');
   });
 });
+
+describe('the root of a directory store', () => {
+  const BYTES = new TextEncoder().encode('kept');
+
+  test.each([
+    ['is away', async () => newPath()],
+    ['is a mount point on which nothing is mounted', async () => emptyFolder()],
+  ])('INV-D3: where it %s, nothing is stored, nothing is made, and the failure may pass', async (_, make) => {
+    const root = await make();
+    const before = await readdir(parent, { recursive: true });
+    const store = createDirectoryStore(root);
+    for (const refused of [store.put(BYTES, 'text/plain'), store.get({ ...REF, bytes: 4 })]) {
+      await expect(refused).rejects.toMatchObject({
+        code: 'ARTIFACT_MISSING',
+        traits: expect.objectContaining({ retryable: true }),
+        message: expect.stringContaining(MARKER),
+      });
+    }
+    expect(await readdir(parent, { recursive: true })).toEqual(before);
+  });
+
+  test('is made whole, with the folders above it, and a second time changes nothing', async () => {
+    const root = join(newPath(), 'below', 'artifacts');
+    setUpRoot(root, true);
+    setUpRoot(root, true);
+    expect(await readdir(join(root, '..'))).toEqual(['artifacts']);
+    expect((await stat(root)).mode & 0o777).toBe(0o700);
+    expect(await readdir(root)).toEqual([MARKER]);
+  });
+
+  test.each([
+    ['is absent, where it may not be made', async () => newPath(), false],
+    ['is empty, as a bare mount point is', async () => emptyFolder(), true],
+    ['holds what is no artifact', async () => emptyFolder('lost+found'), true],
+  ])('that %s is refused, with what to do', async (_, make, mayCreate) => {
+    const root = await make();
+    const before = await readdir(parent, { recursive: true });
+    expect(() => setUpRoot(root, mayCreate)).toThrow(
+      expect.objectContaining({ code: 'SETUP_INCOMPLETE', message: expect.stringContaining(`touch '${root}/`) }),
+    );
+    expect(await readdir(parent, { recursive: true })).toEqual(before);
+  });
+
+  test('that holds artifacts from before there was a marker is taken as it is', async () => {
+    const root = await emptyFolder('ab');
+    setUpRoot(root, false);
+    const store = createDirectoryStore(root);
+    expect(Buffer.from(await store.get(await store.put(BYTES, 'text/plain'))).toString()).toBe('kept');
+  });
+});
+
+const REF = { sha256: 'a'.repeat(64), contentType: 'text/plain' };
+
+async function emptyFolder(...inside: readonly string[]): Promise<string> {
+  const root = newPath();
+  await mkdir(root);
+  for (const name of inside) await mkdir(join(root, name));
+  return root;
+}

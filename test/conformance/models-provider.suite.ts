@@ -1,5 +1,6 @@
 /** What every adapter of a provider sends and reads, in the provider's own protocol. */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { CountersignError } from '../../contracts/errors.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { modelText } from '../../domain/model-text.ts';
 import { API_KEY, type ModelBench, startModelBench } from '../support/model-bench.ts';
@@ -8,6 +9,10 @@ import { EVERY_OUTCOME, LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessag
 
 const CALL = { type: 'call', id: 'call_a1', name: READ_FILE.name, json: '{"path":"a.txt"}' } as const;
 const TEXT = { type: 'text', text: 'Done.' } as const;
+
+function nested(levels: number): string {
+  return `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+}
 
 export function providerSuite(dialect: Dialect): void {
   describe(`the wire of ${dialect.provider}`, () => {
@@ -103,6 +108,7 @@ export function providerSuite(dialect: Dialect): void {
       ['a list', '["a.txt"]'],
       ['a word', '"a.txt"'],
       ['null', 'null'],
+      ['nested too deeply', nested(1_000)],
     ])('arguments that are %s are proposed as malformed, and the run can go on', async (_, json) => {
       bench.reply(said([{ ...CALL, json }]), said([TEXT]));
       const first = await bench.model().step(modelRequest());
@@ -113,6 +119,19 @@ export function providerSuite(dialect: Dialect): void {
       const denied = { kind: 'denied', code: 'ARGUMENTS_INVALID', message: 'not an object' } as const;
       await bench.model().step(modelRequest({ turn: 2, messages: [...OPENING, ...turnMessages(1, first, [denied])] }));
       expect(lastEcho().results).toHaveLength(1);
+    });
+
+    test('arguments nested so deeply that they end the stack are never taken for a lost connection', async () => {
+      bench.reply(said([{ ...CALL, json: nested(50_000) }]));
+      // Which of the two depends on the stack of the machine.
+      const ended = await bench
+        .model()
+        .step(modelRequest())
+        .then(
+          ({ parts }) => (parts.some((part) => 'malformed' in part) ? 'malformed' : 'proposed'),
+          (error: unknown) => (error instanceof CountersignError ? error.code : 'unknown'),
+        );
+      expect(['malformed', 'MODEL_OUTPUT_INVALID']).toContain(ended);
     });
 
     test('a tool called with no arguments at all is called with none', async () => {

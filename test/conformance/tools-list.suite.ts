@@ -204,6 +204,23 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       expect(message).toContain('does not end');
     });
 
+    test('INV-D2: definitions of 4 MiB together are listed, and more are refused with what to do', async () => {
+      const tools = (count: number) =>
+        Array.from({ length: count }, (_, index) =>
+          aTool({ name: `t${index}`, annotations: { x: 'x'.repeat(50_000) } }),
+        );
+      expect((await listOf({ pages: [tools(40), tools(80).slice(40)] })).tools).toHaveLength(80);
+      const { code, message } = await failureOf({ pages: [tools(50), tools(90).slice(50)] });
+      expect(code).toBe('DISCOVERY_FAILED');
+      expect(message).toMatch(/4194304 .* Offer fewer tools/);
+    });
+
+    test('INV-D2: what a server lists is read up to 32 MiB, kept or not', async () => {
+      const huge = (called: string) => [aTool({ name: called, description: 'd'.repeat(12_000_000) })];
+      const { message } = await failureOf({ pages: [huge('a'), huge('b'), huge('c'), [aTool()]] });
+      expect(message).toContain('33554432');
+    });
+
     test('a stream that dies is a failure, not a wait', async () => {
       const { code } = await failureOf({
         intercept: (_, response, method) => {

@@ -114,6 +114,7 @@ test(
 
 describe('control: a canary that is planted', () => {
   const CONTROL = `control-${randomBytes(20).toString('hex')}`;
+  const CANARY = [{ name: 'control', value: CONTROL }];
   const runId = `run-${CONTROL}`;
   let found: readonly Found[];
 
@@ -126,11 +127,17 @@ describe('control: a canary that is planted', () => {
     const over = { servers: [{ name: 'given' }], initiator: { id: CONTROL }, input: CONTROL };
     const run = await world.start('main', over, { runId, authorizations: { given: secrets.GIVEN } });
     const activityId = await until(async () => await callUnderWay(), { what: 'the call under way' });
-    await world.client.activity.heartbeat(
-      { workflowId: runId, activityId },
-      { note: CONTROL, packed: gzipSync(CONTROL).toString('base64') },
+    const heartbeat = { note: CONTROL, packed: gzipSync(CONTROL).toString('base64') };
+    const planted: Piece[] = await until(
+      async () => {
+        await world.client.activity.heartbeat({ workflowId: runId, activityId }, heartbeat);
+        const described = [...(await describedPieces(world, runId))];
+        // The worker's own heartbeat may come in between: the server keeps the last one only.
+        const stores = sightings(CANARY, described).map(({ store }) => store);
+        return stores.includes('heartbeat details') ? described : undefined;
+      },
+      { what: 'the control in the heartbeat' },
     );
-    const planted = [...(await describedPieces(world, runId))];
     await world.client.activity.fail({ workflowId: runId, activityId }, new Error(`it failed: ${CONTROL}`));
     await run.result();
     servers.given.release();
@@ -141,7 +148,7 @@ describe('control: a canary that is planted', () => {
       ...(await memoPieces()),
       await failedPiece('an unknown run', nobody.state()),
     );
-    found = sightings([{ name: 'control', value: CONTROL }], [...planted, ...(await lyingPieces(scene))]);
+    found = sightings(CANARY, [...planted, ...(await lyingPieces(scene))]);
     await replayOwn(world);
   }, LONG_MS);
 

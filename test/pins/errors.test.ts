@@ -55,7 +55,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   MODEL_REJECTED: [false, 502, 3],
   MODEL_UNAVAILABLE: [true, 502, 6],
   MODEL_OUTPUT_INVALID: [false, 502, 3],
-  ARTIFACT_MISSING: [false, 500, 70],
+  ARTIFACT_MISSING: [true, 503, 6],
   ARTIFACT_CORRUPT: [false, 500, 70],
   LEDGER_BROKEN: [false, 422, 7],
   REPLAY_FAILED: [false, 422, 7],

@@ -52,6 +52,15 @@ export const HISTORIES = [
   'agent-run.v1.stopping',
   'agent-run.v1.two-pending',
   'agent-run.v1.unknown',
+  // Recorded again with what docs/adr/0019 changed.
+  'agent-run.v2.completed',
+  'agent-run.v2.continued-first',
+  'agent-run.v2.continued-resent',
+  'agent-run.v2.continued-second',
+  'agent-run.v2.mid-call',
+  'agent-run.v2.say-queued',
+  'agent-run.v2.say-read',
+  'agent-run.v2.stopped-in-flight',
 ] as const;
 
 /** One is encrypted and no `.json`, so that `countersign replay` without its key does not stumble over it. */

@@ -58,7 +58,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a call may take longer',
     file: 'workflows/activity-stubs.ts',
-    find: 'callTimeoutSeconds * 1_000 + 30_000',
+    find: 'callTimeoutSeconds * 1_000 + 90_000',
     put: 'callTimeoutSeconds * 1_000 + 3_600_000',
   },
   {

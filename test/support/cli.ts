@@ -52,5 +52,6 @@ export interface ReportedError {
 /** What a failed command says with `--json`: on standard error, alone. */
 export function errorOf({ out, err }: CommandResult): ReportedError {
   if (out !== '') throw new Error(`standard output is not empty: ${out}`);
+  // Sound: `cli/failure.ts` writes it in one shape, which its own tests hold.
   return (JSON.parse(err) as { error: ReportedError }).error;
 }

@@ -1,9 +1,13 @@
-/** MCP servers that no one here wrote, as processes on loopback: started, waited for, and ended with everything they started. */
+/**
+ * MCP servers that no one here wrote, as processes on loopback: started, waited for, and ended with everything they started.
+ *
+ * 1. What a test leaves behind is killed with the test's own process.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { until } from './until.ts';
+import { freePort } from '../../workers/free-port.ts';
+import { Hopeless, until } from './until.ts';
 
 export interface RunningMcpServer {
   readonly url: string;
@@ -34,11 +38,17 @@ export async function startMcpProcess({ args, env }: McpProcess): Promise<Runnin
   });
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => said.push(chunk.toString('utf8')));
-  const close = (): Promise<void> => end(child);
+  const killWithParent = (): void => killGroup(child);
+  process.once('exit', killWithParent);
+  const close = async (): Promise<void> => {
+    await end(child);
+    process.off('exit', killWithParent);
+  };
   try {
     await until(
       async () => {
-        if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+        if (child.exitCode !== null || child.signalCode !== null)
+          throw new Hopeless(`it ended with ${child.exitCode ?? child.signalCode}`);
         // Any answer will do, also a refusal.
         await (await fetch(url, { method: 'OPTIONS' })).text();
         return true;
@@ -53,24 +63,16 @@ export async function startMcpProcess({ args, env }: McpProcess): Promise<Runnin
 }
 
 async function end(child: ChildProcess): Promise<void> {
-  const { pid } = child;
-  if (pid === undefined) return;
+  if (child.pid === undefined) return;
   const exited = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : Promise.resolve();
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // The group has ended already.
-  }
+  killGroup(child);
   await exited;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
-  return address.port;
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // The group has ended already.
+  }
 }

@@ -8,14 +8,15 @@ import type { Outcome } from '../../contracts/schemas/call.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { QUERIES } from '../../contracts/names.ts';
+import { QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import { replayHistories } from '../../workers/replay.ts';
 import { until } from './until.ts';
 import type { World } from './world.ts';
 
 /** Where runs were started and left something behind. */
-export type RecordedWorld = Pick<World, 'client' | 'artifacts' | 'bundle' | 'config' | 'runs'>;
+export type RecordedWorld = Pick<World, 'client' | 'artifacts' | 'bundle' | 'config' | 'runs'> &
+  Partial<Pick<World, 'replaysAtEnd'>>;
 
 type History = Extract<Recorded, { kind: 'history' }>['history'];
 type Events = NonNullable<History['events']>;
@@ -45,13 +46,16 @@ const replayed = new WeakMap<RecordedWorld, Set<string>>();
 
 /**
  * INV-D1: what was recorded replays on the code that recorded it.
- * @param workflowIds default: every run of the world that was not replayed before
- * @throws where one does not
+ * @param workflowIds default: every run of the world that was not replayed before, however it was started
+ * @throws where one does not, or where there is none
  */
 export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly string[]): Promise<void> {
   const before = replayed.get(world) ?? new Set<string>();
   replayed.set(world, before);
-  const wanted = workflowIds.length > 0 ? workflowIds : world.runs.filter((id) => !before.has(id));
+  const all = workflowIds.length > 0 ? workflowIds : await runsOf(world);
+  // A world that looks again at its end may be without runs until then.
+  if (all.length === 0 && world.replaysAtEnd !== true) throw new Error('there is no run to replay');
+  const wanted = workflowIds.length > 0 ? all : all.filter((id) => !before.has(id));
   const recorded: Recorded[] = [];
   for (const workflowId of wanted) {
     before.add(workflowId);
@@ -62,6 +66,23 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
   for await (const { name, error } of replayHistories(recorded, { bundle: world.bundle, config: world.config })) {
     if (error !== undefined) throw new Error(`${name} does not replay`, { cause: error });
   }
+}
+
+/** By its end a world has replayed something, or it shows nothing of INV-D1. @throws */
+export async function replayAtEnd(world: RecordedWorld): Promise<void> {
+  await replayOwn(world);
+  if ((replayed.get(world)?.size ?? 0) === 0)
+    throw new Error(
+      `no run of queue ${world.config.taskQueue} was replayed: none was started (or \`-t\` left them out)`,
+    );
+}
+
+/** Visibility knows those that were started without the world too, a moment later than the world knows its own. */
+async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
+  const query = `WorkflowType = '${RUN_WORKFLOW}' AND TaskQueue = '${config.taskQueue}'`;
+  const ids = new Set(runs);
+  for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
+  return [...ids];
 }
 
 /** The whole conversation, stored segments and the living execution. */

@@ -1,4 +1,8 @@
 /** Waits for a condition, never for a time: polls until there is an answer, and fails with what it waited for. */
+
+/** Thrown by a probe: the condition cannot come about any more. Any other error of a probe is only "not yet". */
+export class Hopeless extends Error {}
+
 export async function until<T>(
   probe: () => Promise<T | undefined> | T | undefined,
   { what = 'the condition', withinMs = 30_000 } = {},
@@ -11,6 +15,7 @@ export async function until<T>(
       const answer = await probe();
       if (answer !== undefined) return answer;
     } catch (error) {
+      if (error instanceof Hopeless) throw error;
       last = error;
     }
     if (Date.now() > end) throw new Error(`${what} did not come about in ${withinMs} ms`, { cause: last });

@@ -9,7 +9,8 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { loadConfig } from '../../workers/config.ts';
 import { locateEngine } from '../../workers/connection.ts';
 import { installLog } from '../../workers/log.ts';
-import { startWorkers, type WorkerRole } from '../../workers/worker.ts';
+import type { WorkerRole } from '../../workers/role.ts';
+import { startWorkers } from '../../workers/worker.ts';
 import { POLLING } from './worker-process.ts';
 
 const [configFile, role, bundleFile = ''] = process.argv.slice(2);

@@ -6,14 +6,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { WorkerRole } from '../../workers/worker.ts';
-import { until } from './until.ts';
+import type { WorkerRole } from '../../workers/role.ts';
+import { Hopeless, until } from './until.ts';
 
 export interface WorkerProcessOptions {
   /** `countersign.yaml`. */
   readonly configFile: string;
-  /** Workflow bundle as JSON. */
-  readonly bundleFile: string;
+  /** Workflow bundle as JSON, for a worker that does not make its own. */
+  readonly bundleFile?: string;
   readonly address: string;
   readonly namespace: string;
   readonly role?: WorkerRole;
@@ -21,6 +21,8 @@ export interface WorkerProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** `countersign worker` itself, which makes its own bundle and so takes longer. */
   readonly shipped?: boolean;
+  /** Its file, as `npm run build` made it, run by Node alone. */
+  readonly built?: string;
 }
 
 export interface WorkerProcess {
@@ -45,11 +47,12 @@ const ENTRY = fileURLToPath(new URL('worker-process-entry.ts', import.meta.url))
 const COMMAND = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
 
 export async function startWorkerProcess(options: WorkerProcessOptions): Promise<WorkerProcess> {
-  const { configFile, bundleFile, address, namespace, role = 'all', env = {}, shipped = false } = options;
+  const { configFile, bundleFile = '', address, namespace, role = 'all', env = {}, built } = options;
+  const shipped = options.shipped === true || built !== undefined;
   const main = shipped
-    ? [COMMAND, 'worker', '--config', configFile, '--role', role]
+    ? [built ?? COMMAND, 'worker', '--config', configFile, '--role', role]
     : [ENTRY, configFile, role, bundleFile];
-  const child = spawn(process.execPath, ['--import', 'tsx', ...main], {
+  const child = spawn(process.execPath, [...(built === undefined ? ['--import', 'tsx'] : []), ...main], {
     env: { PATH: process.env['PATH'] ?? '', TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -75,7 +78,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
   try {
     await until(
       () => {
-        if (child.exitCode !== null) throw new Error('it has ended');
+        if (child.exitCode !== null || child.signalCode !== null) throw new Hopeless('it has ended');
         return worker.output().includes(shipped ? `worker (${role}) of namespace` : POLLING) ? true : undefined;
       },
       { what: 'a polling worker', withinMs: 60_000 },

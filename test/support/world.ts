@@ -12,8 +12,10 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import { startWorkers, type WorkerRole, type Workers } from '../../workers/worker.ts';
+import type { WorkerRole } from '../../workers/role.ts';
+import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from './engine.ts';
+import { replayAtEnd } from './run-record.ts';
 import { until } from './until.ts';
 
 type Steps = readonly (typeof Script)['_zod']['input']['steps'][number][];
@@ -35,6 +37,8 @@ export interface World {
   start(steps: Steps, over?: Partial<RunSpecInput>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
   /** A client that waits no longer than this. */
   hurried(deadlineMs: number): Countersign;
+  readonly replaysAtEnd: true;
+  /** Replays what was not replayed before. @throws where there was never anything to replay (INV-D1) */
   stop(): Promise<void>;
 }
 
@@ -88,9 +92,14 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       return await countersign.startRun({ taskQueue: config.taskQueue, ...given, runId, spec });
     },
     hurried: (deadlineMs) => new Countersign({ client, artifacts, ...options.client, deadlineMs }),
+    replaysAtEnd: true,
     stop: async () => {
-      await world.workers.stop();
-      if (options.engine === undefined) await engine.stop();
+      try {
+        await world.workers.stop();
+        await replayAtEnd(world);
+      } finally {
+        if (options.engine === undefined) await engine.stop();
+      }
     },
   };
   return world;
@@ -105,6 +114,13 @@ export async function openRequests(run: RunHandle, count = 1): Promise<readonly 
     },
     { what: `${count} open requests of ${run.runId}` },
   );
+}
+
+/** Waits until a call has been asked, and returns its request, whatever became of it since. */
+export async function requestFor(run: RunHandle, callId: string): Promise<ApprovalRequest> {
+  return await until(async () => (await run.requests()).find((request) => request.callId === callId), {
+    what: `a request for ${callId} of ${run.runId}`,
+  });
 }
 
 let decisions = 0;

@@ -2,9 +2,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from '@jest/globals';
+import { ServiceProcess } from '../../examples/demo/service.ts';
 import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
@@ -177,6 +180,21 @@ test(
     await rm(killed.folder, { recursive: true, force: true });
   },
   2 * LIMIT_MS,
+);
+
+test(
+  'a service that does not start in time is an error with a code, and is ended all the same',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'countersign-demo-test-'));
+    const service = new ServiceProcess(folder);
+    await expect(service.ready(new AbortController().signal, 1)).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringContaining('did not start within 0.001 s'),
+    });
+    await service.stop();
+    await rm(folder, { recursive: true, force: true });
+  },
+  LIMIT_MS,
 );
 
 test(

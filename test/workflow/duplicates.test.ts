@@ -168,7 +168,7 @@ describe('decisions that race (F17)', () => {
   });
 
   test('a decision and the deadline in one workflow task: expired, in state, ledger and at the server (F19)', async () => {
-    const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, deadlineSeconds: 2 } } } } };
+    const policy = { servers: { bank: { tools: { pay: { action: 'ask' as const, deadlineSeconds: 10 } } } } };
     const run = await world.start([{ calls: [pay('instant')] }, END], { policy });
     const [request] = await openRequests(run);
     if (request === undefined) throw new Error('no request');
@@ -182,7 +182,7 @@ describe('decisions that race (F17)', () => {
         ? true
         : undefined;
     };
-    await until(fired, { what: 'the deadline' });
+    await until(fired, { what: 'the deadline', withinMs: 45_000 });
     await world.restartWorkers();
     await run.result();
     expect(await outcomes(run)).toEqual({ 't1.c0': 'expired' });

@@ -217,6 +217,9 @@ describe('stop', () => {
     await run.stop({ by: 'ann', reason: 'enough' });
     await ledgerShows(run, 'outcome', 't1.c1');
     expect(await outcomes(run)).toEqual({ 't1.c1': 'cancelled' });
+    // Nobody would read it any more (INV-D3).
+    const late = run.say({ messageId: 'late', text: 'One more thing.', from: 'ann' });
+    expect(await refusalOf(late)).toMatchObject({ code: 'RUN_CLOSED' });
     bank.release('finish');
     await expectEnded(run, 'stop', { 't1.c0': 'succeeded', 't1.c1': 'cancelled' });
     expect(bank.abandoned('finish')).toBe(0);
@@ -228,7 +231,10 @@ describe('stop', () => {
     await run.stop({ by: 'ann', reason: 'enough' });
     await run.stop({ by: 'bob', reason: 'now!', inFlight: 'cancel' });
     await expectEnded(run, 'stop', { 't1.c0': 'unknown' });
-    expect(factsOf(await run.ledger(), 'stop.requested')).toMatchObject([{ by: 'ann' }]);
+    expect(factsOf(await run.ledger(), 'stop.requested')).toMatchObject([
+      { by: 'ann', inFlight: 'finish' },
+      { by: 'bob', inFlight: 'cancel' },
+    ]);
   });
 
   test('of a call that may have run and waits to be sent again leaves its outcome unknown (INV-X2)', async () => {

@@ -81,6 +81,10 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     ['servers.notes.url', server('https://a.example.com/mcp#canary')],
     ['servers.notes.url', server('https://a.example.com/mcp?team=7&API_KEY=canary')],
     ['servers.notes.url', server('https://a.example.com/mcp?access%5Ftoken=canary')],
+    ...['key', 'code', 'sig', 'auth', 'client_secret', 'exaApiKey'].map((name): [string, object] => [
+      'servers.notes.url',
+      server(`https://a.example.com/mcp?${name}=canary`),
+    ]),
     ['servers.notes.credentials.issuer', clientCredentials({ issuer: 'https://u:canary@i.example.com' })],
     ['servers.notes.credentials.resource', clientCredentials({ resource: 'https://a.example.com/#canary' })],
     ['egress.runServers[1]', { egress: { runServers: ['https://a.example.com', 'https://b.example.com/canary'] } }],
@@ -120,6 +124,9 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     expect(await warnings({ ...server('https://a.example.com'), policy: { givenTokens: 'deny' } })).toContain(
       'policy.givenTokens: deny forbids',
     );
+    const secret = await warnings(server('https://a.example.com/s/cAnArY0123456789/mcp'));
+    expect(secret).toContain('servers.notes.url has a part that looks like a secret');
+    expect(secret).not.toContain('cAnArY');
     const notes = {
       url: 'https://a.example.com',
       credentials: { kind: 'none' },

@@ -6,7 +6,7 @@ import { accept, type Admission, admit, madeInTime } from '../../../domain/decis
 import { askedAgain, callOf, closeTurn, dispatched, ended, proposed, type Run } from '../../../domain/run.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../support/builders/decision.ts';
-import { allowVerdict } from '../../support/builders/judgement.ts';
+import { allowVerdict, approverRule, askVerdict } from '../../support/builders/judgement.ts';
 import { outcomes } from '../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../support/builders/run.ts';
 
@@ -192,4 +192,14 @@ describe('the Temporal run in which a decision was made', () => {
       message: expect.stringContaining('r0'),
     });
   });
+});
+
+test('of an approver’s groups only those are kept that the rule names: a run carries what it keeps', () => {
+  const verdict = askVerdict({ approvers: approverRule([], ['ops', 'sec']) });
+  const asked = judgedRun(identicalCalls(1), () => ({ verdict }));
+  const approver = { id: 'zoe', groups: ['a', 'sec', 'b'] };
+  const decision = approval({ ...shown(asked, 't1.c0'), approver });
+  const { run, facts } = accept(asked, askingOf(asked, 't1.c0'), decision, START);
+  expect(callOf(run, 't1.c0')).toMatchObject({ made: { decision: { approver: { id: 'zoe', groups: ['sec'] } } } });
+  expect(facts).toMatchObject([{ kind: 'decision.accepted', approver: { id: 'zoe', groups: ['sec'] } }]);
 });

@@ -43,6 +43,14 @@ describe('near names', () => {
     );
   });
 
+  test('a wanted name of any length, and a large catalog, are looked at in part: the words of its first 64 characters', () => {
+    expect(nearNames(`${'x'.repeat(64)} send`, known)).toEqual([]);
+    expect(nearNames(`send ${'x'.repeat(1_000)}`, known)).toEqual(['mail__send']);
+    const catalog = Array.from({ length: 10_000 }, (_, index) => `srv__send_${index}`);
+    expect(nearNames('send', [...catalog.slice(0, 5_000), 'send'])).not.toContain('send');
+    expect(nearNames('send', catalog)).toHaveLength(3);
+  });
+
   test('every name within two edits is found: a letter changed, left out or added, twice at most', () => {
     const letter = fc.constantFrom('q', 'z', '7');
     const place = fc.nat({ max: 9 });

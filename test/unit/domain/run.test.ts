@@ -2,7 +2,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../contracts/ids.ts';
 import { sha256Hex } from '../../../domain/canonical.ts';
-import { closeTurn, heard, proposed, repaired, startedFact, startRun, stopped, unqueued } from '../../../domain/run.ts';
+import { startedFact } from '../../../domain/facts.ts';
+import { closeTurn, proposed, repaired, startRun } from '../../../domain/run.ts';
+import { heard, stopped, unqueued } from '../../../domain/talk.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { say, stop } from '../../support/builders/decision.ts';
 import { preparedRun } from '../../support/builders/prepared-run.ts';
@@ -89,6 +91,14 @@ describe('messages', () => {
     const first = stopped(askingRun(), stop());
     expect(first.facts).toEqual([{ kind: 'stop.requested', by: 'ann', reason: 'changed my mind', inFlight: 'finish' }]);
     expect(first.run.stop).toEqual(stop());
-    expect(stopped(first.run, stop({ by: 'bob', inFlight: 'cancel' }))).toEqual({ run: first.run, facts: [] });
+    expect(stopped(first.run, stop({ by: 'bob' }))).toEqual({ run: first.run, facts: [] });
+  });
+
+  test('a second stop may end what the first let finish, and says who wanted that', () => {
+    const first = stopped(askingRun(), stop()).run;
+    const harder = stopped(first, stop({ by: 'bob', inFlight: 'cancel' }));
+    expect(harder.facts).toMatchObject([{ kind: 'stop.requested', by: 'bob', inFlight: 'cancel' }]);
+    expect(harder.run.stop).toEqual(stop({ inFlight: 'cancel' }));
+    expect(stopped(harder.run, stop({ by: 'zoe', inFlight: 'finish' }))).toEqual({ run: harder.run, facts: [] });
   });
 });

@@ -42,6 +42,13 @@ describe('clear secrets', () => {
       { servers: [{ name: 'a', url: `https://files.example/mcp?api_key=${SECRET}` }] },
       'servers[0].url',
     ],
+    ...['key', 'code', 'sig', 'auth', 'client_secret', 'exaApiKey'].map(
+      (name): [string, Record<string, unknown>, string] => [
+        `a parameter ${name}`,
+        { servers: [{ name: 'a', url: `https://files.example/mcp?team=7&${name}=${SECRET}` }] },
+        'servers[0].url',
+      ],
+    ),
   ])('%s is found and named by its path', (_what, over, path) => {
     expect(screened(over)).toMatchObject({ code: 'SECRET_IN_SPEC', path, message: expect.stringContaining(path) });
   });

@@ -6,11 +6,11 @@ import { OPENING } from '../../support/model-request.ts';
 import { answer, failing, failureOfRun, saying } from '../../support/model-step-bench.ts';
 
 describe('failures of the step', () => {
-  test('an unknown model is named', async () => {
+  test('INV-D3: an unknown model is named and tried again: the run was admitted where it is known, so this worker is behind', async () => {
     const failure = await failureOfRun(saying(answer()), { model: 'other' });
     expect(failure).toMatchObject({
       type: 'MODEL_UNKNOWN',
-      nonRetryable: true,
+      nonRetryable: false,
       message: expect.stringContaining('other'),
     });
   });
@@ -71,17 +71,35 @@ describe('failures of the step', () => {
     expect(transcript).toHaveBeenCalledTimes(1);
   });
 
-  test('an artifact that is missing is not looked for again', async () => {
+  test('INV-D3: an artifact that is missing here is looked for again: another worker may have the store', async () => {
     const toolset = jest.fn(failing(new CountersignError('ARTIFACT_MISSING', 'Gone.')));
-    expect(await failureOfRun({ ...saying(answer()), toolset })).toMatchObject({ type: 'ARTIFACT_MISSING' });
+    expect(await failureOfRun({ ...saying(answer()), toolset })).toMatchObject({
+      type: 'ARTIFACT_MISSING',
+      nonRetryable: false,
+      message: 'Gone.',
+    });
+    expect(toolset).toHaveBeenCalledTimes(5);
+  });
+
+  test('an artifact that is corrupt is not read again', async () => {
+    const toolset = jest.fn(failing(new CountersignError('ARTIFACT_CORRUPT', 'Changed.')));
+    expect(await failureOfRun({ ...saying(answer()), toolset })).toMatchObject({
+      type: 'ARTIFACT_CORRUPT',
+      nonRetryable: true,
+    });
     expect(toolset).toHaveBeenCalledTimes(1);
   });
 
-  test('an answer too large for a history is a named end', async () => {
-    const parts = [{ type: 'text', text: 'x'.repeat(1_048_577) } as const];
-    expect(await failureOfRun(saying(answer({ parts })))).toMatchObject({
+  test.each([
+    ['in bytes, not characters', '\u6f22'.repeat(400_000), undefined],
+    ['with its value beside it', JSON.stringify('x'.repeat(900_000)), { type: 'string' }],
+  ])('INV-D2: an answer too large for a history is a named end: %s', async (_, text, output) => {
+    const parts = [{ type: 'text', text } as const];
+    const failure = await failureOfRun(saying(answer({ parts })), output === undefined ? {} : { output });
+    expect({ type: failure.type, nonRetryable: failure.nonRetryable }).toEqual({
       type: 'MODEL_OUTPUT_INVALID',
       nonRetryable: true,
     });
+    expect(failure.message).toContain('bytes');
   });
 });

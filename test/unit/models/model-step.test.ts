@@ -3,6 +3,7 @@ import { describe, expect, jest, test } from '@jest/globals';
 import { CancelledFailure } from '@temporalio/common';
 import type { ModelStepDependencies } from '../../../activities/models/model-step.ts';
 import type { ModelRequest } from '../../../activities/models/port.ts';
+import type { JudgeResult } from '../../../contracts/activities.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../../domain/transcript.ts';
@@ -68,6 +69,24 @@ describe('the step', () => {
     };
     await run({ ...saying(answer()), transcript }, { base: { length: 2, digest }, tail: [] });
     expect(tries).toBe(3);
+  });
+});
+
+describe('the verdicts', () => {
+  const judged = (description: string) => async (): Promise<JudgeResult> => ({
+    policyVersion: 'v',
+    judgements: [{ callId: 't3.c0', repeatable: false, description, verdict: { kind: 'allow', rules: [] } }],
+  });
+  const proposes = saying(answer({ parts: [proposed('x')], finish: 'calls' }));
+
+  test('are returned with the answer', async () => {
+    expect((await run({ ...proposes, judge: judged('short') })).judged).toMatchObject({ policyVersion: 'v' });
+  });
+
+  test('INV-D2: are left to the run where one payload would not hold them: the answer is paid for and kept', async () => {
+    const result = await run({ ...proposes, judge: judged('\u6f22'.repeat(600_000)) });
+    expect(result.judged === undefined).toBe(true);
+    expect(result.parts).toHaveLength(1);
   });
 });
 

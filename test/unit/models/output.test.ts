@@ -1,6 +1,8 @@
 /** Final answers against the output schema of a run. */
 import { describe, expect, test } from '@jest/globals';
 import { checkOutput } from '../../../activities/models/output.ts';
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import { doublingSchema } from '../../support/doubling-schema.ts';
 
 const SCHEMA = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -66,5 +68,27 @@ describe('a final answer with an output schema', () => {
   test('and a schema that is none: the run hears of it, nothing throws', () => {
     const check = checkOutput(['{}'], { $ref: '#/$defs/nowhere' });
     expect(check).toMatchObject({ kind: 'invalid', errors: [expect.stringContaining('cannot be applied')] });
+  });
+
+  test('that nests too deeply for a run to hash is refused', () => {
+    const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    expect(checkOutput([nested(100)], {}).kind).toBe('valid');
+    expect(checkOutput([nested(5_000)], {})).toEqual({
+      kind: 'invalid',
+      errors: ['The answer nests deeper than 100 levels.'],
+    });
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['a pattern that takes for ever', { type: 'string', pattern: '^(a+)+$' }, JSON.stringify(`${'a'.repeat(60)}!`)],
+    ['references that double at each level', doublingSchema(40), '{}'],
+    // Each opening fence is followed to the end of the text.
+    ['an answer whose fences take for ever to pair', {}, 'a```\n'.repeat(200_000)],
+  ])('and %s: the answer is refused in time', (_, schema, text) => {
+    expect(checkOutput([text], schema)).toMatchObject({
+      kind: 'invalid',
+      errors: [expect.stringContaining('could not be checked in time')],
+    });
+    expect(checkOutput(['7'], { type: 'number' })).toEqual({ kind: 'valid', value: 7 });
   });
 });

@@ -54,6 +54,7 @@ test('whatever goes wrong while a result is read, the tool has run', async () =>
   const result = await toolResultOf(hostile, {
     artifacts: createMemoryStore(),
     scrub: createScrubber([]),
+    signal: new AbortController().signal,
     maxBytes: 1_000,
   });
   expect(result.warnings).toEqual(['the result could not be read']);

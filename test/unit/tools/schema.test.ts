@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { outputViolation } from '../../../activities/tools/output-schema.ts';
 import { paramHeaderFault } from '../../../activities/tools/param-headers.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import { doublingSchema } from '../../support/doubling-schema.ts';
 
 describe('an output schema', () => {
   const schema: JsonObject = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
@@ -23,7 +24,7 @@ describe('an output schema', () => {
     ['an invalid pattern', { properties: { n: { type: 'string', pattern: '(' } } }],
     ['a reference to nowhere', { $ref: '#/$defs/nothing' }],
     ['a pattern that takes for ever', { properties: { n: { type: 'string', pattern: '^(a|a)+$' } } }],
-    ['references that double at each level', doubling(40)],
+    ['references that double at each level', doublingSchema(40)],
   ])('with %s is given up', (_, hostile) => {
     expect(outputViolation({ type: 'object', ...hostile }, { n: `${'a'.repeat(60)}!` })).toContain(
       'could not be applied',
@@ -31,7 +32,7 @@ describe('an output schema', () => {
   });
 
   test('is checked again after one was given up', () => {
-    outputViolation({ ...doubling(40) }, {});
+    outputViolation({ ...doublingSchema(40) }, {});
     expect(outputViolation(schema, { n: 1 })).toBeUndefined();
   });
 
@@ -46,16 +47,6 @@ describe('an output schema', () => {
     expect(outputViolation(dated, { n: 1 })).toBeDefined();
   });
 });
-
-function doubling(levels: number): JsonObject {
-  const $defs = Object.fromEntries(
-    Array.from({ length: levels }, (_, n) => [
-      `d${n}`,
-      n + 1 === levels ? {} : { allOf: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] },
-    ]),
-  );
-  return { $defs, $ref: '#/$defs/d0' };
-}
 
 describe('parameter headers (SEP-2243)', () => {
   const withProperty = (property: JsonObject): JsonObject => ({ type: 'object', properties: { a: property } });

@@ -31,6 +31,20 @@ describe('the scrubber', () => {
     );
   });
 
+  test('finds a secret in hexadecimal, in either case, inside longer text and bytes', () => {
+    fc.assert(
+      fc.property(secret, anyText, anyText, (value, before, after) => {
+        const scrub = createScrubber([value]);
+        const hex = Buffer.from(value).toString('hex');
+        for (const form of [hex, hex.toUpperCase()]) {
+          const around = `${Buffer.from(before).toString('hex')}${form}${Buffer.from(after).toString('hex')}`;
+          expect(scrub.text(around)).not.toContain(form);
+          expect(Buffer.from(scrub.bytes(Buffer.from(around))).includes(form)).toBe(false);
+        }
+      }),
+    );
+  });
+
   test('finds each of these inside a URL, where they are encoded once more', () => {
     fc.assert(
       fc.property(secret, (value) => {

@@ -1,0 +1,72 @@
+// TypeScript that people copy from the guide compiles against the library as it is: an example that does not is worse than none.
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { blocksOf, type GuideBlock } from '../support/guide.ts';
+import { ROOT } from './source-tree.ts';
+
+/** Where generated things lie, which no tool looks at; of this process, since two may run at once. */
+const FOLDER = join(ROOT, '.build', `snippets-${process.pid}`);
+
+/** As a user has it: our own strictness, with what only our build needs taken out. */
+const TSCONFIG = {
+  extends: '../../tsconfig.base.json',
+  compilerOptions: {
+    types: ['node'],
+    composite: false,
+    declarationMap: false,
+    emitDeclarationOnly: false,
+    noEmit: true,
+    // A snippet imports `./client/index.ts` as if it stood in the root.
+    rootDir: '../..',
+    rootDirs: ['../..', '.'],
+  },
+  include: ['*.ts'],
+};
+
+let blocks: readonly GuideBlock[];
+beforeAll(async () => {
+  const guide = (await readdir(join(ROOT, 'docs/guide'))).filter((name) => name.endsWith('.md'));
+  const pages = ['README.md', ...guide.map((name) => `docs/guide/${name}`)];
+  blocks = (await Promise.all(pages.map((page) => blocksOf(page, '(?:ts|typescript)')))).flat();
+  await mkdir(FOLDER, { recursive: true });
+  await writeFile(join(FOLDER, 'tsconfig.json'), JSON.stringify(TSCONFIG));
+});
+afterAll(async () => rm(FOLDER, { recursive: true, force: true }));
+
+/** @returns what the compiler says, nothing where all is well */
+async function compile(files: Readonly<Record<string, string>>): Promise<string> {
+  for (const [name, text] of Object.entries(files)) await writeFile(join(FOLDER, name), text);
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  const run = promisify(execFile)(process.execPath, [tsc, '-p', FOLDER, '--pretty', 'false'], { cwd: ROOT });
+  return await run.then(
+    ({ stdout }) => stdout,
+    // Sound: what `execFile` adds to the error of a command that fails.
+    (error: { stdout: string }) => error.stdout,
+  );
+}
+
+/** `docs-guide-library.md-5.ts`: page and line. */
+function fileOf({ page, line }: GuideBlock): string {
+  return `${page.replaceAll('/', '-')}-${line}.ts`;
+}
+
+test('every TypeScript block of README and guide compiles', async () => {
+  const pages = new Set(blocks.map(({ page }) => page));
+  expect([...pages].toSorted()).toEqual(['README.md', 'docs/guide/library.md']);
+  expect(await compile(Object.fromEntries(blocks.map((block) => [fileOf(block), block.text])))).toBe('');
+});
+
+test('control: one that uses what is not there does not', async () => {
+  const [readme] = blocks;
+  if (readme === undefined) throw new Error('no block');
+  const wrong = readme.text.replace('run.watch()', 'run.events()');
+  expect(await compile({ 'wrong.ts': wrong })).toMatch(/wrong\.ts\(\d+,\d+\): error TS\d+: .*'events'/);
+});
+
+test('none asks for requests where nothing has waited for one', () => {
+  const hasty = blocks.filter(({ text }) => text.includes('.requests()') && !/watch\([^]*\.requests\(\)/.test(text));
+  expect(hasty.map(({ page, line }) => `${page}:${line}`)).toEqual([]);
+});

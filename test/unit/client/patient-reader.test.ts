@@ -1,0 +1,88 @@
+/** A watch outlasts what passes, and nothing else (INV-D3). */
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { Engine } from '../../../client/engine.ts';
+import { type Patience, PatientReader, TimeIsUp } from '../../../client/patient-reader.ts';
+import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
+import { until } from '../../support/until.ts';
+
+const connection = {
+  withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),
+  withAbortSignal: async (_signal: AbortSignal, act: () => Promise<unknown>) => await act(),
+};
+
+function readerWith(patience: Patience, callMs = 60_000): PatientReader {
+  // Sound: engine and reader use nothing else of a client.
+  return new PatientReader(new Engine({ connection } as unknown as Client, callMs), 'run', patience);
+}
+
+/** Fails with these codes, one after the other, then answers. */
+function failing(...codes: readonly ErrorCode[]) {
+  const left = [...codes];
+  return async () => {
+    const code = left.shift();
+    if (code !== undefined) throw new CountersignError(code, `It was ${code}.`);
+    return 'answer';
+  };
+}
+
+test.each<ErrorCode>(['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN', 'RUN_STUCK'])(
+  '%s is waited out, and told once for each pause',
+  async (code) => {
+    const told: string[] = [];
+    const reader = readerWith({ onPause: (trouble) => void told.push(trouble.code) });
+    expect(await reader.read(failing(code, code))).toBe('answer');
+    expect(told).toHaveLength(1);
+    expect(await reader.read(failing(code))).toBe('answer');
+    expect(told).toHaveLength(2);
+  },
+);
+
+test.each<ErrorCode>(['RUN_NOT_FOUND', 'ARTIFACT_MISSING', 'INTERNAL', 'SETUP_INCOMPLETE'])(
+  '%s is not',
+  async (code) => {
+    await expect(readerWith({}).read(failing(code))).rejects.toMatchObject({ code });
+  },
+);
+
+test('without a first answer it ends with the deadline of a call, and says why', async () => {
+  const never = async () => await failing('RUN_STUCK')();
+  await expect(readerWith({}, 1).read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
+});
+
+test('at its own deadline it ends: with the trouble where there is one, else with none', async () => {
+  const never = async () => await failing('ENGINE_UNAVAILABLE')();
+  const troubled = readerWith({ deadlineMs: 1_000 });
+  await troubled.read(failing());
+  await expect(troubled.read(never, 1)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
+  await expect(readerWith({ deadlineMs: 0 }).read(failing())).rejects.toBeInstanceOf(TimeIsUp);
+});
+
+test('an attempt that the deadline cuts short is no trouble of its own', async () => {
+  const reader = readerWith({ deadlineMs: 1_000 });
+  const end = Date.now() + 1_000;
+  await reader.read(failing());
+  const cut = async () => {
+    await until(() => (Date.now() > end ? true : undefined));
+    throw new CountersignError('RESULT_UNCERTAIN', 'No answer in time.');
+  };
+  await expect(reader.read(cut)).rejects.toBeInstanceOf(TimeIsUp);
+});
+
+test('a signal ends it at once, also in a pause', async () => {
+  const controller = new AbortController();
+  const reader = readerWith({ signal: controller.signal, onPause: () => controller.abort() });
+  await expect(reader.read(failing('ENGINE_UNAVAILABLE'))).rejects.toMatchObject({ name: 'AbortError' });
+  await expect(reader.read(failing())).rejects.toMatchObject({ name: 'AbortError' });
+});
+
+test('a connection that was closed on this side ends it', async () => {
+  const closed = async () => {
+    throw Object.assign(new Error('1 CANCELLED: The connection was closed.'), {
+      code: 1,
+      details: 'The connection was closed.',
+      metadata: {},
+    });
+  };
+  await expect(readerWith({}).read(closed)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' });
+});

@@ -1,0 +1,36 @@
+/** What leaves an activity: failures with codes. */
+import { describe, expect, test } from '@jest/globals';
+import { ApplicationFailure } from '@temporalio/common';
+import { coded } from '../../activities/coded.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { failureOf } from '../../contracts/failure.ts';
+
+const thrownBy = async (error: Error): Promise<unknown> =>
+  await coded(async () => {
+    throw error;
+  })(undefined).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+
+describe('a failure of an activity', () => {
+  test.each([
+    ['MODEL_UNKNOWN', true],
+    ['ARTIFACT_MISSING', false],
+  ] as const)('takes from its code whether it is tried again (%s)', async (code, nonRetryable) => {
+    const failure = await thrownBy(new CountersignError(code, 'No.', { path: 'a' }));
+    expect(failure).toBeInstanceOf(ApplicationFailure);
+    expect(failure).toMatchObject({ type: code, nonRetryable, message: 'No.', details: [{ path: 'a' }] });
+  });
+
+  test('that already has its code keeps what it says itself', async () => {
+    const failure = failureOf('MODEL_UNKNOWN', 'Not here.', {}, 7, true);
+    expect(await thrownBy(failure)).toBe(failure);
+    expect(failure).toMatchObject({ nonRetryable: false, nextRetryDelay: 7 });
+  });
+
+  test('without a code passes as it is', async () => {
+    const error = new Error('No.');
+    expect(await thrownBy(error)).toBe(error);
+  });
+});

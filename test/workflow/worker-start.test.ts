@@ -1,0 +1,124 @@
+/** `countersign worker` at its start: where it refuses, with what to do, and what it says that it serves. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { stringify } from 'yaml';
+import { type CommandOptions, type CommandResult, documentOf, errorOf, runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { until } from '../support/until.ts';
+
+/** Without any search attribute; and with one of them as another type than ours. */
+const BARE = 'bare';
+const FOREIGN = 'foreign';
+const TEXT = 1;
+
+let engine: TestEngine;
+let client: Client;
+
+beforeAll(async () => {
+  engine = await startEngine();
+  client = await engine.connect();
+  const { workflowService, operatorService } = client.connection;
+  const url = 'http://127.0.0.1:1/mcp';
+  const servers = {
+    bank: { url, taskQueue: 'bank-tools', credentials: { kind: 'none' } },
+    notes: { url, credentials: { kind: 'none' } },
+  };
+  const config = { taskQueue: 'runs', servers, log: { level: 'error' } };
+  await writeFile(join(engine.directory, 'countersign.yaml'), stringify(config));
+  for (const namespace of [BARE, FOREIGN])
+    await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
+  // A namespace is known everywhere in the server some seconds after it was registered.
+  for (const namespace of [BARE, FOREIGN])
+    await until(async () => operatorService.listSearchAttributes({ namespace }), { what: namespace });
+  const searchAttributes = { CountersignStatus: TEXT };
+  await until(
+    async () => {
+      await operatorService.addSearchAttributes({ namespace: FOREIGN, searchAttributes });
+      return true;
+    },
+    { what: 'the foreign attribute' },
+  );
+});
+afterAll(async () => engine.stop());
+
+async function worker(
+  namespace: string,
+  more: readonly string[] = [],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const args = ['worker', '--address', engine.server.address, '--namespace', namespace, '--json', ...more];
+  return await runCommand(args, { directory: engine.directory, ...options });
+}
+
+/** What it says once it polls; then it is asked to end. */
+async function answerOf(role: string): Promise<CommandResult> {
+  const stop = new AbortController();
+  return await worker('default', ['--role', role], { signal: stop.signal, onOut: () => stop.abort() });
+}
+
+test('in a namespace that is not there: SETUP_INCOMPLETE, exit code 6, and the command that creates it', async () => {
+  const result = await worker('elsewhere');
+  expect(result.exitCode).toBe(6);
+  expect(errorOf(result)).toMatchObject({
+    code: 'SETUP_INCOMPLETE',
+    message: expect.stringContaining('temporal operator namespace create --namespace elsewhere'),
+  });
+});
+
+test.each(['requests', 'show run-1', 'result run-1', 'replay --live'])(
+  '%s in a namespace that is not there says so too, and is no fault of ours',
+  async (line) => {
+    const args = [...line.split(' '), '--address', engine.server.address, '--namespace', 'elsewhere', '--json'];
+    const result = await runCommand(args, { directory: engine.directory });
+    expect(result.exitCode).toBe(6);
+    expect(errorOf(result)).toMatchObject({
+      code: 'SETUP_INCOMPLETE',
+      message: expect.stringContaining('countersign setup'),
+    });
+  },
+);
+
+test('without setup it does not start, and prints the command', async () => {
+  const refused = await worker(BARE);
+  expect(refused.exitCode).toBe(6);
+  expect(errorOf(refused)).toMatchObject({
+    code: 'SETUP_INCOMPLETE',
+    message: expect.stringMatching(/CountersignStatus.*Run: countersign setup --namespace bare$/),
+  });
+});
+
+test('a search attribute of another type is named', async () => {
+  const result = await until(async () => {
+    const refused = await worker(FOREIGN);
+    return errorOf(refused).message.includes('another type') ? refused : undefined;
+  });
+  expect(result.exitCode).toBe(6);
+  expect(errorOf(result)).toMatchObject({
+    code: 'SETUP_INCOMPLETE',
+    message: expect.stringContaining('has CountersignStatus with another type'),
+  });
+});
+
+test('role tools says which queues it polls, and has no workflow bundle; the server that nobody serves is named', async () => {
+  const result = await answerOf('tools');
+  expect(result.exitCode).toBe(0);
+  expect(documentOf(result)).toEqual({
+    role: 'tools',
+    namespace: 'default',
+    taskQueues: ['bank-tools'],
+    config: join(engine.directory, 'countersign.yaml'),
+  });
+  expect(result.err).toMatch(/^warning: servers\.notes has no taskQueue of its own: [^\n]+\n$/);
+});
+
+test('role all polls every queue, with a build id, and leaves no server out', async () => {
+  const result = await answerOf('all');
+  expect(documentOf(result)).toMatchObject({
+    taskQueues: ['runs', 'bank-tools'],
+    buildId: expect.stringMatching(/^[0-9a-f]{12}$/),
+  });
+  expect(result).toMatchObject({ exitCode: 0, err: '' });
+});

@@ -1,0 +1,32 @@
+/** How a run may have come to be: started once, or continued as new. */
+import { workflowInfo } from '@temporalio/workflow';
+import { failureOf } from '../contracts/failure.ts';
+import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
+import { final } from './final-failure.ts';
+
+/** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
+export function assertStartedOnce(carry: Carry | null | undefined): void {
+  const { attempt, cronSchedule, continuedFromExecutionRunId } = workflowInfo();
+  if (attempt > 1 || (cronSchedule !== undefined && cronSchedule !== '')) {
+    throw final(
+      failureOf(
+        'SPEC_INVALID',
+        'A run is started once, without a retry policy or a cron schedule of Temporal: they would repeat its calls.',
+        { path: 'options' },
+      ),
+    );
+  }
+  if (carry === undefined || carry === null) return;
+  if (continuedFromExecutionRunId === undefined) {
+    throw final(
+      failureOf(
+        'SPEC_INVALID',
+        'A run is started with one argument, the spec; the second belongs to continue-as-new.',
+        { path: 'args[1]' },
+      ),
+    );
+  }
+  // Not a failure of the run: after a rollback the task waits for a build that knows this version.
+  const version: number = carry.version;
+  if (version !== CARRY_VERSION) throw new Error(`carried state has version ${version}; this build knows another`);
+}
