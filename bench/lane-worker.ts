@@ -74,7 +74,7 @@ async function serviceOptions(): Promise<Lane> {
       tell({ kind: 'waits', run: input.run.workflowId });
     return step;
   };
-  const activities = { ...runSide, modelStep, ...(await toolSideActivities(loaded, artifacts)) };
+  const activities = { ...runSide, modelStep, ...(await toolSideActivities(loaded, artifacts, client)) };
   return {
     bundleBytes: bundle.code.length,
     options: { workflowBundle: { code: bundle.code }, activities, dataConverter, plugins: [createTracing('off')] },

@@ -20,7 +20,12 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
 /** Escaped the way JSON does it, so that a parser gets the very same text. */
 export function safeJson(value: unknown): string {
   // Compact JSON has such characters in its strings only.
-  return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/gu, (char) => (visible(char) === char ? char : escaped(char)));
+  return escapedInvisible(JSON.stringify(value));
+}
+
+/** Of a text that has invisible characters in quoted strings only; line breaks stay. */
+export function escapedInvisible(text: string): string {
+  return text.replaceAll(/[^\n\x20-\x7e]/gu, (char) => (visible(char) === char ? char : escaped(char)));
 }
 
 function escaped(char: string): string {

@@ -1,6 +1,7 @@
 /** The command line: its verbs, and what every one of them does the same way. */
 import { Command } from 'commander';
 import { addApprove } from './commands/approve.ts';
+import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLedger } from './commands/ledger.ts';
@@ -25,6 +26,7 @@ const VERBS = [
   addDev,
   addSetup,
   addWorker,
+  addCatalog,
   addStart,
   addRequests,
   addShow,

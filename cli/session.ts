@@ -39,7 +39,7 @@ export async function withSession<T>(
     const artifacts = readArtifactsFrom(settings.artifacts);
     return await use({
       client,
-      countersign: new Countersign({ client, servers: targets, artifacts, deadlineMs }),
+      countersign: new Countersign({ client, servers: targets, artifacts, taskQueue: settings.taskQueue, deadlineMs }),
       settings,
       deadlineMs,
     });

@@ -1,5 +1,5 @@
 /**
- * What a client needs of `countersign.yaml`: queue, payload keys, artifact folder, where servers are.
+ * What a client needs of `countersign.yaml`: queue, payload keys, artifact folder, policy, where servers are.
  *
  * 1. Nothing else of the file is looked at, so that a client needs none of the workers' secrets (INV-S1).
  */
@@ -17,6 +17,10 @@ export interface ClientSettings {
   readonly artifacts: string;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
+  /** Server name → does the operator trust its annotations? */
+  readonly trusted: Readonly<Record<string, boolean>>;
+  /** The organisation's: what a command shows of verdicts is what workers with this file judge. */
+  readonly policy: Config['policy'];
 }
 
 export async function loadClientSettings(
@@ -25,7 +29,7 @@ export async function loadClientSettings(
 ): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
-  const { taskQueue, encryption, artifacts, servers } = parseAs(
+  const { taskQueue, encryption, artifacts, servers, policy } = parseAs(
     Config,
     substitute(pick(file), env, what),
     'CONFIG_INVALID',
@@ -36,21 +40,27 @@ export async function loadClientSettings(
     encryption,
     artifacts: resolve(file?.baseDirectory ?? directory, artifacts.directory),
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+    policy,
   };
 }
 
 function pick(file: ConfigFile | undefined): unknown {
   if (!isRecord(file?.value)) return file?.value ?? {};
-  const { taskQueue, encryption, artifacts, servers } = file.value;
-  const urls = isRecord(servers)
-    ? Object.fromEntries(
-        Object.entries(servers).map(([name, server]) => [name, isRecord(server) ? { url: server['url'] } : server]),
-      )
+  const { taskQueue, encryption, artifacts, servers, policy } = file.value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, pickServer(server)]))
     : servers;
-  const picked = { taskQueue, encryption, artifacts, servers: urls };
+  const picked = { taskQueue, encryption, artifacts, servers: shown, policy };
   return Object.fromEntries(Object.entries(picked).filter(([, value]) => value !== undefined)) satisfies Partial<
     Record<keyof ConfigInput, unknown>
   >;
+}
+
+function pickServer(server: unknown): unknown {
+  if (!isRecord(server)) return server;
+  const { url, trusted } = server;
+  return { url, ...(trusted === undefined ? {} : { trusted }) };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,8 @@
 /** The library of a backend: start runs, decide, watch. Speaks to Temporal only. */
 import type { Client } from '@temporalio/client';
+import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
+import { CatalogHandle } from './catalog-handle.ts';
+import { type CatalogFilter, listCatalogs, type ListedCatalog } from './catalog-list.ts';
 import { Engine } from './engine.ts';
 import { type InboxFilter, listWaiting, type WaitingRun } from './inbox.ts';
 import type { ArtifactReader } from './ledger.ts';
@@ -11,8 +14,10 @@ export interface CountersignOptions {
   readonly client: Client;
   /** For `authorizations`: where servers are, and the public keys of their zones. */
   readonly servers?: SealingTargets;
-  /** For ledgers and watches of runs that have continued as new. */
+  /** For ledgers and watches of what has continued as new, and for the tool definitions of catalogs. */
   readonly artifacts?: ArtifactReader;
+  /** Of the workers, for catalogs and for runs that name none. */
+  readonly taskQueue?: string;
   /** Of every call but `result` and `watch`, which take their own; default 10 s. */
   readonly deadlineMs?: number;
 }
@@ -21,16 +26,19 @@ export class Countersign {
   readonly #engine: Engine;
   readonly #servers: SealingTargets;
   readonly #artifacts: ArtifactReader | undefined;
+  readonly #taskQueue: string;
 
-  constructor({ client, servers = {}, artifacts, deadlineMs = 10_000 }: CountersignOptions) {
+  constructor(options: CountersignOptions) {
+    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, deadlineMs = 10_000 } = options;
     this.#engine = new Engine(client, deadlineMs);
     this.#servers = servers;
     this.#artifacts = artifacts;
+    this.#taskQueue = taskQueue;
   }
 
   /** Starts a run, or finds the one that was started with this id and this spec. @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, … */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
-    const { started } = await startRun(this.#engine, this.#servers, options);
+    const { started } = await startRun(this.#engine, this.#servers, { taskQueue: this.#taskQueue, ...options });
     return Object.assign(this.run(options.runId), { started });
   }
 
@@ -41,5 +49,19 @@ export class Countersign {
   /** Requests of all runs that wait for a decision. */
   async waiting(filter: InboxFilter = {}): Promise<readonly WaitingRun[]> {
     return await this.#engine.call('', () => listWaiting(this.#engine.client, filter));
+  }
+
+  /** The tools of one server for one tenant, and what is set of them. @throws CountersignError `CATALOG_INVALID` */
+  catalog(server: string, tenant = 'default'): CatalogHandle {
+    return new CatalogHandle(
+      this.#engine,
+      { tenant, server },
+      { artifacts: this.#artifacts, taskQueue: this.#taskQueue },
+    );
+  }
+
+  /** Every catalog, also those whose server is disconnected. */
+  async catalogs(filter: CatalogFilter = {}): Promise<readonly ListedCatalog[]> {
+    return await this.#engine.call('', () => listCatalogs(this.#engine.client, filter));
   }
 }

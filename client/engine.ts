@@ -2,6 +2,7 @@
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { Lanes } from './lanes.ts';
+import { namingOf, type Subject, workflowIdOf } from './subject.ts';
 import { troubleOf } from './trouble.ts';
 
 export class Engine {
@@ -19,28 +20,32 @@ export class Engine {
   }
 
   /** An update: waits for its turn, within its deadline. @throws CountersignError */
-  async update<T>(runId: string, act: () => Promise<T>): Promise<T> {
+  async update<T>(about: Subject, act: () => Promise<T>): Promise<T> {
     const end = Date.now() + this.deadlineMs;
-    return await this.#lanes.run(runId, async () => await this.call(runId, act, Math.max(1, end - Date.now())));
+    return await this.#lanes.run(
+      workflowIdOf(about),
+      async () => await this.call(about, act, Math.max(1, end - Date.now())),
+    );
   }
 
   /** What only reads may be asked again, whatever became of it. @throws CountersignError */
-  async read<T>(runId: string, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+  async read<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     try {
-      return await this.call(runId, act, deadlineMs);
+      return await this.call(about, act, deadlineMs);
     } catch (error) {
       if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-      const message = `Run ${runId} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
-      throw new CountersignError('ENGINE_UNAVAILABLE', message, { runId }, { cause: error });
+      const { title, facts } = namingOf(about);
+      const message = `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+      throw new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
     }
   }
 
   /** @throws CountersignError */
-  async call<T>(runId: string, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+  async call<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     try {
       return await this.client.connection.withDeadline(Date.now() + deadlineMs, act);
     } catch (error) {
-      throw troubleOf(error, runId);
+      throw troubleOf(error, about);
     }
   }
 }

@@ -42,6 +42,6 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
 }
 
 /** A string of the visibility query language: quotes are doubled by a backslash (Temporal list filter). */
-function quoted(value: string): string {
+export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

@@ -59,7 +59,7 @@ async function storedEntries(
   let [ref, reached] = [newest, end];
   while (reached > from) {
     if (ref === undefined) {
-      const message = `The stored segments of run ${workflowId} do not reach back to entry ${from}.`;
+      const message = `The stored segments of ${workflowId} do not reach back to entry ${from}.`;
       throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
     }
     if (artifacts === undefined) throw outOfReach(workflowId, end);
@@ -84,7 +84,7 @@ function outOfReach(runId: string, from: number, cause?: CountersignError): Coun
   const reason = cause?.message ?? 'Give this client access to it.';
   return new CountersignError(
     'ARTIFACT_MISSING',
-    `Entries of run ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`,
+    `Entries of ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`,
     { runId, from },
     { cause },
   );

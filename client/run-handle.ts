@@ -4,7 +4,7 @@
  * 1. A decision is sent as an update whose id is the decision's: sent twice, it counts once (INV-G2, INV-D3).
  * 2. What is shown is what is decided: the digest is recomputed here from the fields of the request (INV-G2).
  */
-import { isGrpcServiceError, ServiceError, type WorkflowHandle } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { QUERIES, UPDATES } from '../contracts/names.ts';
 import { Decision, type DecisionAck, type DecisionInput, Say, Stop } from '../contracts/schemas/decision.ts';
@@ -15,10 +15,8 @@ import type { Advance, RunResult, RunState } from '../contracts/schemas/run-stat
 import { requestDigest } from '../domain/digest.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
+import { sendUpdate } from './update.ts';
 import { watchRun, type WatchOptions } from './watch.ts';
-
-/** gRPC status code (grpc/grpc statuscodes.md). */
-const GRPC_INTERNAL = 13;
 
 export class RunHandle {
   readonly runId: string;
@@ -113,19 +111,13 @@ export class RunHandle {
   }
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
-    const send = async (id: { readonly updateId?: string }): Promise<T> =>
-      await this.#engine.update(this.runId, () =>
-        input === undefined
-          ? this.#handle.executeUpdate<T, []>(name, id)
-          : this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),
-      );
-    const own = updateId === undefined ? {} : { updateId };
     try {
-      return await send(own);
+      return await sendUpdate(this.#engine, this.runId, updateId, async (id) =>
+        input === undefined
+          ? await this.#handle.executeUpdate<T, []>(name, id)
+          : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),
+      );
     } catch (error) {
-      if (isLostAtRollover(error)) return await send(own);
-      // Under an id of Temporal's choice; the id inside the message still lets it count once.
-      if (updateId !== undefined && isStuckUpdate(error)) return await send({});
       throw await this.#closedOr(error);
     }
   }
@@ -145,23 +137,6 @@ export class RunHandle {
       return error;
     }
   }
-}
-
-/** Accepted in the very task in which the run continued as new: the next execution answers the same id (Temporal #6375). */
-function isLostAtRollover(error: unknown): boolean {
-  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
-    if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
-  }
-  return false;
-}
-
-/**
- * The id of an update that Temporal delivered again after a reset, and that the run refused then, answers nothing but "update has
- * not completed" for ever (Temporal server 1.29.1).
- */
-function isStuckUpdate(error: unknown): boolean {
-  const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
-  return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
 }
 
 function assertDigest(request: ApprovalRequest): void {

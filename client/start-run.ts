@@ -47,6 +47,14 @@ const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
 export async function startRun(engine: Engine, targets: SealingTargets, options: StartRunOptions): Promise<StartedRun> {
   const { runId, authorizations = {} } = options;
+  if (runId.startsWith('catalog/'))
+    throw new CountersignError(
+      'SPEC_INVALID',
+      'runId must not begin with catalog/: catalogs have such ids. Choose another.',
+      {
+        path: 'runId',
+      },
+    );
   const finding = screenSpec(options.spec);
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = Object.keys(authorizations);

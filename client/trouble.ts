@@ -11,28 +11,21 @@ import {
 import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
+import { namingOf, type Subject } from './subject.ts';
 
-export function troubleOf(error: unknown, runId: string): CountersignError {
+export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
-  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(runId, error);
-  if (error instanceof WorkflowFailedError) return failedRun(error, runId);
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
+  if (error instanceof WorkflowFailedError) return failedRun(error, about);
+  const { title, missing, notThere, facts } = namingOf(about);
   const coded = codedFailureIn(error);
   if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { runId, ...coded.facts }, { cause: error });
-  if (error instanceof WorkflowNotFoundError)
-    return new CountersignError(
-      'RUN_NOT_FOUND',
-      `There is no open run ${runId} in this namespace.`,
-      { runId },
-      { cause: error },
-    );
+    return new CountersignError(coded.code, coded.message, { ...facts, ...coded.facts }, { cause: error });
+  if (error instanceof WorkflowNotFoundError) return new CountersignError(missing, notThere, facts, { cause: error });
   if (error instanceof WorkflowExecutionAlreadyStartedError) {
-    return new CountersignError(
-      'RUN_ID_CONFLICT',
-      `Run ${runId} exists with another spec; choose another id.`,
-      { runId },
-      { cause: error },
-    );
+    return new CountersignError('RUN_ID_CONFLICT', `${title} exists with another spec; choose another id.`, facts, {
+      cause: error,
+    });
   }
   if (error instanceof NamespaceNotFoundError)
     return new CountersignError(
@@ -41,13 +34,14 @@ export function troubleOf(error: unknown, runId: string): CountersignError {
       {},
       { cause: error },
     );
-  return engineTrouble(error, runId);
+  return engineTrouble(error, about);
 }
 
 /** By gRPC status code (grpc/grpc statuscodes.md); what is not named here has no other answer than Temporal's own words. */
-function engineTrouble(error: unknown, runId: string): CountersignError {
+function engineTrouble(error: unknown, about: Subject): CountersignError {
+  const { title, missing, stuck, notThere, facts } = namingOf(about);
   const trouble = (code: ErrorCode, message: string): CountersignError =>
-    new CountersignError(code, message, runId === '' ? {} : { runId }, { cause: error });
+    new CountersignError(code, message, facts, { cause: error });
   const cause = error instanceof ServiceError ? error.cause : error;
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
@@ -55,22 +49,19 @@ function engineTrouble(error: unknown, runId: string): CountersignError {
       return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
     case grpcStatus.NOT_FOUND:
       // A call about no run in particular names nothing but its namespace.
-      return runId === ''
+      return about === ''
         ? trouble(
             'SETUP_INCOMPLETE',
             `${cause.details} Name another namespace, or create it and run: countersign setup`,
           )
-        : trouble('RUN_NOT_FOUND', `There is no run ${runId} in this namespace.`);
+        : trouble(missing, notThere);
     case grpcStatus.CANCELLED:
     case grpcStatus.DEADLINE_EXCEEDED:
-      return uncertain(runId, error);
+      return uncertain(about, error);
     case grpcStatus.FAILED_PRECONDITION:
-      return runId === ''
+      return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : trouble(
-            'RUN_STUCK',
-            `Run ${runId} cannot take a workflow task: ${cause.details}. See the run in Temporal UI.`,
-          );
+        : trouble(stuck, `${title} cannot take a workflow task: ${cause.details}. See it in Temporal UI.`);
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
     case grpcStatus.RESOURCE_EXHAUSTED:
@@ -86,33 +77,35 @@ function engineTrouble(error: unknown, runId: string): CountersignError {
   }
 }
 
-function uncertain(runId: string, cause: unknown): CountersignError {
+function uncertain(about: Subject, cause: unknown): CountersignError {
   // A call about no run in particular only reads.
-  if (runId === '')
+  if (about === '')
     return new CountersignError(
       'ENGINE_UNAVAILABLE',
       'Temporal did not answer in time; check its address and try again.',
       {},
       { cause },
     );
+  const { name, facts } = namingOf(about);
   return new CountersignError(
     'RESULT_UNCERTAIN',
-    `No answer from run ${runId} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
-    { runId },
+    `No answer from ${name} in time; it may or may not have taken the message. Is a worker running? Send it again with the same id: it counts once.`,
+    facts,
     { cause },
   );
 }
 
-function failedRun(error: WorkflowFailedError, runId: string): CountersignError {
+function failedRun(error: WorkflowFailedError, about: Subject): CountersignError {
+  const { title, facts } = namingOf(about);
   const coded = codedFailureIn(error.cause);
   if (coded !== undefined)
-    return new CountersignError(coded.code, coded.message, { ...coded.facts, runId }, { cause: error });
+    return new CountersignError(coded.code, coded.message, { ...coded.facts, ...facts }, { cause: error });
   if (error.cause instanceof CancelledFailure)
-    return new CountersignError('RUN_CANCELLED', `Run ${runId} was cancelled.`, { runId }, { cause: error });
+    return new CountersignError('RUN_CANCELLED', `${title} was cancelled.`, facts, { cause: error });
   return new CountersignError(
     'RUN_FAILED',
-    `Run ${runId} ended without a result: ${error.cause?.message ?? error.message}`,
-    { runId },
+    `${title} ended without a result: ${error.cause?.message ?? error.message}`,
+    facts,
     { cause: error },
   );
 }

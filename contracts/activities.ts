@@ -2,12 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
+import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
-import type { Decision } from './schemas/decision.ts';
+import type { Approver, Decision } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
-import type { Discovery, ServerBinding } from './schemas/tool.ts';
+import type { Discovery, RefusedTool, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
 
 /** What is true of a run from its start to its end; small, and sent with each activity. */
@@ -128,6 +129,13 @@ export interface DispatchInput {
   readonly idempotencyKey: string;
 }
 
+/** What a request shows of a definition, and its hash. */
+export interface ShownDefinition {
+  readonly hash: string;
+  readonly description?: string | undefined;
+  readonly annotations?: ToolAnnotations | undefined;
+}
+
 export type DispatchResult =
   /** The call ended. */
   | { readonly kind: 'ended'; readonly outcome: Outcome; readonly token?: TokenEvidence }
@@ -140,6 +148,8 @@ export type DispatchResult =
       readonly message: string;
       readonly approvers?: ApproverRule;
       readonly deadlineSeconds?: number;
+      /** The tool is another one than was shown: what the fresh decision is about. */
+      readonly definition?: ShownDefinition;
     }
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
@@ -158,6 +168,47 @@ export interface StoreSegmentInput {
   readonly ledger: Stretch;
 }
 
+export interface CatalogIdentity {
+  readonly tenant: string;
+  readonly server: string;
+}
+
+/** What somebody wants of a catalog: whether this deployment can honour it is for the activity to say. */
+export interface ReviewInput extends CatalogIdentity {
+  readonly by: Approver;
+  readonly connection?: CatalogConnection;
+  /** Settings as they would be, and as they are. */
+  readonly settings?: readonly {
+    readonly tool: string;
+    readonly setting: ToolSetting;
+    readonly before: ToolSetting;
+  }[];
+}
+
+export interface Review {
+  readonly rules: CatalogRules;
+  /** Why later runs could not honour it; a setting that only takes away is never objected to. */
+  readonly objections: readonly { readonly path: string; readonly reason: string }[];
+  /** On which the server is reached, where the configuration says so. */
+  readonly taskQueue?: string;
+}
+
+export interface DiscoverCatalogInput extends CatalogIdentity {
+  readonly connection: CatalogConnection;
+}
+
+export interface CatalogDiscovery {
+  readonly listing: ArtifactRef;
+  readonly tools: readonly { readonly name: string; readonly hash: string }[];
+  readonly refused: readonly RefusedTool[];
+}
+
+/** On the queue of catalogs, which is that of runs. */
+export interface CatalogActivities {
+  /** By the configuration as it is now. */
+  reviewChange(input: ReviewInput): Promise<Review>;
+}
+
 /** Short and repeatable, on the run's own workers. */
 export interface RunActivities {
   /** Validates what a starter sent. Fails with a code and the path. */
@@ -174,4 +225,5 @@ export interface ModelActivities {
 export interface ToolActivities {
   discoverTools(input: DiscoverInput): Promise<Discovery>;
   callTool(input: DispatchInput): Promise<DispatchResult>;
+  discoverCatalog(input: DiscoverCatalogInput): Promise<CatalogDiscovery>;
 }

@@ -58,6 +58,15 @@ export const ERRORS = {
   DISPATCH_STALE_RUN: conflict,
   VERDICT_STRICTER: conflict,
   DEFINITION_CHANGED: conflict,
+  TOOL_DISABLED: refused,
+  TOOL_MISSING: missing,
+  // Catalogs.
+  CATALOG_INVALID: usage,
+  CATALOG_NOT_FOUND: missing,
+  CATALOG_FORBIDDEN: refused,
+  CATALOG_VERSION_CONFLICT: conflict,
+  CATALOG_SETTING_UNSUPPORTED: refused,
+  CATALOG_UNAVAILABLE: unavailable,
   // Grants and tokens.
   GRANT_INVALID: refused,
   GRANT_EXPIRED: refused,

@@ -5,6 +5,9 @@
 /** Temporal workflow type of a run. */
 export const RUN_WORKFLOW = 'agentRun';
 
+/** Temporal workflow type of a catalog. */
+export const CATALOG_WORKFLOW = 'toolCatalog';
+
 /** Task queue of workflows, model steps and, where a server names no queue of its own, tool calls. */
 export const DEFAULT_TASK_QUEUE = 'countersign';
 
@@ -13,6 +16,16 @@ export const UPDATES = {
   say: 'say',
   advance: 'advance',
   stop: 'stop',
+} as const;
+
+/** Of a catalog. */
+export const CATALOG_UPDATES = {
+  connect: 'connect',
+  refresh: 'refresh',
+  setToolPolicies: 'setToolPolicies',
+  disconnect: 'disconnect',
+  /** A second administrator's word on a loosening. */
+  decide: 'decide',
 } as const;
 
 export const SIGNALS = {
@@ -27,6 +40,8 @@ export const QUERIES = {
   requests: 'requests',
   transcript: 'transcript',
   ledger: 'ledger',
+  /** Of a catalog. */
+  snapshot: 'snapshot',
 } as const;
 
 /**
@@ -61,4 +76,6 @@ export const ACTIVITIES = {
   discoverTools: 'discoverTools',
   callTool: 'callTool',
   storeSegment: 'storeSegment',
+  reviewChange: 'reviewChange',
+  discoverCatalog: 'discoverCatalog',
 } as const;

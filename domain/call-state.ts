@@ -5,6 +5,7 @@
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  * 3. Reopening makes a new generation, and with it another digest.
  */
+import type { ShownDefinition } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Decision } from '../contracts/schemas/decision.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
@@ -125,15 +126,31 @@ export interface Reopening {
   /** What a stricter policy now asks for; else as before, else the default of the caller. */
   readonly approvers: ApproverRule;
   readonly deadlineSeconds: number;
+  /** Where the tool is another one than was shown. */
+  readonly definition?: ShownDefinition;
 }
 
 /** The consent no longer holds, and nothing was sent: ask again. */
-export function reopened(state: InFlight, { at, because, approvers, deadlineSeconds }: Reopening): Asking {
+export function reopened(state: InFlight, { at, because, approvers, deadlineSeconds, definition }: Reopening): Asking {
   const generation = (state.request?.generation ?? 0) + 1;
   return {
     status: 'asking',
     ...resolvedOf(state),
+    ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: { generation, approvers, openedAt: at, deadline: at + deadlineSeconds * 1_000, because },
+  };
+}
+
+/** What the fresh decision is about, and what its digest covers (INV-G2). */
+function redefined(
+  { description: _, annotations: __, ...judgement }: ResolvedJudgement,
+  { hash, description, annotations }: ShownDefinition,
+): ResolvedJudgement {
+  return {
+    ...judgement,
+    target: { ...judgement.target, definitionHash: hash },
+    ...(description === undefined ? {} : { description }),
+    ...(annotations === undefined ? {} : { annotations }),
   };
 }
 

@@ -5,11 +5,12 @@
  * 2. Fail closed (INV-G4): without a policy every call is asked; a strategy nobody knows asks.
  * 3. A server's annotations exempt a call only where the operator trusts the server, and only a boolean
  *    `readOnlyHint: true` does (MCP spec: annotations are untrusted).
- * 4. The run's layer can only tighten: it has no say where it states nothing.
+ * 4. The layers of run and catalog can only tighten: they have no say where they state nothing.
  */
 import type { Verdict } from '../contracts/schemas/call.ts';
 import type { Action, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../contracts/schemas/tool.ts';
+import type { CatalogSay } from './catalog-layer.ts';
 
 /** 24 hours, see docs/adr/0010. */
 export const DEFAULT_DEADLINE_SECONDS = 86_400;
@@ -18,6 +19,8 @@ export interface PolicyLayers {
   readonly organisation: Policy;
   /** As its starter wrote it: the workflow passes on what it got, so defaults may be missing. */
   readonly run: PolicyInput | undefined;
+  /** Where the server stands in a catalog. */
+  readonly catalog?: CatalogSay;
 }
 
 export interface JudgedTool {
@@ -29,7 +32,7 @@ export interface JudgedTool {
   readonly serverTrusted: boolean;
 }
 
-type LayerName = 'organisation' | 'run';
+type LayerName = 'organisation' | 'catalog' | 'run';
 
 interface LayerVerdict {
   readonly layer: LayerName;
@@ -40,7 +43,13 @@ interface LayerVerdict {
 }
 
 export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: string): Verdict {
+  // What is disabled or gone is said as such, whatever else holds.
+  if (layers.catalog?.kind === 'deny') {
+    const { rule, code, message } = layers.catalog;
+    return { kind: 'deny', rules: [rule], code, message };
+  }
   const verdicts = [judgeLayer('organisation', layers.organisation, tool)];
+  if (layers.catalog?.kind === 'ask') verdicts.push(askOf(layers.catalog));
   if (layers.run !== undefined && speaks(layers.run, tool.server)) verdicts.push(judgeLayer('run', layers.run, tool));
   const denied = verdicts.filter(({ action }) => action === 'deny');
   if (denied.length > 0) {
@@ -54,8 +63,7 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
   }
   const asked = verdicts.filter(({ action }) => action === 'ask');
   if (asked.length === 0) return { kind: 'allow', rules: verdicts.map(({ rule }) => rule) };
-  const stated = statedBy(asked, layers.run);
-  const deadlines = stated.flatMap(({ deadlineSeconds }) => deadlineSeconds ?? []);
+  const stated = statedBy(asked, layers);
   const clauses = stated.flatMap(({ layer, approvers }) =>
     approvers === undefined ? [] : [{ layer, ids: approvers.ids ?? [], groups: approvers.groups ?? [] }],
   );
@@ -64,7 +72,27 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
     rules: asked.map(({ rule }) => rule),
     // Nobody named: the person who started the run decides.
     approvers: { allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }] },
-    deadlineSeconds: deadlines.length > 0 ? Math.min(...deadlines) : DEFAULT_DEADLINE_SECONDS,
+    deadlineSeconds: shortest(asked, stated),
+  };
+}
+
+function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
+  return {
+    layer: 'catalog',
+    policy: {},
+    action: 'ask',
+    rule: say.rule,
+    entry: { action: 'ask', ...ruleOf(say) },
+  };
+}
+
+function ruleOf({
+  approvers,
+  deadlineSeconds,
+}: Exclude<CatalogSay, { kind: 'deny' }>): Omit<ToolPolicyInput, 'action'> {
+  return {
+    ...(approvers === undefined ? {} : { approvers }),
+    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
   };
 }
 
@@ -117,9 +145,19 @@ interface Statement {
   readonly deadlineSeconds: number | undefined;
 }
 
-/** Who and until when: from each layer that asks, and from a run's layer that says only that. */
-function statedBy(asked: readonly LayerVerdict[], run: PolicyInput | undefined): Statement[] {
+/** The catalog gives no more time than there is without it: where another layer asks and is silent, that is 24 hours. */
+function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]): number {
+  const deadlines = stated.flatMap(({ deadlineSeconds }) => deadlineSeconds ?? []);
+  const isOnlyCatalogs = asked.every(({ layer }) => layer === 'catalog');
+  const isOtherwiseSilent = stated.every((each) => each.layer === 'catalog' || each.deadlineSeconds === undefined);
+  if (deadlines.length === 0 || (isOtherwiseSilent && !isOnlyCatalogs)) deadlines.push(DEFAULT_DEADLINE_SECONDS);
+  return Math.min(...deadlines);
+}
+
+/** Who and until when: from each layer that asks, and from a layer of run or catalog that says only that. */
+function statedBy(asked: readonly LayerVerdict[], { run, catalog }: PolicyLayers): Statement[] {
   const stated = asked.map(({ layer, policy, entry }) => statementOf(layer, policy, entry));
+  if (catalog?.kind === 'nothing') stated.push(statementOf('catalog', {}, { action: 'ask', ...ruleOf(catalog) }));
   if (run !== undefined && asked.every(({ layer }) => layer !== 'run')) stated.push(statementOf('run', run));
   return stated;
 }

@@ -193,6 +193,7 @@ export function askedAgain(
     approvers: refusal.approvers ??
       state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
+    ...(refusal.definition === undefined ? {} : { definition: refusal.definition }),
   });
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }

@@ -16,6 +16,8 @@ export interface OfferedTool {
   readonly serverUrl: string;
   readonly definition: ToolDefinition;
   readonly hash: string;
+  /** Refreshes that the catalog of the server had made when the tool was pinned; absent where it had none. */
+  readonly catalogRefreshes?: number;
 }
 
 export interface ToolsetPart {
@@ -33,7 +35,13 @@ export function assembleToolset(parts: readonly ToolsetPart[]): OfferedTool[] {
   const listed = parts.flatMap(({ tools, allowedTools }) =>
     tools.tools
       .filter(({ definition }) => allowedTools === undefined || allowedTools.includes(definition.name))
-      .map(({ definition, hash }) => ({ server: tools.server, serverUrl: tools.serverUrl, definition, hash })),
+      .map(({ definition, hash }) => ({
+        server: tools.server,
+        serverUrl: tools.serverUrl,
+        definition,
+        hash,
+        ...(tools.catalogRefreshes === undefined ? {} : { catalogRefreshes: tools.catalogRefreshes }),
+      })),
   );
   const seen = new Set<string>();
   const offered = listed.filter(({ server, definition }) => {

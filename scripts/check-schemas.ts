@@ -6,6 +6,16 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { Outcome, Verdict } from '../contracts/schemas/call.ts';
+import {
+  CatalogAck,
+  CatalogConnect,
+  CatalogDecision,
+  CatalogDisconnect,
+  CatalogRefresh,
+  CatalogSnapshot,
+  SetToolPolicies,
+} from '../contracts/schemas/catalog.ts';
+import { CatalogFile } from '../contracts/schemas/catalog-file.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { Decision, DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
@@ -29,8 +39,16 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
   policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
   config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
+  'catalog-connect': { schema: CatalogConnect, io: 'input', title: 'Connect: a server for the catalog of a tenant' },
+  'catalog-refresh': { schema: CatalogRefresh, io: 'input', title: 'Refresh: lists the tools of a server anew' },
+  'set-tool-policies': { schema: SetToolPolicies, io: 'input', title: 'Set tool policies: what each tool may' },
+  'catalog-disconnect': { schema: CatalogDisconnect, io: 'input', title: 'Disconnect: no run may use the server' },
+  'catalog-decision': { schema: CatalogDecision, io: 'input', title: 'Decision on a change that waits in a catalog' },
   'approval-request': { schema: ApprovalRequest, io: 'output', title: 'Approval request: a call that waits' },
   'decision-ack': { schema: DecisionAck, io: 'output', title: 'Answer to a decision' },
+  'catalog-snapshot': { schema: CatalogSnapshot, io: 'output', title: 'Catalog: answer of the snapshot query' },
+  'catalog-file': { schema: CatalogFile, io: 'input', title: 'Catalog file: what export writes and import reads' },
+  'catalog-ack': { schema: CatalogAck, io: 'output', title: 'Answer to a message to a catalog' },
   outcome: { schema: Outcome, io: 'output', title: 'Outcome: how a call ended' },
   verdict: { schema: Verdict, io: 'output', title: 'Verdict: what policy says of a call' },
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },

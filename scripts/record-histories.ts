@@ -8,6 +8,7 @@ import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
+import { CATALOGS } from './histories/catalogs.ts';
 import { ENDING } from './histories/ending.ts';
 import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
@@ -15,7 +16,7 @@ import { Scene } from './histories/scene.ts';
 import { openStage } from './histories/stage.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-const SCENARIOS = [...ASKING, ...MOVING, ...ENDING];
+const SCENARIOS = [...ASKING, ...MOVING, ...ENDING, ...CATALOGS];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 
 const { values } = parseArgs({

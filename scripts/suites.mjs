@@ -13,6 +13,8 @@ export const SUITES = [
   suite('unit', { needsEngine: false }),
   suite('pins', { needsEngine: false }),
   suite('architecture', { needsEngine: false }),
+  // What starts a process, or waits for a time limit: not for `npm run check`.
+  suite('process', { needsEngine: false }),
   suite('conformance', { needsEngine: false }),
   suite('workflow', {}),
   suite('replay', {}),

@@ -23,9 +23,16 @@ export async function connectClient(options: ConnectionOptions): Promise<Connect
   return await Connection.connect(withSafeRetries(options));
 }
 
+/**
+ * What Temporal may answer at once: pages of a history with large updates have more than the 4 MiB that gRPC takes by default. The
+ * client means to set as much, under a name that gRPC does not know (@temporalio/client 1.23).
+ */
+const MOST_RECEIVED_BYTES = 134_217_728;
+
 /** Retries as the client does by default. */
 export function withSafeRetries(options: ConnectionOptions): ConnectionOptions {
-  return { ...options, interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endIfClosed] };
+  const channelArgs = { 'grpc.max_receive_message_length': MOST_RECEIVED_BYTES, ...options.channelArgs };
+  return { ...options, channelArgs, interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endIfClosed] };
 }
 
 const endIfClosed: Interceptor = (options, nextCall) => {

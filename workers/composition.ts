@@ -8,6 +8,9 @@ import type { Client } from '@temporalio/client';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
+import { configuredCapabilities } from '../activities/catalog/capabilities.ts';
+import { createCatalogReader } from '../activities/catalog/reader.ts';
+import { createReviewChange } from '../activities/catalog/review.ts';
 import { createToolsetLoader } from '../activities/catalog/toolset.ts';
 import { coded } from '../activities/coded.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
@@ -19,12 +22,13 @@ import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
 import { createCallTool } from '../activities/tools/call-tool.ts';
+import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
-import type { RunActivities, ModelActivities, ToolActivities } from '../contracts/activities.ts';
+import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { LoadedConfig } from './config.ts';
 
-export type RunSide = RunActivities & ModelActivities;
+export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
  * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
@@ -37,16 +41,14 @@ export function openArtifacts({ config, baseDirectory }: LoadedConfig): Artifact
   return createDirectoryStore(root);
 }
 
-/** @param client on the worker's connection: model steps read what they have not cached by query */
-export function runSideActivities(
-  { config }: LoadedConfig,
-  artifacts: ArtifactStore,
-  client: Pick<Client, 'workflow'>,
-): RunSide {
+/** @param client on the worker's connection: model steps read what they have not cached by query, and so are catalogs */
+export function runSideActivities({ config }: LoadedConfig, artifacts: ArtifactStore, client: Client): RunSide {
   const loadToolset = createToolsetLoader(artifacts);
-  const judge = createJudge(config, loadToolset);
+  const readCatalog = createCatalogReader(client);
+  const judge = createJudge(config, loadToolset, readCatalog);
   return {
-    prepareRun: coded(createPrepareRun(config)),
+    prepareRun: coded(createPrepareRun(config, readCatalog)),
+    reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client)),
     modelStep: coded(
@@ -63,11 +65,15 @@ export function runSideActivities(
 export async function toolSideActivities(
   { config, baseDirectory }: LoadedConfig,
   artifacts: ArtifactStore,
+  client: Client,
 ): Promise<ToolActivities> {
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
   const server = createMcpToolServer({ artifacts });
+  const readCatalog = createCatalogReader(client);
+  const loadToolset = createToolsetLoader(artifacts);
   return {
-    discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server })),
-    callTool: coded(createCallTool({ config, loadToolset: createToolsetLoader(artifacts), broker, server })),
+    discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server, readCatalog })),
+    callTool: coded(createCallTool({ config, loadToolset, broker, server, readCatalog })),
+    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
 }

@@ -6,11 +6,8 @@ import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import { namesSecret } from '../domain/secret-parameter.ts';
-
-interface ConfiguredUrl {
-  readonly path: string;
-  readonly url: string;
-}
+import { catalogWarnings } from './catalog-warnings.ts';
+import { contactedUrls, credentialsOf, identifiers, origins } from './config-urls.ts';
 
 /** @param what names the file in errors. */
 export function checkConfig(config: Config, what: string): void {
@@ -41,14 +38,10 @@ export function checkConfig(config: Config, what: string): void {
       );
     }
   }
-  for (const [index, url] of config.egress.runServers.entries()) {
+  for (const { path, url } of origins(config)) {
     const { origin } = new URL(url);
-    if (url !== origin && url !== `${origin}/`) {
-      refuse(
-        `egress.runServers[${index}]`,
-        'must be an origin: scheme, host and port, in lower case and without a path',
-      );
-    }
+    if (url !== origin && url !== `${origin}/`)
+      refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
   refuseRepeated(
     'grants.keys',
@@ -84,9 +77,8 @@ export function warningsOf(config: Config): string[] {
         `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
       );
   }
-  const takesGrants = Object.entries(config.servers).filter(([, { credentials }]) => credentials.kind === 'given');
-  for (const [name] of takesGrants) {
-    const path = pathText(['servers', name, 'credentials']);
+  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => credentials.kind === 'given')) {
+    const path = pathText(at);
     if (config.policy.givenTokens === 'deny')
       warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
     else if (config.grants.keys.length === 0)
@@ -101,36 +93,7 @@ export function warningsOf(config: Config): string[] {
         warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
     }
   }
-  return warnings;
-}
-
-/** Addresses to which this process connects. */
-function contactedUrls(config: Config): ConfiguredUrl[] {
-  const servers = Object.entries(config.servers).flatMap(([name, { url, credentials }]) => [
-    { path: pathText(['servers', name, 'url']), url },
-    ...(credentials.kind === 'client-credentials'
-      ? [{ path: pathText(['servers', name, 'credentials', 'issuer']), url: credentials.issuer }]
-      : []),
-  ]);
-  const models = Object.entries(config.models).flatMap(([name, model]) =>
-    model.provider === 'scripted' || model.baseUrl === undefined
-      ? []
-      : [{ path: pathText(['models', name, 'baseUrl']), url: model.baseUrl }],
-  );
-  return [
-    ...servers,
-    ...models,
-    ...config.egress.runServers.map((url, index) => ({ path: `egress.runServers[${index}]`, url })),
-  ];
-}
-
-/** URIs that are only names. */
-function identifiers(config: Config): ConfiguredUrl[] {
-  return Object.entries(config.servers).flatMap(([name, { credentials }]) =>
-    credentials.kind === 'client-credentials' && credentials.resource !== undefined
-      ? [{ path: pathText(['servers', name, 'credentials', 'resource']), url: credentials.resource }]
-      : [],
-  );
+  return [...warnings, ...catalogWarnings(config)];
 }
 
 function refuseRepeated(

@@ -5,18 +5,19 @@
  */
 import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
-import type { Config } from '../contracts/schemas/config.ts';
+import type { Config, Credentials } from '../contracts/schemas/config.ts';
 
 /** Every secret of the configuration, for a scrubber. */
 export function secretsOf(config: Config): readonly string[] {
-  const servers = Object.values(config.servers).flatMap(({ credentials, headers }) => [
-    ...(credentials.kind === 'client-credentials' ? [credentials.clientSecret] : []),
-    ...secretHeaderValues(headers),
-  ]);
+  const credentials = [
+    ...Object.values(config.servers).map((server) => server.credentials),
+    ...Object.values(config.credentials).map(({ use }) => use),
+  ].flatMap((each) => (each.kind === 'client-credentials' ? [each.clientSecret] : []));
+  const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).flatMap((model) =>
     model.provider !== 'scripted' && model.apiKey !== undefined ? [model.apiKey] : [],
   );
-  return [...new Set([...servers, ...models, ...config.encryption.keys.map(({ key }) => key)])];
+  return [...new Set([...credentials, ...headers, ...models, ...config.encryption.keys.map(({ key }) => key)])];
 }
 
 /** The configuration with every secret masked, and every header value, whether it looks like a secret or not. */
@@ -26,16 +27,18 @@ export function describeConfig(config: Config): Config {
     servers: mapValues(config.servers, (server) => ({
       ...server,
       headers: mapValues(server.headers, () => MASK),
-      credentials:
-        server.credentials.kind === 'client-credentials'
-          ? { ...server.credentials, clientSecret: MASK }
-          : server.credentials,
+      credentials: masked(server.credentials),
     })),
+    credentials: mapValues(config.credentials, (named) => ({ ...named, use: masked(named.use) })),
     models: mapValues(config.models, (model) =>
       model.provider === 'scripted' || model.apiKey === undefined ? model : { ...model, apiKey: MASK },
     ),
     encryption: { keys: config.encryption.keys.map((key) => ({ ...key, key: MASK })) },
   };
+}
+
+function masked(credentials: Credentials): Credentials {
+  return credentials.kind === 'client-credentials' ? { ...credentials, clientSecret: MASK } : credentials;
 }
 
 function mapValues<Value, Mapped>(

@@ -98,7 +98,7 @@ async function optionsByQueue(
 ): Promise<OwnOptions[]> {
   const artifacts = openArtifacts(loaded);
   const runSide = role === 'tools' ? {} : runSideActivities(loaded, artifacts, client);
-  const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts);
+  const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client);
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue

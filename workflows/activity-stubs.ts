@@ -1,6 +1,7 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. */
 import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
-import type { RunActivities, ModelActivities, ToolActivities } from '../contracts/activities.ts';
+import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
+import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 
 /**
@@ -48,6 +49,32 @@ export function discoveryActivities(server: ServerBinding): Pick<ToolActivities,
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
     summary: `list tools of ${server.name}`,
+  });
+}
+
+/** Somebody waits for the answer: not for long. */
+export function reviewActivities(): CatalogActivities {
+  return proxyActivities<CatalogActivities>({
+    startToCloseTimeout: '10s',
+    // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
+    scheduleToCloseTimeout: '30s',
+    retry: { initialInterval: '200ms', maximumInterval: '2s', maximumAttempts: 5 },
+    summary: 'who may, and what can be honoured',
+  });
+}
+
+/** An operator waits for the end and may ask again: tried for about a minute. */
+export function catalogDiscoveryActivities(
+  server: string,
+  { taskQueue }: CatalogConnection,
+): Pick<ToolActivities, 'discoverCatalog'> {
+  return proxyActivities<ToolActivities>({
+    ...(taskQueue === undefined ? {} : { taskQueue }),
+    startToCloseTimeout: '60s',
+    // Where nobody serves the queue, the refresh fails and says so.
+    scheduleToStartTimeout: '60s',
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '10s', maximumAttempts: 4 },
+    summary: `list tools of ${server}`,
   });
 }
 

@@ -88,7 +88,7 @@ function requestStatus(state: CallState): RequestStatus {
   }
 }
 
-function transcriptPage({ journal }: LiveRun, from: number, to: number): TranscriptPage {
+export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, from: number, to: number): TranscriptPage {
   return {
     from: Math.max(from, journal.transcriptFrom),
     total: journal.transcriptLength,
@@ -97,7 +97,7 @@ function transcriptPage({ journal }: LiveRun, from: number, to: number): Transcr
   };
 }
 
-function ledgerPage({ journal }: LiveRun, from: number, to: number): LedgerPage {
+export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, from: number, to: number): LedgerPage {
   return {
     from: Math.max(from, journal.ledgerFrom),
     total: journal.ledgerLength,

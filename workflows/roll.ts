@@ -21,7 +21,7 @@ import { storeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
-const MOST_UPDATES = 1_500;
+export const MOST_UPDATES = 1_500;
 
 /** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
 const MOST_TRIES = 3;
@@ -77,8 +77,8 @@ export async function storeJournal(
 }
 
 /** The segment, and up to where it holds the ledger: more may have come while it was stored. */
-async function storeOnce(
-  { journal }: LiveRun,
+export async function storeOnce(
+  { journal }: Pick<LiveRun, 'journal'>,
   { storeSegment } = storeActivities(),
 ): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
   const { ledgerLength } = journal;

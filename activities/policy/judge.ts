@@ -6,8 +6,9 @@
  * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { JudgeInput, JudgeResult } from '../../contracts/activities.ts';
+import type { JudgeInput, JudgeResult, ToolsetRef } from '../../contracts/activities.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
@@ -16,6 +17,9 @@ import { bounded } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
+import { isTrusted } from '../catalog/connection.ts';
+import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from './arguments.ts';
 
@@ -23,7 +27,7 @@ import { ArgumentChecker } from './arguments.ts';
 const DESCRIPTION_CHARACTERS = 2_000;
 const ANNOTATION_BYTES = 2_048;
 
-export type PolicyConfig = Pick<Config, 'policy' | 'servers'>;
+export type PolicyConfig = Pick<Config, 'policy' | 'servers' | 'catalog'>;
 
 export function policyVersionOf({ policy, servers }: PolicyConfig): string {
   const trusted = Object.entries(servers).flatMap(([name, server]) => (server.trusted ? [name] : []));
@@ -33,16 +37,19 @@ export function policyVersionOf({ policy, servers }: PolicyConfig): string {
 export function verdictOn(
   config: PolicyConfig,
   runPolicy: Policy | undefined,
-  tool: OfferedTool,
+  now: ToolNow,
   initiatorId: string,
+  catalog: CatalogSnapshot | undefined,
 ): Verdict {
+  const { tool } = now;
+  const layer = layerOf(catalog, now, config.catalog);
   return judge(
-    { organisation: config.policy, run: runPolicy },
+    { organisation: config.policy, run: runPolicy, ...(layer === undefined ? {} : { catalog: layer }) },
     {
       server: tool.server,
       tool: tool.definition.name,
       annotations: tool.definition.annotations,
-      serverTrusted: Object.hasOwn(config.servers, tool.server) && config.servers[tool.server]?.trusted === true,
+      serverTrusted: isTrusted(config, tool.server, catalog),
     },
     initiatorId,
   );
@@ -51,15 +58,20 @@ export function verdictOn(
 export function createJudge(
   config: PolicyConfig,
   loadToolset: LoadToolset,
+  readCatalog: ReadCatalog,
 ): (input: JudgeInput) => Promise<JudgeResult> {
   const checker = new ArgumentChecker();
-  const policyVersion = policyVersionOf(config);
+  const ownVersion = policyVersionOf(config);
   return async ({ run, toolset, runPolicy, calls }) => {
     const offered = await loadToolset(toolset);
-    const judgementOn = (call: ProposedCall): Judgement => {
-      const tool = offered.find(({ modelName }) => modelName === call.name);
-      if (tool === undefined) return denyUnknown(call, offered);
-      const verdict = verdictOn(config, runPolicy, tool, run.initiator.id);
+    const catalogs = await catalogsOf(readCatalog, run.initiator.tenant, toolset);
+    const judgementOn = async (call: ProposedCall): Promise<Judgement> => {
+      const pinned = offered.find(({ modelName }) => modelName === call.name);
+      if (pinned === undefined) return denyUnknown(call, offered);
+      const catalog = catalogs.get(pinned.server);
+      const now = await currentTool(loadToolset, catalog, pinned);
+      const { tool } = now;
+      const verdict = verdictOn(config, runPolicy, now, run.initiator.id, catalog);
       const resolved = {
         callId: call.callId,
         target: {
@@ -68,7 +80,7 @@ export function createJudge(
           tool: tool.definition.name,
           definitionHash: tool.hash,
         },
-        repeatable: config.servers[tool.server]?.repeatable.includes(tool.definition.name) ?? false,
+        repeatable: isRepeatable(config, tool),
       };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       // Nobody is asked for what cannot run (G-5).
@@ -81,11 +93,39 @@ export function createJudge(
     };
     const judgements: Judgement[] = [];
     for (const call of calls.slice(0, MOST_CALLS_PER_TURN)) {
-      judgements.push(judgementOn(call));
+      judgements.push(await judgementOn(call));
       await setImmediate();
     }
-    return { policyVersion, judgements };
+    return { policyVersion: versionWith(ownVersion, config, catalogs), judgements };
   };
+}
+
+/** Of the servers of a run, those that stand in a catalog. */
+async function catalogsOf(
+  readCatalog: ReadCatalog,
+  tenant: string,
+  toolset: readonly ToolsetRef[],
+): Promise<ReadonlyMap<string, CatalogSnapshot>> {
+  const read = await Promise.all(toolset.map(async ({ server }) => await readCatalog({ tenant, server })));
+  return new Map(read.flatMap((catalog) => (catalog === undefined ? [] : [[catalog.server, catalog]])));
+}
+
+function versionWith(
+  own: string,
+  { catalog: { newTools } }: PolicyConfig,
+  catalogs: ReadonlyMap<string, CatalogSnapshot>,
+): string {
+  if (catalogs.size === 0) return own;
+  return hashOf({
+    own,
+    newTools,
+    catalogs: Object.fromEntries([...catalogs].map(([server, { policyVersion }]) => [server, policyVersion])),
+  });
+}
+
+/** Servers may be called `constructor`. */
+function isRepeatable({ servers }: PolicyConfig, { server, definition }: OfferedTool): boolean {
+  return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
 }
 
 function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judgement {
@@ -111,7 +151,7 @@ function badArguments(problems: readonly string[]): Verdict {
   };
 }
 
-function shownOf({ definition }: OfferedTool): Pick<Judgement, 'description' | 'annotations'> {
+export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'description' | 'annotations'> {
   const { description, annotations } = definition;
   return {
     ...(description === undefined ? {} : { description: bounded(description, DESCRIPTION_CHARACTERS) }),

@@ -7,15 +7,14 @@ import type { PreparedRun } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { Limits, RunSpec, type ServerRef } from '../../contracts/schemas/run-spec.ts';
-import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
-import { nearNames } from '../../domain/near-names.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
 import { policyVersionOf } from '../policy/judge.ts';
+import { bindServer, hint } from './bind-server.ts';
 
 /** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
 const TASK_BYTES = 3_145_728;
@@ -23,8 +22,7 @@ const TASK_BYTES = 3_145_728;
 /** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
 const TURN_BYTES = 1_310_720;
 
-export function createPrepareRun(config: Config): (spec: unknown) => Promise<PreparedRun> {
-  // Async: an activity answers with a promise.
+export function createPrepareRun(config: Config, readCatalog: ReadCatalog): (spec: unknown) => Promise<PreparedRun> {
   return async (given) => {
     const finding = screenSpec(given);
     if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
@@ -37,9 +35,14 @@ export function createPrepareRun(config: Config): (spec: unknown) => Promise<Pre
         { path: 'agent.model' },
       );
     }
-    const servers = spec.servers.map((server, index) => bind(config, server, index));
     assertDistinct(spec);
     assertGrants(config, spec);
+    const { tenant } = spec.initiator;
+    const servers = await Promise.all(
+      spec.servers.map(async (server, index) =>
+        bindServer(config, server, await readCatalog({ tenant, server: server.name }), `servers[${index}]`),
+      ),
+    );
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
@@ -62,49 +65,6 @@ function assertSize(spec: RunSpec): void {
       'SPEC_INVALID',
       `The run spec has ${bytes} bytes; ${SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
     );
-}
-
-function bind(config: Config, { name, url, allowedTools }: ServerRef, index: number): ServerBinding {
-  const path = `servers[${index}]`;
-  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
-  const allowed = allowedTools === undefined ? {} : { allowedTools };
-  if (configured !== undefined) {
-    const own = canonicalServerUrl(configured.url);
-    if (url !== undefined && canonicalServerUrl(url) !== own) {
-      throw new CountersignError(
-        'SPEC_INVALID',
-        `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
-        { path: `${path}.url` },
-      );
-    }
-    return {
-      name,
-      url: own,
-      ...(configured.taskQueue === undefined ? {} : { taskQueue: configured.taskQueue }),
-      ...allowed,
-    };
-  }
-  if (url === undefined) {
-    throw new CountersignError(
-      'SERVER_UNKNOWN',
-      `${path}.name names no configured server, and no url is given.${hint(name, config.servers)}`,
-      { path: `${path}.name` },
-    );
-  }
-  assertReachable(config, url, `${path}.url`);
-  return { name, url: canonicalServerUrl(url), ...allowed };
-}
-
-/** A run may bring only servers whose origin the operator has listed. */
-export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
-  const { origin } = new URL(url);
-  if (!config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) {
-    throw new CountersignError(
-      'SPEC_INVALID',
-      `${path}: egress.runServers does not list the origin ${origin}; ask the operator, or name a configured server.`,
-      { path },
-    );
-  }
 }
 
 function assertDistinct({ servers }: RunSpec): void {
@@ -188,11 +148,4 @@ function opening({ agent, input }: RunSpec): Message[] {
       ? [{ role: 'user', text: input }]
       : input.map(({ content }) => ({ role: 'user', text: content }));
   return agent.instructions === '' ? said : [{ role: 'system', text: agent.instructions }, ...said];
-}
-
-function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
-  const near = nearNames(wanted, Object.keys(known));
-  return near.length > 0
-    ? ` Did you mean ${near.join(', ')}?`
-    : ` Configured: ${Object.keys(known).slice(0, 10).join(', ') || 'none'}.`;
 }

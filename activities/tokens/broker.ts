@@ -17,7 +17,7 @@ import { secretHeaderValues } from './secret-headers.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 
 export interface TokenBrokerOptions {
-  readonly config: Pick<Config, 'servers' | 'policy' | 'egress'>;
+  readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress'>;
   readonly keys: PrivateKeys;
   readonly dispatcher?: Dispatcher;
   /** For all that one mint asks of an authorization server. */
@@ -36,10 +36,15 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
   const strategies = new Map(
     Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, source)]),
   );
+  const named = new Map(
+    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, source)]),
+  );
 
   return {
     async mint(request): Promise<MintedToken> {
       const configured = Object.hasOwn(config.servers, request.server) ? config.servers[request.server] : undefined;
+      if (configured === undefined && request.credentials !== undefined)
+        return await mintNamed(named, config.credentials, request.credentials, request);
       // A server that the run brought by URL: nothing is known of it but what the run gives.
       if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
       checkAddress(configured, request);
@@ -52,6 +57,36 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
       return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(headers)] };
     },
   };
+}
+
+/** Where they may go is the operator's word, wherever a catalog has its server. */
+async function mintNamed(
+  strategies: ReadonlyMap<string, TokenStrategy>,
+  credentials: Config['credentials'],
+  { name, tenant }: NonNullable<TokenRequest['credentials']>,
+  request: TokenRequest,
+): Promise<MintedToken> {
+  const { server, serverUrl } = request;
+  const named = Object.hasOwn(credentials, name) ? credentials[name] : undefined;
+  const strategy = strategies.get(name);
+  if (named === undefined || strategy === undefined) {
+    const message = `The catalog names credentials ${name} for ${server}, which this worker's configuration does not have.`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  const { origin } = new URL(serverUrl);
+  if (!named.origins.some((allowed) => new URL(allowed).origin === origin)) {
+    const message = `Credentials ${name} may not be sent to ${origin}, where the catalog has ${server} (credentials.${name}.origins).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  if (!named.tenants.includes(tenant)) {
+    const message = `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  if (request.grant !== undefined && named.use.kind !== 'given') {
+    const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
+    throw tokenError('GRANT_INVALID', message, { server });
+  }
+  return await strategy.mint(request);
 }
 
 function strategyOf(

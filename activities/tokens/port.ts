@@ -11,13 +11,16 @@ import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 
 export interface TokenRequest {
-  readonly run: RunIdentity;
+  /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
+  readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'>;
   readonly server: string;
   /** Canonical server URL (RFC 8707 resource). */
   readonly serverUrl: string;
   /** The tool to be called; absent for listing tools. */
   readonly tool?: string;
   readonly grant?: Grant;
+  /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
+  readonly credentials?: { readonly name: string; readonly tenant: string };
   /** A token that the server has refused with 401; the broker must not hand it out again. */
   readonly refused?: string;
   readonly signal?: AbortSignal;

@@ -9,16 +9,20 @@ import { cancellationDetails, cancellationSignal, heartbeat } from '@temporalio/
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { resultText } from '../../domain/model-text.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
+import { currentTool, type ToolNow } from '../catalog/layer.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
+import { ArgumentChecker } from '../policy/arguments.ts';
 import { verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import { checkProof, checkScheduler, checkTarget } from './dispatch-check.ts';
+import { checkCatalog, checkDefinition, checkProof, checkScheduler, checkTool } from './dispatch-check.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
-import { accessTo, connectionOf, type ServerAccess } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 
 const CANCELLED_BEFORE_SENDING = {
   kind: 'ended',
@@ -28,32 +32,50 @@ const CANCELLED_BEFORE_SENDING = {
 export interface CallToolParts {
   readonly config: Config;
   readonly loadToolset: LoadToolset;
+  readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { config, loadToolset } = parts;
+  const { config, loadToolset, readCatalog } = parts;
+  const checker = new ArgumentChecker();
   return async (input) => {
     const unscheduled = checkScheduler(input, currentScheduler());
     if (unscheduled !== undefined) return unscheduled;
-    let offered: readonly OfferedTool[];
+    const { run, server, runPolicy } = input;
+    let now: ToolNow | undefined;
+    let catalog: CatalogSnapshot | undefined;
     try {
-      offered = await loadToolset(input.toolset);
+      const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+      catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
+      now = pinned && (await currentTool(loadToolset, catalog, pinned));
     } catch (error) {
       return endedBeforeSending(error);
     }
-    const tool = offered.find(({ modelName }) => modelName === input.name);
-    const mistaken = checkTarget(input, tool);
-    if (mistaken !== undefined || tool === undefined)
+    const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
+    if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    const unproven = checkProof(input, verdictOn(config, input.runPolicy, tool, input.run.initiator.id));
+    const { tool, pinned } = now;
+    const verdict = verdictOn(config, runPolicy, now, run.initiator.id, catalog);
+    // What may not be called at all is not asked about again.
+    if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
+    // Nobody is asked for what cannot run (G-5); what was pinned was checked by the judge.
+    const problems = tool === pinned ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+    if (problems.length > 0)
+      return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `The tool has changed: ${problems.join('; ')}.` };
+    const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict);
     if (unproven !== undefined) return unproven;
-    return await callWithToken(parts, input, tool);
+    return await callWithToken(parts, input, tool, catalog);
   };
 }
 
-async function callWithToken(parts: CallToolParts, input: DispatchInput, tool: OfferedTool): Promise<DispatchResult> {
+async function callWithToken(
+  parts: CallToolParts,
+  input: DispatchInput,
+  tool: OfferedTool,
+  catalog: CatalogSnapshot | undefined,
+): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
   const request: TokenRequest = {
@@ -63,9 +85,10 @@ async function callWithToken(parts: CallToolParts, input: DispatchInput, tool: O
     tool: tool.definition.name,
     signal: cancellationSignal(),
     ...(input.grant === undefined ? {} : { grant: input.grant }),
+    ...credentialsOf(catalog, input.run.initiator.tenant),
   };
   try {
-    access = accessTo(parts.config, input.server);
+    access = accessTo(parts.config, input.server, catalog);
     token = await parts.broker.mint(request);
   } catch (error) {
     return endedBeforeSending(error);

@@ -7,16 +7,25 @@ import { cancellationSignal } from '@temporalio/activity';
 import type { DiscoverInput } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { Discovery, ServerTools } from '../../contracts/schemas/tool.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type {
+  Discovery,
+  RefusedTool,
+  ServerBinding,
+  ServerTools,
+  ToolDefinition,
+} from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
+import { isOffered } from '../../domain/catalog-layer.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { bounded } from '../../domain/escape.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
 import type { TokenBroker } from '../tokens/port.ts';
-import { checkRun } from './dispatch-check.ts';
+import { checkCatalog, checkRun } from './dispatch-check.ts';
 import type { ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
-import { accessTo, connectionOf } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -26,6 +35,7 @@ export interface DiscoverToolsParts {
   readonly artifacts: ArtifactStore;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly readCatalog: ReadCatalog;
 }
 
 export function createDiscoverTools({
@@ -33,11 +43,15 @@ export function createDiscoverTools({
   artifacts,
   broker,
   server,
+  readCatalog,
 }: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery> {
   return async ({ run, server: binding, grant }) => {
     const mistaken = checkRun(run, currentScheduler());
     if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
-    const access = accessTo(config, binding);
+    const catalog = await readCatalog({ tenant: run.initiator.tenant, server: binding.name });
+    const gone = checkCatalog(binding, catalog);
+    if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
+    const access = accessTo(config, binding, catalog);
     const signal = cancellationSignal();
     const token = await broker.mint({
       run,
@@ -45,20 +59,40 @@ export function createDiscoverTools({
       serverUrl: binding.url,
       signal,
       ...(grant === undefined ? {} : { grant }),
+      ...credentialsOf(catalog, run.initiator.tenant),
     });
-    const { tools, refused } = await server.list(connectionOf(binding, access, token), signal);
+    const { tools: listed, refused } = await server.list(connectionOf(binding, access, token), signal);
+    const tools = listed.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
-      server: binding.name,
-      serverUrl: binding.url,
-      tools: tools.map((definition) => ({ definition, hash: definitionHash(definition) })),
+      ...pinnedTools(binding, tools),
+      ...(catalog === undefined ? {} : { catalogRefreshes: catalog.lastRefresh?.refresh ?? 0 }),
     };
     return {
       server: binding.name,
-      tools: await artifacts.put(new TextEncoder().encode(canonicalJson(pinned)), TOOLS_TYPE),
+      tools: await stored(artifacts, pinned),
       count: tools.length,
-      refused: refused
-        .slice(0, MOST_REFUSED_SHOWN)
-        .map(({ name, reason }) => ({ name: bounded(name, 128), reason: bounded(reason, 300) })),
+      refused: shownRefusals(refused),
     };
   };
+}
+
+export function pinnedTools(
+  { name, url }: Pick<ServerBinding, 'name' | 'url'>,
+  tools: readonly ToolDefinition[],
+): ServerTools {
+  return {
+    server: name,
+    serverUrl: url,
+    tools: tools.map((definition) => ({ definition, hash: definitionHash(definition) })),
+  };
+}
+
+export async function stored(artifacts: ArtifactStore, tools: ServerTools): Promise<ArtifactRef> {
+  return await artifacts.put(new TextEncoder().encode(canonicalJson(tools)), TOOLS_TYPE);
+}
+
+export function shownRefusals(refused: readonly RefusedTool[]): RefusedTool[] {
+  return refused
+    .slice(0, MOST_REFUSED_SHOWN)
+    .map(({ name, reason }) => ({ name: bounded(name, 128), reason: bounded(reason, 300) }));
 }

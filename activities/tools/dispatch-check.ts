@@ -8,8 +8,11 @@
 import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { isEntitled } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
+import { shownOf } from '../policy/judge.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 
 /** What Temporal says of the scheduler, not what the input says. */
@@ -48,22 +51,38 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
   return undefined;
 }
 
-/** Is it the tool that was judged and shown? */
-export function checkTarget({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
+/** Is it the tool that was judged? */
+export function checkTool({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
     tool.server === target.server &&
     tool.serverUrl === target.serverUrl &&
     tool.definition.name === target.tool &&
     server.name === tool.server;
-  if (!same) return forbidden('The call names another tool than the one that was judged.');
-  if (tool.hash !== target.definitionHash)
-    return {
-      kind: 'reopen',
-      code: 'DEFINITION_CHANGED',
-      message: 'The definition of the tool is not the one that was shown.',
-    };
-  return undefined;
+  return same ? undefined : forbidden('The call names another tool than the one that was judged.');
+}
+
+/** Is it as it was shown? Else the fresh decision is about what it is now (H-7). */
+export function checkDefinition({ target }: DispatchInput, tool: OfferedTool, verdict: Verdict): Refused | undefined {
+  if (tool.hash === target.definitionHash) return undefined;
+  return {
+    kind: 'reopen',
+    code: 'DEFINITION_CHANGED',
+    message: 'The definition of the tool is not the one that was shown.',
+    definition: { hash: tool.hash, ...shownOf(tool) },
+    // Of those whom policy names now: they are asked once, and nobody else.
+    ...(verdict.kind === 'ask' ? { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds } : {}),
+  };
+}
+
+/** A server that the run reached through a catalog is not called without it. */
+export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | undefined): Refused | undefined {
+  if (server.catalog !== true || catalog !== undefined) return undefined;
+  return {
+    kind: 'refused',
+    code: 'CATALOG_NOT_FOUND',
+    message: `The catalog of ${server.name} is gone, and with it who may call what.`,
+  };
 }
 
 /** Does the proof carry the verdict that this worker reaches now? */

@@ -1,10 +1,12 @@
 /** A server of a run as this worker's own configuration has it: where it is, and how tokens for it are obtained. */
 import { CountersignError } from '../../contracts/errors.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
-import { assertReachable } from '../run/prepare-run.ts';
-import type { MintedToken } from '../tokens/port.ts';
+import { assertConnectable } from '../catalog/connection.ts';
+import { assertReachable } from '../run/bind-server.ts';
+import type { MintedToken, TokenRequest } from '../tokens/port.ts';
 import type { ServerConnection } from './port.ts';
 
 export interface ServerAccess {
@@ -13,8 +15,18 @@ export interface ServerAccess {
 }
 
 /** Throws where the binding is not what this configuration says: a queue for another zone, or a forged input. */
-export function accessTo(config: Config, { name, url }: ServerBinding): ServerAccess {
+export function accessTo(
+  config: Config,
+  { name, url }: ServerBinding,
+  catalog: Pick<CatalogSnapshot, 'connection' | 'status'> | undefined,
+): ServerAccess {
   const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  if (configured === undefined && catalog?.connection !== undefined) {
+    assertConnectable(config, name, catalog.connection);
+    if (catalog.status !== 'connected' || catalog.connection.url !== url)
+      throw new CountersignError('DISPATCH_FORBIDDEN', `The catalog has ${name} at another address, or disconnected.`);
+    return { headers: {}, protocol: 'auto' };
+  }
   if (configured === undefined) {
     assertReachable(config, url, `servers.${name}`);
     return { headers: {}, protocol: 'auto' };
@@ -26,6 +38,15 @@ export function accessTo(config: Config, { name, url }: ServerBinding): ServerAc
     );
   }
   return configured;
+}
+
+/** What the catalog names; the configuration says what it is, and where it may go. */
+export function credentialsOf(
+  catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
+  tenant: string,
+): Pick<TokenRequest, 'credentials'> {
+  const name = catalog?.connection?.credentials;
+  return name === undefined ? {} : { credentials: { name, tenant } };
 }
 
 export function connectionOf(

@@ -1,5 +1,5 @@
 /**
- * `countersign verify-ledger`: is the record of a run whole and unchanged?
+ * `countersign verify-ledger`: is the record of a run, or of a catalog, whole and unchanged?
  *
  * 1. Exit code 7 where it is not, with the number of the first entry that is wrong.
  */
@@ -15,6 +15,7 @@ import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
+import { ledgerOwner } from '../record.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -28,7 +29,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
     .command('verify-ledger')
     .summary('is the record of a run whole and unchanged?')
     .description("Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped")
-    .argument('<run>', 'run id')
+    .argument('<run>', 'run id, or catalog/<tenant>/<server>')
     .option('--file <file>', 'check what `countersign ledger --json` wrote, without a server')
     .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
     .addHelpText(
@@ -61,14 +62,14 @@ async function storedLedger(
   terminal: Terminal,
 ): Promise<readonly LedgerEntry[]> {
   return await withSession(terminal, options, async ({ countersign }) => {
-    const run = countersign.run(runId);
+    const owner = ledgerOwner(countersign, runId);
     // Asked first: the ledger may grow meanwhile, and never shrinks.
-    const { ledgerHead, ledgerLength } = await run.state();
-    const entries = await run.ledger();
+    const { ledgerHead, ledgerLength } = await owner.head();
+    const entries = await owner.ledger();
     if (entries.length < ledgerLength) {
       throw new CountersignError(
         'LEDGER_BROKEN',
-        `The ledger of ${runId} has ${entries.length} entries; the run wrote ${ledgerLength}.`,
+        `The ledger of ${runId} has ${entries.length} entries; ${ledgerLength} were written.`,
         { runId, seq: entries.length },
       );
     }

@@ -1,16 +1,20 @@
 /** A ledger entry as one line. */
-import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/approver.ts';
-import { bounded, visible } from '../../domain/escape.ts';
+import { visible } from '../../domain/escape.ts';
 import type { Paint } from '../terminal.ts';
+import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-fact.ts';
+import { count, said, short } from './words.ts';
 
 export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string {
+  const number = paint('dim', `${String(seq).padStart(4)}  ${at}`);
+  if (isOfCatalog(fact)) return `${number}  ${fact.kind.padEnd(22)}  ${aboutCatalog(fact)}`.trimEnd();
   const call = 'callId' in fact ? visible(fact.callId) : '';
-  return `${paint('dim', `${String(seq).padStart(4)}  ${at}`)}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
+  return `${number}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
 }
 
 /** What the fact says beyond its kind and call. Free text of people and models is cut; the JSON form has all. */
-function about(fact: LedgerFact): string {
+function about(fact: RunFact): string {
   switch (fact.kind) {
     case 'run.started':
       return `${said(fact.agent)} on ${said(fact.model)} for ${said(fact.initiator)}, tenant ${said(fact.tenant)}; servers: ${fact.servers.map(said).join(', ') || 'none'}`;
@@ -47,18 +51,6 @@ function about(fact: LedgerFact): string {
   }
 }
 
-function said(text: string): string {
-  return bounded(visible(text), 200);
-}
-
-function short(hash: string): string {
-  return `${hash.slice(0, 12)}…`;
-}
-
 function again(generation: number): string {
   return generation > 1 ? `asked for the ${generation}. time, ` : '';
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }

@@ -37,7 +37,15 @@ export const Verdict = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('deny'),
     rules: z.array(z.string()).min(1),
-    code: z.enum(['POLICY_DENIED', 'TOOL_UNKNOWN', 'ARGUMENTS_INVALID', 'ARGUMENTS_TOO_LARGE', 'LIMIT_REACHED']),
+    code: z.enum([
+      'POLICY_DENIED',
+      'TOOL_UNKNOWN',
+      'ARGUMENTS_INVALID',
+      'ARGUMENTS_TOO_LARGE',
+      'LIMIT_REACHED',
+      'TOOL_DISABLED',
+      'TOOL_MISSING',
+    ]),
     message: z.string(),
   }),
 ]);

@@ -1,6 +1,7 @@
 /** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
 import { z } from 'zod';
-import { JsonObject, Name } from './json.ts';
+import { CatalogRight } from './catalog.ts';
+import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Ceilings } from './run-spec.ts';
 
@@ -34,6 +35,46 @@ export const Credentials = z.discriminatedUnion('kind', [
   }),
 ]);
 export type Credentials = z.infer<typeof Credentials>;
+
+/** Credentials that a catalog names, and where they may go: whoever connects a server must not choose that. */
+export const NamedCredentials = z.strictObject({
+  use: Credentials,
+  origins: z.array(HttpUrl).min(1),
+  /** Whose catalogs may name them. */
+  tenants: z.array(Identifier).min(1).default(['default']),
+});
+export type NamedCredentials = z.infer<typeof NamedCredentials>;
+
+/** Who may say what of the tools of a tenant. */
+export const CatalogAdministrators = z.strictObject({
+  tenant: Identifier.default('default'),
+  ids: z.array(Identifier).max(100).default([]),
+  groups: z.array(Identifier).max(100).default([]),
+  may: z.array(CatalogRight).min(1),
+});
+
+/** A setting that this deployment cannot honour, refused when it is set. */
+export const UnsupportedSetting = z.strictObject({
+  setting: z.enum(['enabled', 'requiresApproval', 'approvers', 'trusted', 'credentials', 'taskQueue']),
+  /** Absent: every tenant, every server, every tool. */
+  tenants: z.array(Identifier).optional(),
+  servers: z.array(Name).optional(),
+  tools: z.array(ToolName).optional(),
+  reason: z.string().min(1).max(500),
+});
+export type UnsupportedSetting = z.infer<typeof UnsupportedSetting>;
+
+export const CatalogConfig = z.strictObject({
+  administrators: z.array(CatalogAdministrators).max(1_000).default([]),
+  /** Origins that an administrator may connect, besides the URLs of configured servers. */
+  origins: z.array(HttpUrl).default([]),
+  /** `countersign`: a second administrator must agree to every loosening. */
+  loosening: z.enum(['allow', 'countersign']).default('allow'),
+  /** What a tool gets when it is first seen: a countersignature, or what the strategy says. */
+  newTools: z.enum(['ask', 'strategy']).default('ask'),
+  unsupported: z.array(UnsupportedSetting).max(1_000).default([]),
+});
+export type CatalogConfig = z.infer<typeof CatalogConfig>;
 
 export const ServerConfig = z.strictObject({
   url: HttpUrl,
@@ -108,6 +149,8 @@ export type CodecKey = z.infer<typeof CodecKey>;
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
   servers: z.record(Name, ServerConfig).default({}),
+  credentials: z.record(Name, NamedCredentials).default({}),
+  catalog: CatalogConfig.prefault({}),
   models: z.record(Name, ModelConfig).default({}),
   policy: OrganisationPolicy.prefault({}),
   egress: z

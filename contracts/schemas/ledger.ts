@@ -1,6 +1,7 @@
 /** The run's append-only, hash-chained record; also the run's event stream. */
 import { z } from 'zod';
 import { TokenEvidence } from './call.ts';
+import { CATALOG_FACTS } from './catalog-fact.ts';
 import { Approver } from './decision.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
 import { ApproverRule } from './policy.ts';
@@ -99,6 +100,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     outputHash: Sha256Hex.optional(),
     code: z.string().optional(),
   }),
+  ...CATALOG_FACTS,
 ]);
 export type LedgerFact = z.infer<typeof LedgerFact>;
 

@@ -22,12 +22,12 @@ export type ApproverList = z.infer<typeof ApproverList>;
 /** An original MCP tool name, as the server spells it. */
 export const ToolName = z.string().min(1).max(128);
 
-const deadlineSeconds = z.int().min(1).max(31_536_000);
+export const DeadlineSeconds = z.int().min(1).max(31_536_000);
 
 export const ToolPolicy = z.strictObject({
   action: Action,
   approvers: ApproverList.optional(),
-  deadlineSeconds: deadlineSeconds.optional(),
+  deadlineSeconds: DeadlineSeconds.optional(),
 });
 export type ToolPolicy = z.infer<typeof ToolPolicy>;
 export type ToolPolicyInput = z.input<typeof ToolPolicy>;
@@ -42,7 +42,7 @@ export const Policy = z.strictObject({
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
-  deadlineSeconds: deadlineSeconds.optional(),
+  deadlineSeconds: DeadlineSeconds.optional(),
 });
 export type Policy = z.infer<typeof Policy>;
 /** A policy as its author wrote it, defaults not applied. */
@@ -58,7 +58,7 @@ export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 
 /** One list of a layer that asks; the decider must be in every list. */
 export const ApproverClause = z.strictObject({
-  layer: z.enum(['organisation', 'run', 'default']),
+  layer: z.enum(['organisation', 'catalog', 'run', 'default']),
   ids: z.array(Identifier),
   groups: z.array(Identifier),
 });

@@ -24,6 +24,8 @@ export const ServerTools = z.strictObject({
   /** Canonical server URL (RFC 8707 resource). */
   serverUrl: z.string(),
   tools: z.array(z.strictObject({ definition: ToolDefinition, hash: Sha256Hex })),
+  /** Refreshes that the catalog of the server had made before it was listed; absent where it has none. */
+  catalogRefreshes: z.int().optional(),
 });
 export type ServerTools = z.infer<typeof ServerTools>;
 
@@ -47,5 +49,7 @@ export const ServerBinding = z.strictObject({
   /** Queue whose workers hold this server's credentials; the run's own queue where absent. */
   taskQueue: z.string().optional(),
   allowedTools: z.array(ToolName).optional(),
+  /** Set where the server stands in a catalog of the run's tenant: without that catalog nothing is sent. */
+  catalog: z.literal(true).optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;

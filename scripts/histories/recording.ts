@@ -22,6 +22,9 @@ import { until } from './until.ts';
 /** The point that is recorded with an encrypting codec. */
 export const ENCRYPTED = 'encrypted';
 
+/** Before the points of catalogs: those of runs may have the same names. */
+export const CATALOG = 'catalog/';
+
 export interface Taken {
   readonly refused?: readonly Expected[];
   /** Sent once the history is taken. */
@@ -42,7 +45,8 @@ export class Recording {
   }
 
   #fileOf(point: string, extension: string): string {
-    return join(this.#folder, `agent-run.${this.#version}.${point}.${extension}`);
+    const type = point.startsWith(CATALOG) ? 'tool-catalog' : 'agent-run';
+    return join(this.#folder, `${type}.${this.#version}.${point.replace(CATALOG, '')}.${extension}`);
   }
 
   #historyOf(point: string): string {

@@ -111,7 +111,8 @@ export class Scene {
       .catch(() => undefined);
   }
 
-  async take(point: string, taken: Taken = {}): Promise<void> {
-    await this.#recording.take(this.#deployment, this.workflowId, point, taken);
+  /** @param workflowId where it is not that of the run */
+  async take(point: string, taken: Taken = {}, workflowId = this.workflowId): Promise<void> {
+    await this.#recording.take(this.#deployment, workflowId, point, taken);
   }
 }

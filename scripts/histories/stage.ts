@@ -53,6 +53,14 @@ const POLICY: ConfigInput['policy'] = {
   },
 };
 
+const ADMINISTRATOR = { may: ['connect', 'loosen', 'tighten'] as ('connect' | 'loosen' | 'tighten')[] };
+
+/** Tenants of their own, so that runs of the others find no catalog. */
+const CATALOG_CONFIG: ConfigInput['catalog'] = {
+  administrators: ['archive', 'cellar'].map((tenant) => ({ ...ADMINISTRATOR, tenant, ids: ['ann', 'zoe'] })),
+  loosening: 'countersign',
+};
+
 /** For the split deployment: who may decide has changed since the run asked. */
 export const STRICTER: ConfigInput['policy'] = {
   servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
@@ -84,6 +92,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
         models,
         policy: POLICY,
         worker: { shutdownGraceSeconds: 1 },
+        catalog: CATALOG_CONFIG,
         servers: {
           notes: {
             url: TOOL_SERVER_URL,
@@ -116,7 +125,8 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
         identity: 'client',
         dataConverter: createDataConverter(config),
       });
-      return { client, countersign: new Countersign({ client }), taskQueue: config.taskQueue };
+      const { taskQueue } = config;
+      return { client, countersign: new Countersign({ client, taskQueue }), taskQueue };
     };
     return {
       tools,

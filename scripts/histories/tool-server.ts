@@ -28,6 +28,10 @@ export interface ToolServer {
   held(count: number): Promise<void>;
   /** Answers all that wait. */
   release(): void;
+  /** What it says of its tools from now on; a name without a text is not listed. */
+  retell(changes: Readonly<Record<string, string | undefined>>): void;
+  /** Fails to list them, or does not any more. */
+  refuseListing(refuses: boolean): void;
   stop(): Promise<void>;
 }
 
@@ -41,6 +45,8 @@ export async function startToolServer(): Promise<ToolServer> {
   const waiting: (() => void)[] = [];
   const watchers: (() => void)[] = [];
   const refused = new Set<string>();
+  let told: Readonly<Record<string, string | undefined>> = TOOLS;
+  let isMute = false;
   const server = createServer((request, response) => {
     void read(request).then((message) => {
       const json = (fields: object): void =>
@@ -57,8 +63,11 @@ export async function startToolServer(): Promise<ToolServer> {
             cacheScope: 'private',
           });
         case 'tools/list':
+          if (isMute) return void response.writeHead(403).end();
           return result({
-            tools: Object.entries(TOOLS).map(([name, description]) => ({ name, description, inputSchema: SCHEMA })),
+            tools: Object.entries(told).flatMap(([name, description]) =>
+              description === undefined ? [] : [{ name, description, inputSchema: SCHEMA }],
+            ),
             ttlMs: 0,
             cacheScope: 'private',
           });
@@ -102,6 +111,8 @@ export async function startToolServer(): Promise<ToolServer> {
         watch();
       }),
     release: () => waiting.splice(0).forEach((answer) => answer()),
+    retell: (changes) => void (told = { ...TOOLS, ...changes }),
+    refuseListing: (refuses) => void (isMute = refuses),
     stop: async () => {
       server.closeAllConnections();
       server.close();

@@ -2,7 +2,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 
-const MAX_BYTES = 1_900_000;
+/** Two workflows; a third is from source maps, which name the line of a failing task. */
+const MAX_BYTES = 2_200_000;
 
 /** A name that only the package's own code has → the package. */
 const FORBIDDEN = {
@@ -30,6 +31,7 @@ test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) 
 
 test('the bundle holds our workflows', () => {
   expect(code).toContain('agentRun');
+  expect(code).toContain('toolCatalog');
 });
 
 test('the bundle stays within its size', () => {

@@ -57,6 +57,46 @@ describeTokens('client credentials', async () => {
   };
 });
 
+const OFFICE = { name: 'office', tenant: 'default' };
+
+describeTokens('credentials that a catalog names', async () => {
+  const provider = await startProvider({ clients: [CLIENT], resources: { [URL_OF.notes]: 'notes:read notes:write' } });
+  const { servers } = withClient(provider.issuer, { default: ['notes:write'], discovery: ['notes:read'] });
+  const use = servers?.['notes']?.credentials ?? { kind: 'none' };
+  return {
+    broker: brokerFor({ credentials: { office: { use, origins: [new URL(URL_OF.notes).origin] } } }),
+    request: async (run) => ({ ...requestFor('notes', 'write'), run: runOf(run), credentials: OFFICE }),
+    canaries: [SECRET],
+    afterRefusal: 'another token',
+    close: async () => provider.close(),
+  };
+});
+
+describe('credentials that a catalog names', () => {
+  const issuer = 'http://127.0.0.1:9';
+  const use = { kind: 'client-credentials', issuer, clientId: 'a', clientSecret: 'b' } as const;
+  const broker = brokerFor({ credentials: { office: { use, origins: ['https://files.example.com'] } } });
+
+  test.each([
+    ['to an origin that the operator did not list', { credentials: OFFICE }, 'TOKEN_REFUSED'],
+    [
+      'for a tenant that they are not for',
+      { server: 'files', serverUrl: URL_OF.files, credentials: { name: 'office', tenant: 'other' } },
+      'TOKEN_REFUSED',
+    ],
+    ['that nobody configured', { credentials: { name: 'constructor', tenant: 'default' } }, 'TOKEN_REFUSED'],
+  ])('go nowhere %s (INV-S2)', async (_, over, code) => {
+    await expect(broker.mint({ ...requestFor('notes'), ...over })).rejects.toMatchObject({ code });
+  });
+
+  test('a grant beside them is refused by name, not ignored', async () => {
+    const grant: Grant = { server: 'files', ref: 'x' };
+    await expect(broker.mint({ ...requestFor('files'), credentials: OFFICE, grant })).rejects.toMatchObject({
+      code: 'GRANT_INVALID',
+    });
+  });
+});
+
 describe('the broker', () => {
   const grant: Grant = { server: 'notes', ref: 'x' };
 

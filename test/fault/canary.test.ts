@@ -5,8 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { MASK } from '../../activities/tools/scrub.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import { catalogPieces, LISTED, REJECTED } from '../support/canary-catalog.ts';
 import { type Canary, CanaryScanner, type Sighting } from '../support/canary-scan.ts';
 import {
   type CanaryScene,
@@ -21,10 +23,12 @@ import {
   describedPieces,
   failedPiece,
   type Piece,
+  piecesOfCatalog,
   piecesOfRun,
   STORES,
   storedPieces,
 } from '../support/canary-stores.ts';
+import { connected, refreshed } from '../support/catalogs.ts';
 import { answered } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
@@ -41,10 +45,14 @@ beforeAll(async () => {
   scene = await startCanaryScene();
   const given = await converse(scene, 'given');
   const minted = await converse(scene, 'minted');
-  runs = [given.run, minted.run];
+  const catalog = await catalogPieces(scene);
+  const listed = await converse(scene, 'listed');
+  runs = [given.run, minted.run, listed.run];
   pieces = [
     ...given.pieces,
     ...minted.pieces,
+    ...catalog,
+    ...listed.pieces,
     ...(await refusedRuns(scene)),
     ...(await refusedStarts(scene)),
     ...(await lyingPieces(scene)),
@@ -72,7 +80,9 @@ test('the secrets were really used, and really given away', () => {
     server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').map(({ headers }) => headers);
   const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];
   expect(authorizations(servers.given)).toEqual([`Bearer ${secrets.GIVEN}`]);
-  expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted()}`]);
+  expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted('minted')}`]);
+  const sentToListed = servers.listed.seen.map(({ headers }) => headers.authorization);
+  expect(new Set(sentToListed)).toEqual(new Set([`Bearer ${scene.minted('listed')}`]));
   expect(seen(servers.given)[0]).toMatchObject({
     'x-api-key': secrets.HEADER_KEY,
     'x-session-cookie': `Bearer ${secrets.HEADER_SCHEMED}`,
@@ -90,6 +100,19 @@ test('every kind of result and error came through the whole run', async () => {
     expect(outcomes).toHaveLength(Object.keys(CANARY_TOOLS).length + 1);
     expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['succeeded', 'failed', 'unknown']));
   }
+});
+
+test('a catalog was told of tools and of failures, each with secrets in it that were taken out', async () => {
+  const [listed, rejected] = [LISTED, REJECTED].map((name) => scene.world.countersign.catalog(name));
+  const snapshot = await listed?.snapshot();
+  expect(snapshot).toMatchObject({ lastRefresh: { ok: true, refused: [{}, {}] } });
+  expect(snapshot?.entries).toHaveLength(Object.keys(CANARY_TOOLS).length + 1);
+  const stored = Object.values(snapshot?.listings ?? {}).map((ref) => scene.world.artifacts.get(ref));
+  for (const listing of await Promise.all(stored)) expect(Buffer.from(listing).toString()).toContain(MASK);
+  expect(factsOf((await listed?.ledger()) ?? [], 'catalog.refresh-failed')).toMatchObject([
+    { message: expect.stringContaining(MASK) },
+  ]);
+  expect((await rejected?.snapshot())?.lastRefresh).toMatchObject({ ok: false, code: 'TOKEN_REFUSED' });
 });
 
 test(
@@ -117,9 +140,11 @@ describe('control: a canary that is planted', () => {
   const CANARY = [{ name: 'control', value: CONTROL }];
   const runId = `run-${CONTROL}`;
   let found: readonly Found[];
+  let ofCatalog: readonly Piece[];
 
   beforeAll(async () => {
     const { world, provider, servers, secrets } = scene;
+    ofCatalog = await catalogWithControl();
     const json = JSON.stringify({ planted: [CONTROL, Buffer.from(CONTROL).toString('hex'), `-${CONTROL}-`] });
     const call = said([{ type: 'call', id: 'held', name: 'given__held', json }]);
     const answer = said([{ type: 'text', text: `${CONTROL} ${formsOf(`"${CONTROL}"`).join(' ')}` }]);
@@ -175,6 +200,42 @@ describe('control: a canary that is planted', () => {
     });
     return await describedPieces(world, workflowId);
   }
+
+  /** Two tools whose server writes the control where a hostile one writes a secret; then one of them says it otherwise. */
+  async function catalogWithControl(): Promise<readonly Piece[]> {
+    const { world, plain } = scene;
+    const names = [`tool-${CONTROL}`, 'other'];
+    plain.lists(names, CONTROL);
+    await connected(world.countersign.catalog('plain'), plain.url);
+    plain.lists(names, `${CONTROL}-again`);
+    await refreshed(world.countersign.catalog('plain'));
+    return await piecesOfCatalog(world, 'plain', ['other']);
+  }
+
+  test.each([
+    'catalog/default/plain snapshot',
+    'catalog/default/plain ledger',
+    'catalog/default/plain definitions',
+    'countersign catalog list plain',
+    'countersign catalog list plain --json',
+    'countersign catalog show plain other',
+    'countersign catalog diff plain',
+    'countersign catalog export plain',
+    'countersign ledger catalog/default/plain',
+  ])('is found in what a catalog shows: %s', (place) => {
+    const there = ofCatalog.filter((piece) => piece.place === place);
+    expect(there).toHaveLength(1);
+    expect(sightings(CANARY, there)).not.toEqual([]);
+  });
+
+  test('is found in the history of a catalog, and in its listing where that is stored', async () => {
+    const stores = new Set(sightings(CANARY, ofCatalog).map(({ store }) => store));
+    expect([...stores]).toEqual(expect.arrayContaining(['history', 'exported history', 'queries', 'command line']));
+    const listings = Object.values((await scene.world.countersign.catalog('plain').snapshot()).listings);
+    const stored = await Promise.all(listings.map(async (ref) => await scene.world.artifacts.get(ref)));
+    const asPieces = stored.map((content): Piece => ({ store: 'artifacts', place: 'listing', content }));
+    expect(sightings(CANARY, asPieces)).not.toEqual([]);
+  });
 
   test.each(STORES)('is found in: %s', (store) => {
     expect(found.filter((sighting) => sighting.store === store)).not.toEqual([]);

@@ -1,5 +1,6 @@
 /** Defaults that callers rely on without saying so. Literals, never imports. */
 import { expect, test } from '@jest/globals';
+import { Config } from '../../contracts/schemas/config.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
 import { PAGE_BYTES } from '../../domain/page.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy.ts';
@@ -21,6 +22,21 @@ test('limits of a run', () => {
 
 test('a request waits 24 hours', () => {
   expect(DEFAULT_DEADLINE_SECONDS).toBe(86_400);
+});
+
+test('catalogs: nobody may change one, a new tool is asked for, and nothing is reachable that is not configured', () => {
+  const { catalog, credentials } = Config.parse({});
+  expect(catalog).toEqual({
+    administrators: [],
+    origins: [],
+    loosening: 'allow',
+    newTools: 'ask',
+    unsupported: [],
+  });
+  expect(credentials).toEqual({});
+  expect(Config.parse({ catalog: { administrators: [{ may: ['tighten'] }] } }).catalog.administrators).toEqual([
+    { tenant: 'default', ids: [], groups: [], may: ['tighten'] },
+  ]);
 });
 
 test('a page of a query answer holds 1 MiB', () => {

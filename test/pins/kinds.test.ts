@@ -1,13 +1,23 @@
 /** Kinds that stand in ledgers, histories and stored segments for as long as those are kept. Literals, never imports. */
 import { describe, expect, test } from '@jest/globals';
 import { Outcome, ResultPart, Verdict } from '../../contracts/schemas/call.ts';
+import {
+  CatalogAck,
+  CatalogDecision,
+  CatalogEntry,
+  CatalogRight,
+  CatalogRules,
+  CatalogStatus,
+} from '../../contracts/schemas/catalog.ts';
+import { CATALOG_FACTS } from '../../contracts/schemas/catalog-fact.ts';
 import { Decision, DecisionAck } from '../../contracts/schemas/decision.ts';
 import { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import { Action, Strategy } from '../../contracts/schemas/policy.ts';
+import { Action, ApproverClause, Strategy } from '../../contracts/schemas/policy.ts';
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
 import { CARRY_VERSION } from '../../domain/carry.ts';
+import { CATALOG_CARRY_VERSION } from '../../domain/catalog-carry.ts';
 
 describe('kinds', () => {
   test('ledger facts', () => {
@@ -28,7 +38,45 @@ describe('kinds', () => {
       'limit.reached',
       'run.rolled',
       'run.ended',
+      'catalog.connected',
+      'catalog.disconnected',
+      'catalog.refreshed',
+      'catalog.refresh-failed',
+      'catalog.policy',
+      'catalog.change-opened',
+      'catalog.change-closed',
+      'catalog.rolled',
     ]);
+  });
+
+  test('how a change of a catalog that waited was closed', () => {
+    const [, , , , , , closed] = CATALOG_FACTS;
+    expect(closed.shape.status.options).toEqual(['approved', 'rejected', 'expired', 'outdated']);
+  });
+
+  test('states, rights and answers of catalogs', () => {
+    expect(CatalogStatus.options).toEqual(['new', 'connected', 'disconnected']);
+    expect(CatalogEntry.shape.status.options).toEqual(['available', 'missing']);
+    expect(CatalogRight.options).toEqual(['connect', 'loosen', 'tighten']);
+    expect(CatalogAck.shape.status.options).toEqual(['applied', 'waiting']);
+    expect(CatalogDecision.shape.verdict.options).toEqual(['approve', 'reject']);
+    expect(CatalogRules.shape.newTools.options).toEqual(['ask', 'strategy']);
+    expect(CatalogRules.shape.loosening.options).toEqual(['allow', 'countersign']);
+    expect(CATALOG_CARRY_VERSION).toBe(1);
+  });
+
+  test('codes of denials, and layers of those who are asked', () => {
+    const [, , deny] = Verdict.options;
+    expect(deny.shape.code.options).toEqual([
+      'POLICY_DENIED',
+      'TOOL_UNKNOWN',
+      'ARGUMENTS_INVALID',
+      'ARGUMENTS_TOO_LARGE',
+      'LIMIT_REACHED',
+      'TOOL_DISABLED',
+      'TOOL_MISSING',
+    ]);
+    expect(ApproverClause.shape.layer.options).toEqual(['organisation', 'catalog', 'run', 'default']);
   });
 
   test('outcomes', () => {

@@ -5,6 +5,8 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   ACTIVITIES,
+  CATALOG_UPDATES,
+  CATALOG_WORKFLOW,
   DEFAULT_TASK_QUEUE,
   PENDING_MEMO,
   QUERIES,
@@ -16,9 +18,10 @@ import {
 } from '../../contracts/names.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { Config } from '../../contracts/schemas/config.ts';
+import { catalogId } from '../../domain/catalog.ts';
 
 describe('names on the wire', () => {
-  test('workflow type', () => expect(RUN_WORKFLOW).toBe('agentRun'));
+  test('workflow types', () => expect([RUN_WORKFLOW, CATALOG_WORKFLOW]).toEqual(['agentRun', 'toolCatalog']));
 
   test('task queue, also of a worker whose configuration names none', () => {
     expect(DEFAULT_TASK_QUEUE).toBe('countersign');
@@ -29,12 +32,32 @@ describe('names on the wire', () => {
     expect(UPDATES).toEqual({ decide: 'decide', say: 'say', advance: 'advance', stop: 'stop' });
   });
 
+  test('updates of a catalog', () => {
+    expect(CATALOG_UPDATES).toEqual({
+      connect: 'connect',
+      refresh: 'refresh',
+      setToolPolicies: 'setToolPolicies',
+      disconnect: 'disconnect',
+      decide: 'decide',
+    });
+  });
+
+  test('workflow ids of catalogs', () => {
+    expect(catalogId({ tenant: 'acme/eu', server: 'issue.tracker' })).toBe('catalog/acme%2Feu/issue.tracker');
+  });
+
   test('signals', () => {
     expect(SIGNALS).toEqual({ decide: 'decide', nudge: 'nudge' });
   });
 
   test('queries', () => {
-    expect(QUERIES).toEqual({ state: 'state', requests: 'requests', transcript: 'transcript', ledger: 'ledger' });
+    expect(QUERIES).toEqual({
+      state: 'state',
+      requests: 'requests',
+      transcript: 'transcript',
+      ledger: 'ledger',
+      snapshot: 'snapshot',
+    });
   });
 
   test('activities', () => {
@@ -45,6 +68,8 @@ describe('names on the wire', () => {
       discoverTools: 'discoverTools',
       callTool: 'callTool',
       storeSegment: 'storeSegment',
+      reviewChange: 'reviewChange',
+      discoverCatalog: 'discoverCatalog',
     });
   });
 

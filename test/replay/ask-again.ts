@@ -99,5 +99,6 @@ function answerIn(commands: readonly Command[]): string {
   );
   const rejected = answers.find((answer) => answer.rejected)?.rejected;
   if (rejected) return rejected.applicationFailureInfo?.type ?? rejected.message ?? 'refused without a code';
-  return answers.some(({ completed }) => completed) ? 'accepted' : 'no answer';
+  // A catalog asks the configuration first, and answers later.
+  return answers.some(({ completed, accepted }) => completed || accepted) ? 'accepted' : 'no answer';
 }

@@ -58,9 +58,18 @@ export const HISTORIES = [
   'agent-run.v2.continued-resent',
   'agent-run.v2.continued-second',
   'agent-run.v2.mid-call',
+  'agent-run.v2.redefined',
   'agent-run.v2.say-queued',
   'agent-run.v2.say-read',
   'agent-run.v2.stopped-in-flight',
+  'tool-catalog.v2.asked',
+  'tool-catalog.v2.connected',
+  'tool-catalog.v2.continued-first',
+  'tool-catalog.v2.continued-second',
+  'tool-catalog.v2.disconnected',
+  'tool-catalog.v2.drifted',
+  'tool-catalog.v2.failed',
+  'tool-catalog.v2.new',
 ] as const;
 
 /** One is encrypted and no `.json`, so that `countersign replay` without its key does not stumble over it. */

@@ -4,6 +4,12 @@ import type { Mutation } from './mutant.ts';
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   {
+    name: 'a catalog asks nobody who may',
+    file: 'workflows/live-catalog.ts',
+    find: 'const review = await reviewActivities().reviewChange({ tenant, server, ...wanted });',
+    put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted];",
+  },
+  {
     name: 'an activity before the model step',
     file: 'workflows/turn.ts',
     find: '  const step = await modelStep({',
@@ -43,6 +49,12 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
 
 /** The same commands that carry something else: only the comparison of what they carry notices. */
 export const OTHER_CONTENT: readonly Mutation[] = [
+  {
+    name: 'the next execution of a catalog forgets its policy',
+    file: 'workflows/live-catalog.ts',
+    find: 'return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };',
+    put: 'return { version: CATALOG_CARRY_VERSION, catalog: { ...this.catalog, entries: [] }, journal };',
+  },
   {
     name: 'other tool arguments are sent',
     file: 'workflows/settle-call.ts',
@@ -89,6 +101,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
 
 /** Nothing that was recorded changes, only what is let through: only asking again notices. */
 export const OTHER_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'a catalog takes a change of any version',
+    file: 'domain/catalog-policy.ts',
+    find: 'if (expected === catalog.policyVersion) return undefined;',
+    put: 'if (expected >= 0) return undefined;',
+  },
+  {
+    name: 'anybody may write to a catalog',
+    file: 'workflows/catalog-handlers.ts',
+    find: 'if (rules !== undefined && rightsOf(rules, message.by).size === 0)',
+    put: "if (rules !== undefined && rightsOf(rules, message.by).size === 0 && message.by.id === '')",
+  },
   {
     name: 'decisions made before a reset count',
     file: 'workflows/handlers.ts',

@@ -14,6 +14,8 @@ const SOME = [
   'agent-run.v1.continued-first',
   'agent-run.v1.one-decided',
   'agent-run.v1.reset-waiting',
+  'tool-catalog.v2.connected',
+  'tool-catalog.v2.continued-first',
 ];
 
 const named = (mutations: readonly Mutation[]) => mutations.map((mutation) => [mutation.name, mutation] as const);

@@ -6,9 +6,11 @@ import { randomBytes } from 'node:crypto';
 import type { RunHandle } from '../../client/index.ts';
 import type { Canary } from './canary-scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
+import { ADMINISTRATORS } from './catalogs.ts';
 import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
+import { type ListingServer, startListingServer } from './listing-server.ts';
 import { answered, failed } from './model-bench.ts';
 import { chatDialect } from './model-chat.ts';
 import { said } from './model-dialect.ts';
@@ -35,8 +37,11 @@ export function newSecrets() {
 export interface CanaryScene {
   readonly secrets: ReturnType<typeof newSecrets>;
   /** A JWT whose id is the client's secret; known once it was asked for. */
-  minted(): string;
-  readonly servers: Readonly<Record<'given' | 'minted' | 'closed', CanaryServer>>;
+  minted(server: 'minted' | 'listed'): string;
+  /** `listed` is known by its catalog only. */
+  readonly servers: Readonly<Record<'given' | 'minted' | 'closed' | 'listed', CanaryServer>>;
+  /** Gives nothing away but what it is told to. */
+  readonly plain: ListingServer;
   readonly tokenServers: readonly HostileServer[];
   readonly provider: ModelProvider;
   readonly world: FaultWorld;
@@ -48,10 +53,12 @@ export interface CanaryScene {
 export async function startCanaryScene(): Promise<CanaryScene> {
   const secrets = newSecrets();
   const { REFRESH, CLIENT_SECRET } = secrets;
-  let token = '';
+  const tokens = new Map<string, string>();
   const minter = await startHostile({
-    token: () => {
-      token ||= jwtOf({ iss: minter.issuer, aud: servers.minted.url, jti: CLIENT_SECRET, sub: REFRESH });
+    token: ({ form }) => {
+      const aud = form.get('resource') ?? '';
+      const token = tokens.get(aud) ?? jwtOf({ iss: minter.issuer, aud, jti: CLIENT_SECRET, sub: REFRESH });
+      tokens.set(aud, token);
       return {
         body: {
           access_token: token,
@@ -76,7 +83,9 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     given: await startCanaryServer(),
     minted: await startCanaryServer(),
     closed: await startCanaryServer({ refusesListing: true }),
+    listed: await startCanaryServer(),
   };
+  const plain = await startListingServer();
   const provider = await startModelProvider(chatDialect.schema);
   const zone = await zoneKey();
   const headers = {
@@ -98,9 +107,23 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
         closed: { url: servers.closed.url, headers },
       },
+      credentials: Object.fromEntries(
+        Object.entries({ named: minter, rejected: refuser }).map(([name, { issuer }]) => [
+          name,
+          { use: client(issuer), origins: [new URL(servers.listed.url).origin] },
+        ]),
+      ),
+      catalog: {
+        administrators: ADMINISTRATORS,
+        origins: [servers.listed, plain].map(({ url }) => new URL(url).origin),
+      },
       policy: {
         approvers: { ids: ['bob'] },
-        servers: { given: { default: 'allow', tools: { words: 'ask' } }, minted: { default: 'allow' } },
+        servers: {
+          given: { default: 'allow', tools: { words: 'ask' } },
+          minted: { default: 'allow' },
+          listed: { default: 'allow' },
+        },
       },
       models: {
         main: {
@@ -126,16 +149,19 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const worker = await world.startWorker();
   return {
     secrets,
-    minted: () => token,
+    minted: (server) => tokens.get(servers[server].url) ?? '',
     servers,
+    plain,
     tokenServers: [minter, refuser],
     provider,
     world,
     worker,
     canaries: () => [
       ...Object.entries(secrets).map(([name, value]) => ({ name, value })),
-      { name: 'minted token', value: token },
-      { name: 'signature of the minted token', value: token.split('.')[2] ?? '' },
+      ...[...tokens.values()].flatMap((token) => [
+        { name: 'minted token', value: token },
+        { name: 'signature of the minted token', value: token.split('.')[2] ?? '' },
+      ]),
       ...zone.pem
         .split('\n')
         .filter((line) => /^[^-]{32,}$/.test(line))
@@ -143,7 +169,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     ],
     close: async () => {
       await world.stop();
-      await Promise.all([...Object.values(servers), minter, refuser, provider].map((part) => part.close()));
+      await Promise.all([...Object.values(servers), plain, minter, refuser, provider].map((part) => part.close()));
     },
   };
 }
@@ -157,7 +183,7 @@ function jwtOf(claims: object): string {
 /** A run whose model and server give away all they know, in everything they say. */
 export async function converse(
   { world, servers, provider, secrets }: CanaryScene,
-  name: 'given' | 'minted',
+  name: 'given' | 'minted' | 'listed',
 ): Promise<{ readonly run: RunHandle; readonly pieces: readonly Piece[] }> {
   const echo = formsOf(secrets.API_KEY).join('\n');
   const calls = [...Object.keys(CANARY_TOOLS), 'held'].map((tool) => ({

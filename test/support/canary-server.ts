@@ -10,6 +10,8 @@ export interface CanaryServer extends RawServer {
   held(): true | undefined;
   /** Lets held calls answer. */
   release(): void;
+  /** From now on: is a listing refused, with all that was sent in the refusal? */
+  refuseListing(refused: boolean): void;
 }
 
 type Tool = (exchange: CallExchange, echo: string) => void;
@@ -56,6 +58,7 @@ export async function startCanaryServer({
   refusesListing = false,
 }: { readonly refusesListing?: boolean } = {}): Promise<CanaryServer> {
   const waiting: (() => void)[] = [];
+  let isRefusing = refusesListing;
   const hold: Tool = (exchange, echo) => {
     // Sound: MCP's `_meta` is an object.
     const { progressToken } = (exchange.params['_meta'] ?? {}) as { progressToken?: unknown };
@@ -77,9 +80,9 @@ export async function startCanaryServer({
   const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
     if (rpcMethod !== 'tools/list') return false;
     const echo = echoOf(request.headers);
-    if (refusesListing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echo);
+    if (isRefusing) response.writeHead(403, { 'content-type': 'text/plain' }).end(echo);
     else server.become({ ...script, pages: [definitions(Object.keys(tools), echo)] });
-    return refusesListing;
+    return isRefusing;
   };
   const script: RawServerScript = { era: 'modern', onCall, intercept };
   const server = await startRawServer(script);
@@ -88,6 +91,9 @@ export async function startCanaryServer({
     held: () => (waiting.length > 0 ? true : undefined),
     release: () => {
       for (const answer of waiting) answer();
+    },
+    refuseListing: (refused) => {
+      isRefusing = refused;
     },
   };
 }

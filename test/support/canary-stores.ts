@@ -34,6 +34,50 @@ export interface Piece {
 
 /** Of one run: what Temporal has of it, and what anybody can ask it. */
 export async function piecesOfRun(world: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
+  const queries = [QUERIES.state, QUERIES.requests, QUERIES.transcript, QUERIES.ledger];
+  const { status } = await world.client.workflow.getHandle(workflowId).describe();
+  // These wait for the end of a run.
+  const waiting = status.name === 'RUNNING' ? [] : ['watch', 'result'];
+  const commands = ['show', 'requests', 'ledger', 'verify-ledger', ...waiting];
+  return [
+    ...(await historyPieces(world, workflowId)),
+    ...(await describedPieces(world, workflowId)),
+    ...(await queriedPieces(world, workflowId, queries)),
+    ...(await printedPieces(
+      world,
+      commands.map((command) => [command, workflowId]),
+    )),
+  ];
+}
+
+/** Of one catalog, as of a run; and what stands behind the hashes of its snapshot. @param tools to be shown one by one */
+export async function piecesOfCatalog(
+  world: FaultWorld,
+  server: string,
+  tools: readonly string[] = [],
+): Promise<readonly Piece[]> {
+  const catalog = world.countersign.catalog(server);
+  const { workflowId } = catalog;
+  return [
+    ...(await historyPieces(world, workflowId)),
+    ...(await describedPieces(world, workflowId)),
+    ...(await queriedPieces(world, workflowId, [QUERIES.snapshot, QUERIES.ledger])),
+    {
+      store: 'queries',
+      place: `${workflowId} definitions`,
+      content: inspected(await catalog.definitions(await catalog.snapshot())),
+    },
+    ...(await printedPieces(world, [
+      ['catalog', 'list'],
+      ...['list', 'show', 'diff', 'export'].map((command) => ['catalog', command, server]),
+      ...tools.map((tool) => ['catalog', 'show', server, tool]),
+      ['ledger', workflowId],
+      ['verify-ledger', workflowId],
+    ])),
+  ];
+}
+
+async function historyPieces(world: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
   const pieces: Piece[] = [];
   for (const { runId, history, events } of await executions(world, workflowId)) {
     const place = `${workflowId} ${runId}`;
@@ -44,12 +88,7 @@ export async function piecesOfRun(world: FaultWorld, workflowId: string): Promis
       pieces.push(...failuresIn(event).flatMap((failure) => leavesOf(failure, 'failures', at)));
     }
   }
-  return [
-    ...pieces,
-    ...(await describedPieces(world, workflowId)),
-    ...(await queriedPieces(world, workflowId)),
-    ...(await printedPieces(world, workflowId)),
-  ];
+  return pieces;
 }
 
 /** What of these values stands in the history of a run, as it is exported. */
@@ -82,48 +121,29 @@ export async function describedPieces({ client }: FaultWorld, workflowId: string
   ];
 }
 
-async function queriedPieces({ client }: FaultWorld, workflowId: string): Promise<Piece[]> {
+async function queriedPieces({ client }: FaultWorld, workflowId: string, queries: readonly string[]): Promise<Piece[]> {
   const handle = client.workflow.getHandle(workflowId);
   // What Temporal UI asks for: current details stand in it.
-  const queries = ['__temporal_workflow_metadata', QUERIES.state, QUERIES.requests, QUERIES.transcript, QUERIES.ledger];
-  const answers = queries.map(async (query) => {
+  const answers = ['__temporal_workflow_metadata', ...queries].map(async (query) => {
+    const stretch = query === QUERIES.transcript || query === QUERIES.ledger ? [0, 1_000] : [];
     // Of a run that failed before it could answer there is the error.
-    const answer: unknown = await handle.query(query, 0, 1_000).catch((error: unknown) => error);
-    return {
-      store: 'queries',
-      place: `${workflowId} ${query}`,
-      content: inspect(answer, {
-        depth: Infinity,
-        showHidden: true,
-        maxStringLength: Infinity,
-        maxArrayLength: Infinity,
-      }),
-    } as const;
+    const answer: unknown = await handle.query(query, ...stretch).catch((error: unknown) => error);
+    return { store: 'queries', place: `${workflowId} ${query}`, content: inspected(answer) } as const;
   });
   return await Promise.all(answers);
 }
 
-async function printedPieces({ client, configFile, engine }: FaultWorld, workflowId: string): Promise<Piece[]> {
+async function printedPieces(
+  { configFile, engine }: FaultWorld,
+  commands: readonly (readonly string[])[],
+): Promise<Piece[]> {
   const pieces: Piece[] = [];
-  const { status } = await client.workflow.getHandle(workflowId).describe();
-  // These wait for the end of a run.
-  const waiting = status.name === 'RUNNING' ? [] : ['watch', 'result'];
-  for (const command of ['show', 'requests', 'ledger', 'verify-ledger', ...waiting]) {
+  for (const command of commands) {
     for (const format of [[], ['--json']]) {
-      const { out, err } = await runCommand([
-        command,
-        workflowId,
-        ...format,
-        '--config',
-        configFile,
-        '--address',
-        engine.server.address,
-      ]);
-      pieces.push({
-        store: 'command line',
-        place: `countersign ${command} ${workflowId} ${format.join('')}`,
-        content: `${out}\n${err}`,
-      });
+      const whole = [...command, ...format];
+      const where = ['--config', configFile, '--address', engine.server.address];
+      const { out, err } = await runCommand([...whole, ...where]);
+      pieces.push({ store: 'command line', place: `countersign ${whole.join(' ')}`, content: `${out}\n${err}` });
     }
   }
   return pieces;
@@ -159,8 +179,13 @@ export async function failedPiece(place: string, call: Promise<unknown>): Promis
   return {
     store: 'client errors',
     place,
-    content: inspect(error, { depth: Infinity, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity }),
+    content: inspected(error),
   };
+}
+
+/** With all that anything that prints values can see of it. */
+function inspected(value: unknown): string {
+  return inspect(value, { depth: Infinity, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity });
 }
 
 /** The result of a run as a client waits for it, where that is an error. */

@@ -5,6 +5,7 @@ import type { DispatchInput } from '../../contracts/activities.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
+import { ADMINISTRATOR, connected } from './catalogs.ts';
 import { type RecordingServer, startRecordingServer } from './recording-server.ts';
 import { scheduledInputs } from './run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from './world.ts';
@@ -28,8 +29,10 @@ export async function startForger(): Promise<Forger> {
   const credentials = { kind: 'none' } as const;
   const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } } } };
   const servers = { bank: { url: bank.url, credentials }, other: { url: bank.url, credentials } };
-  const world = await startWorld({ config: { policy, servers } });
-  const genuine = await recordGenuine(world);
+  // In a tenant of its own: no run here has a catalog.
+  const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
+  const world = await startWorld({ config: { policy, servers, catalog } });
+  const genuine = await recordGenuine(world, bank.url);
   // Sound: recorded by our own workflow.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
 
@@ -60,7 +63,9 @@ export async function startForger(): Promise<Forger> {
   };
 }
 
-async function recordGenuine(world: World): Promise<Forger['genuine']> {
+async function recordGenuine(world: World, url: string): Promise<Forger['genuine']> {
+  const shelf = world.countersign.catalog('bank', 'shelf');
+  await connected(shelf, url);
   const run = await world.start([
     { calls: [{ tool: 'bank/pay', arguments: { purpose: 'genuine', amount: 1 } }] },
     { text: 'done' },
@@ -70,8 +75,13 @@ async function recordGenuine(world: World): Promise<Forger['genuine']> {
   await run.decide(decisionOn(request, 'ann'));
   await run.result();
   const recorded = await scheduledInputs(world, run.runId);
+  const ofCatalog = await scheduledInputs(world, shelf.workflowId);
   // Sound: recorded by our own workflow.
   const { toolset, run: identity, name } = recorded.get(ACTIVITIES.callTool) as unknown as DispatchInput;
   const call = { callId: 't1.c0', providerCallId: 'p', name, arguments: {} };
-  return new Map([[ACTIVITIES.judge, { run: identity, toolset, runPolicy: undefined, calls: [call] }], ...recorded]);
+  return new Map<string, Readonly<Record<string, unknown>>>([
+    [ACTIVITIES.judge, { run: identity, toolset, runPolicy: undefined, calls: [call] }],
+    ...ofCatalog,
+    ...recorded,
+  ]);
 }

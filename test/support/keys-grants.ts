@@ -13,7 +13,7 @@ export const BINDING = { namespace: 'default', workflowId: 'refund-1', specHash:
 export const SERVER_URL = 'https://mcp.example.com/mcp';
 
 export function runOf(change: Partial<typeof BINDING> = {}): TokenRequest['run'] {
-  return { ...BINDING, initiator: { id: 'ann', groups: [], tenant: 'default' }, ...change };
+  return { ...BINDING, ...change };
 }
 
 export async function seal(zone: ZoneKey, change: Partial<SealingRequest> = {}): Promise<SealedGrant> {

@@ -39,6 +39,8 @@ export interface RawServerScript {
   readonly onCall?: (exchange: CallExchange) => void;
   /** Takes a request before anything else does; true means that it was answered. */
   readonly intercept?: (request: IncomingMessage, response: ServerResponse, rpcMethod: string | undefined) => boolean;
+  /** Takes a listing; what it says is sent once the test says so. */
+  readonly onList?: (answer: () => void) => void;
   /** Pages of `tools/list`. */
   readonly pages?: readonly (readonly unknown[])[];
   readonly sessions?: boolean;
@@ -179,7 +181,9 @@ function serve(script: RawServerScript, incoming: Incoming): void {
       const pages = script.pages ?? [[]];
       const at = Number(message.params?.['cursor'] ?? 0);
       const more = at + 1 < pages.length ? { nextCursor: String(at + 1) } : {};
-      return json({ result: { ...complete, tools: pages[at] ?? [], ttlMs: 0, cacheScope: 'private', ...more } });
+      const answer = (): void =>
+        json({ result: { ...complete, tools: pages[at] ?? [], ttlMs: 0, cacheScope: 'private', ...more } });
+      return script.onList === undefined ? answer() : script.onList(answer);
     }
     case 'tools/call':
       return (script.onCall ?? succeed)(exchangeOf(incoming, complete));

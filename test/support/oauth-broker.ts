@@ -12,8 +12,7 @@ export const SECRET = 'canary s3cret+/=&%~!*()';
 export const CLIENT = { id: 'countersign', secret: SECRET };
 
 export function runOf(number: number): TokenRequest['run'] {
-  const initiator = { id: 'ann', groups: [], tenant: 'default' };
-  return { namespace: 'default', workflowId: `run-${number}`, specHash: `${number}`.repeat(64), initiator };
+  return { namespace: 'default', workflowId: `run-${number}`, specHash: `${number}`.repeat(64) };
 }
 
 export function brokerFor(

@@ -8,7 +8,7 @@ import type { Outcome } from '../../contracts/schemas/call.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import { replayHistories } from '../../workers/replay.ts';
 import { until } from './until.ts';
@@ -79,7 +79,7 @@ export async function replayAtEnd(world: RecordedWorld): Promise<void> {
 
 /** Visibility knows those that were started without the world too, a moment later than the world knows its own. */
 async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
-  const query = `WorkflowType = '${RUN_WORKFLOW}' AND TaskQueue = '${config.taskQueue}'`;
+  const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND TaskQueue = '${config.taskQueue}'`;
   const ids = new Set(runs);
   for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
   return [...ids];
@@ -192,6 +192,10 @@ export async function traceOf(
 }
 
 /** The coded error with which a promise rejects. */
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return (await refusalOf(promise)).code;
+}
+
 export async function refusalOf(
   promise: Promise<unknown>,
 ): Promise<{ readonly code: string; readonly message: string; readonly facts: Readonly<Record<string, unknown>> }> {

@@ -63,7 +63,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     startWorkers({ loaded, connectionOptions: { address }, namespace, bundle, role: options.role ?? 'all' });
   const client = await engine.connect(createDataConverter(config));
   const artifacts = createDirectoryStore(join(engine.directory, config.artifacts.directory));
-  const countersign = new Countersign({ client, artifacts, ...options.client });
+  const countersign = new Countersign({ client, artifacts, taskQueue: config.taskQueue, ...options.client });
   const runs: string[] = [];
   const world: World = {
     engine,
@@ -91,7 +91,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       runs.push(runId);
       return await countersign.startRun({ taskQueue: config.taskQueue, ...given, runId, spec });
     },
-    hurried: (deadlineMs) => new Countersign({ client, artifacts, ...options.client, deadlineMs }),
+    hurried: (deadlineMs) =>
+      new Countersign({ client, artifacts, taskQueue: config.taskQueue, ...options.client, deadlineMs }),
     replaysAtEnd: true,
     stop: async () => {
       try {

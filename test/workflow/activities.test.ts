@@ -26,7 +26,7 @@ const newCalls = (): number => forger.bank.calls.length - callsBefore;
 async function registered(): Promise<Readonly<Record<string, unknown>>> {
   const { config, engine, artifacts, client } = forger.world;
   const loaded = { config, baseDirectory: engine.directory, path: undefined };
-  return { ...runSideActivities(loaded, artifacts, client), ...(await toolSideActivities(loaded, artifacts)) };
+  return { ...runSideActivities(loaded, artifacts, client), ...(await toolSideActivities(loaded, artifacts, client)) };
 }
 
 /** Runs an activity on a genuine input, as somebody that Temporal says this of. Answers with what it returns or throws. */
@@ -47,6 +47,8 @@ test('every activity that a worker registers is named here, with the input of a 
 });
 
 const FORBIDDEN = { code: 'DISPATCH_FORBIDDEN' };
+/** For one workflow type each: a run's tools for runs, a catalog's for catalogs. */
+const LISTING: readonly string[] = [ACTIVITIES.discoverTools, ACTIVITIES.discoverCatalog];
 
 test.each(names)('%s, run by nobody, by a workflow of another type or by another run, calls no tool', async (name) => {
   const { methods } = forger.bank;
@@ -60,7 +62,7 @@ test.each(names)('%s, run by nobody, by a workflow of another type or by another
   for (const info of [{}, { workflowType: undefined }, { workflowType: 'agentRun' }, another]) {
     const answer = await runAs(name, info);
     if (name === ACTIVITIES.callTool) expect(answer).toMatchObject({ kind: 'refused', ...FORBIDDEN });
-    if (name === ACTIVITIES.discoverTools) expect(answer).toMatchObject(FORBIDDEN);
+    if (LISTING.includes(name)) expect(answer).toMatchObject(FORBIDDEN);
   }
   // Not even a list is asked for.
   expect(methods.slice(methodsBefore)).toEqual([]);
@@ -81,7 +83,7 @@ test.each(names)('%s, scheduled by a workflow that is no run, calls no tool', as
   const input = (workflowId: string) => ({ ...genuine.get(name), run: { ...approved.run, workflowId } });
   const answer = await forger.forge('somethingElse', name, input).catch((error: unknown) => codedFailureIn(error));
   if (name === ACTIVITIES.callTool) expect(answer).toMatchObject({ kind: 'refused', ...FORBIDDEN });
-  if (name === ACTIVITIES.discoverTools) expect(answer).toMatchObject(FORBIDDEN);
+  if (LISTING.includes(name)) expect(answer).toMatchObject(FORBIDDEN);
   expect(newCalls()).toBe(0);
 });
 

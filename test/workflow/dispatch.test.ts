@@ -113,7 +113,13 @@ describe('a call that was not sent', () => {
       new ActivityCancellationDetails({ [why]: true }),
     );
     return await environment.run(
-      createCallTool({ config: world.config, loadToolset: createToolsetLoader(world.artifacts), broker, server }),
+      createCallTool({
+        config: world.config,
+        loadToolset: createToolsetLoader(world.artifacts),
+        broker,
+        server,
+        readCatalog: async () => undefined,
+      }),
       input,
     );
   }

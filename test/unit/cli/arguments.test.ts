@@ -1,5 +1,6 @@
 /** What the command line takes and refuses, before it speaks to anybody. */
 import { expect, test } from '@jest/globals';
+import type { Command } from 'commander';
 import { createProgram } from '../../../cli/program.ts';
 import { plain } from '../../../cli/terminal.ts';
 import { errorOf, runCommand } from '../../support/cli.ts';
@@ -17,15 +18,23 @@ const program = createProgram(
   false,
 );
 const VERBS = program.commands.map((command) => command.name());
+/** Those of `countersign catalog` too. */
+const LINES = program.commands.flatMap((command) => [
+  command.name(),
+  ...command.commands.map((inner) => `${command.name()} ${inner.name()}`),
+]);
 
 test('the verbs are these', () => {
   expect(VERBS.join(' ')).toBe(
-    'dev setup worker start requests show approve reject stop watch result ledger verify-ledger keys replay',
+    'dev setup worker catalog start requests show approve reject stop watch result ledger verify-ledger keys replay',
+  );
+  expect(LINES.filter((line) => line.startsWith('catalog ')).join(', ')).toBe(
+    'catalog connect, catalog list, catalog show, catalog refresh, catalog diff, catalog allow, catalog ask, catalog deny, catalog enable, catalog disable, catalog approve, catalog reject, catalog export, catalog import, catalog disconnect',
   );
 });
 
-test.each(VERBS)('%s --help says what it does and shows examples and the options of every command', async (verb) => {
-  const { exitCode, out, err } = await runCommand([verb, '--help']);
+test.each(LINES)('%s --help says what it does and shows examples and the options of every command', async (verb) => {
+  const { exitCode, out, err } = await runCommand([...verb.split(' '), '--help']);
   expect(exitCode).toBe(0);
   expect(err).toBe('');
   expect(out).toMatch(new RegExp(`Usage: countersign ${verb} .*\n\n[A-Z].+`));
@@ -34,26 +43,40 @@ test.each(VERBS)('%s --help says what it does and shows examples and the options
     expect(out).toContain(option);
 });
 
-test('an example of the help is a command line that is understood', () => {
-  for (const command of program.commands) {
-    let help = '';
-    command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
-    const examples = [...help.matchAll(/\$ countersign (.*)/g)].map(([, line = '']) => line.replace(/ [<>] .*$/, ''));
-    expect(examples.length).toBeGreaterThan(0);
-    for (const example of examples) {
-      const [verb, ...args] = example.match(/"[^"]*"|\S+/g)?.map((word) => word.replaceAll('"', '')) ?? [];
-      expect(verb).toBe(command.name());
-      const { unknown } = program.parseOptions(command.parseOptions(args).unknown);
-      expect(unknown.filter((word) => word.startsWith('-') && word !== '-')).toEqual([]);
-    }
+test.each(LINES)('an example of the help of %s is a command line that is understood', (line) => {
+  const command = commandOf(line);
+  let help = '';
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  const examples = [...help.matchAll(/\$ countersign (.*)/g)].map(([, example = '']) =>
+    example.replace(/ [<>] .*$/, ''),
+  );
+  expect(examples.length).toBeGreaterThan(0);
+  for (const example of examples) {
+    expect(`${example} `).toContain(`${line} `);
+    const words = example.match(/"[^"]*"|\S+/g)?.map((word) => word.replaceAll('"', '')) ?? [];
+    const own = LINES.findLast((each) => `${example} `.startsWith(`${each} `)) ?? '';
+    const args = words.slice(own.split(' ').length);
+    const { unknown } = program.parseOptions(commandOf(own).parseOptions(args).unknown);
+    expect(unknown.filter((word) => word.startsWith('-') && word !== '-')).toEqual([]);
   }
 });
 
-test('without a verb the help goes to standard error, and the exit code is that of a usage error', async () => {
-  const { exitCode, out, err } = await runCommand([]);
+function commandOf(line: string): Command {
+  return line.split(' ').reduce((command: Command, name) => {
+    const found = command.commands.find((inner) => inner.name() === name);
+    if (found === undefined) throw new Error(`no command ${line}`);
+    return found;
+  }, program);
+}
+
+test.each([
+  ['', []],
+  [' catalog', ['catalog']],
+])('countersign%s without a verb: help on standard error, and the exit code of a usage error', async (name, args) => {
+  const { exitCode, out, err } = await runCommand(args);
   expect(exitCode).toBe(2);
   expect(out).toBe('');
-  expect(err).toContain('Usage: countersign');
+  expect(err).toContain(`Usage: countersign${name}`);
   expect(err).toContain('error USAGE: ');
 });
 
@@ -70,6 +93,11 @@ test.each([
   ['a role that is none', ['worker', '--role', 'most'], 'all, runs, tools'],
   ['a pair without a value', ['start', 'spec.json', '--authorization', 'tickets'], 'name=value'],
   ['the same pair twice', ['start', 'spec.json', '--sealing-key', 'a=1', '--sealing-key', 'a=2'], 'twice'],
+  ['a change of a catalog by nobody', ['catalog', 'deny', 'files', 'pay'], '--as'],
+  ['an unknown verb of a catalog, with the one that was meant', ['catalog', 'alow', 'files'], 'allow'],
+  ['all tools, where that lets more pass', ['catalog', 'allow', 'files', '--all', '--as', 'ann'], '--all'],
+  ['all tools, where that gives them back', ['catalog', 'enable', 'files', '--all', '--as', 'ann'], '--all'],
+  ['too little of a hash', ['catalog', 'allow', 'files', 'pay', '--as', 'ann', '--hash', '0123abc'], '8 to 64'],
   ['paths and a live namespace at once', ['replay', 'x.json', '--live'], '--live'],
   ['a query without a live namespace', ['replay', '--query', 'a = 1'], '--live'],
 ])('%s is a usage error: code, reason, exit code 2', async (_what, args, named) => {

@@ -3,12 +3,21 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { safeJson } from '../../../cli/answer.ts';
 import { plain } from '../../../cli/terminal.ts';
+import { changeAnswer, decidedAnswer } from '../../../cli/views/catalog-change.ts';
+import { planAnswer } from '../../../cli/views/catalog-plan.ts';
+import { connectAnswer, refreshAnswer } from '../../../cli/views/catalog-refresh.ts';
+import { diffAnswer, toolAnswer } from '../../../cli/views/catalog-tool.ts';
+import { catalogAnswer, catalogsAnswer, toolsAnswer } from '../../../cli/views/catalog.ts';
 import { entryText } from '../../../cli/views/ledger.ts';
 import { requestText } from '../../../cli/views/request.ts';
 import { outputText, resultText } from '../../../cli/views/run.ts';
 import type { LedgerFact } from '../../../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import type { EffectiveVerdict } from '../../../client/index.ts';
+import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
+import { importPlan, wantedTool } from '../../../domain/catalog-file.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { catalogEntry, catalogOf, definition, toolSetting } from '../../support/builders/catalog.ts';
 import { ledgerOf } from '../../support/builders/ledger.ts';
 
 /** Clears the screen, colours in C1, returns the carriage, reverses the text, hides in zero width. */
@@ -16,6 +25,8 @@ const HOSTILE = '\u001b[2J\u009b31m\rgood\u202eevil\u200b\u0007';
 const INERT = '\\u{1b}[2J\\u{9b}31m\\u{d}good\\u{202e}evil\\u{200b}\\u{7}';
 /** All that a terminal acts on, or does not show. */
 const ACTIVE = /[^\P{C}\n]|[\p{Zl}\p{Zp}]/u;
+const h = 'a'.repeat(64);
+const hostileSetting = toolSetting({ requiresApproval: true, approvers: { ids: [HOSTILE], groups: [HOSTILE] } });
 const NOW = Date.parse('2026-01-01T00:10:00.000Z');
 
 test('a hostile request is shown, whole and inert', () => {
@@ -35,7 +46,7 @@ test('a hostile request is shown, whole and inert', () => {
 });
 
 test('every fact of a ledger is one inert line', () => {
-  const h = 'a'.repeat(64);
+  const by = { id: HOSTILE, groups: [HOSTILE] };
   const facts: LedgerFact[] = [
     {
       kind: 'run.started',
@@ -89,6 +100,43 @@ test('every fact of a ledger is one inert line', () => {
     { kind: 'limit.reached', limit: HOSTILE, value: 3 },
     { kind: 'run.rolled', turn: 1, because: HOSTILE },
     { kind: 'run.ended', status: 'failed', code: HOSTILE },
+    {
+      kind: 'catalog.connected',
+      tenant: HOSTILE,
+      server: HOSTILE,
+      by,
+      connection: { url: HOSTILE, trusted: true },
+      policyVersion: 1,
+    },
+    { kind: 'catalog.disconnected', by, policyVersion: 2 },
+    {
+      kind: 'catalog.refreshed',
+      refresh: 1,
+      count: 2,
+      listing: h,
+      added: [HOSTILE],
+      missing: [HOSTILE],
+      returned: [HOSTILE],
+      changed: [{ tool: HOSTILE, before: h, after: h }],
+      refused: [HOSTILE],
+    },
+    { kind: 'catalog.refresh-failed', refresh: 2, code: HOSTILE, message: HOSTILE },
+    {
+      kind: 'catalog.policy',
+      by,
+      countersignedBy: by,
+      policyVersion: 3,
+      trusted: false,
+      changes: Array.from({ length: 7 }, () => ({
+        tool: HOSTILE,
+        before: toolSetting(),
+        after: hostileSetting,
+        acknowledged: h,
+      })),
+    },
+    { kind: 'catalog.change-opened', changeId: HOSTILE, digest: h, by, deadline: HOSTILE },
+    { kind: 'catalog.change-closed', changeId: HOSTILE, by, status: 'outdated' },
+    { kind: 'catalog.rolled' },
   ];
   for (const entry of ledgerOf(facts)) {
     const line = entryText(entry, plain);
@@ -96,6 +144,94 @@ test('every fact of a ledger is one inert line', () => {
     expect(line).not.toContain('\n');
     expect(line).toContain(entry.fact.kind);
   }
+});
+
+test('all that is shown of a hostile catalog is inert', () => {
+  const entry = catalogEntry({
+    name: HOSTILE,
+    setting: hostileSetting,
+    definition: { hash: definition('second'), refresh: 2 },
+  });
+  const pending = {
+    changeId: HOSTILE,
+    digest: h,
+    by: { id: HOSTILE, groups: [] },
+    openedAt: '2026-01-01T00:00:00.000Z',
+    deadline: '2999-01-01T00:00:00.000Z',
+    trusted: true,
+    changes: [{ tool: HOSTILE, requiresApproval: false, acknowledge: h }, { tool: `${HOSTILE} gone` }],
+  };
+  const snapshot: CatalogSnapshot = {
+    ...catalogOf([entry]),
+    tenant: HOSTILE,
+    server: HOSTILE,
+    connection: { url: HOSTILE, trusted: true },
+    entries: [entry],
+    listings: {},
+    pending: [pending],
+    lastRefresh: {
+      refresh: 1,
+      at: '2026-01-01T00:00:00.000Z',
+      ok: false,
+      code: HOSTILE,
+      message: HOSTILE,
+      refused: [{ name: HOSTILE, reason: HOSTILE }],
+    },
+    mark: 'first/1',
+    ledgerLength: 1,
+    ledgerHead: h,
+  };
+  const current = {
+    name: HOSTILE,
+    title: HOSTILE,
+    description: `${HOSTILE}\n\t${HOSTILE}`,
+    inputSchema: { [HOSTILE]: HOSTILE },
+    annotations: { a: HOSTILE },
+  };
+  const ask: EffectiveVerdict = {
+    kind: 'ask',
+    rules: [HOSTILE],
+    approvers: { allOf: [{ layer: 'catalog', ids: [HOSTILE], groups: [] }] },
+    deadlineSeconds: 60,
+  };
+  const reading = { snapshot, definitions: new Map([[HOSTILE, { current }]]), verdicts: new Map([[HOSTILE, ask]]) };
+  const ack = { requestId: 'r', status: 'waiting', policyVersion: 1, changeId: HOSTILE } as const;
+  const report = {
+    refresh: 1,
+    at: '2026-01-01T00:00:00.000Z',
+    ok: true,
+    refused: [{ name: HOSTILE, reason: HOSTILE }],
+  };
+  const difference = { added: [HOSTILE], missing: [HOSTILE], returned: [HOSTILE], changed: [HOSTILE] };
+  const wanted = new Map([[HOSTILE, wantedTool({ ...toolSetting(), definition: definition('second') })]]);
+  const answers = [
+    catalogsAnswer(HOSTILE, [snapshot]),
+    catalogsAnswer(HOSTILE, []),
+    toolsAnswer(reading),
+    catalogAnswer(snapshot, NOW),
+    toolAnswer(reading, entry),
+    diffAnswer(snapshot, [{ entry, differences: [{ path: HOSTILE, before: HOSTILE, after: { [HOSTILE]: HOSTILE } }] }]),
+    diffAnswer(snapshot, []),
+    changeAnswer(snapshot, ack, reading, [HOSTILE]),
+    changeAnswer(snapshot, undefined, reading, []),
+    decidedAnswer({ verdict: 'approve', digest: h, ack, change: pending }, reading),
+    refreshAnswer({ report, difference, snapshot }),
+    connectAnswer(ack, { report, difference, snapshot }, NOW),
+    planAnswer(snapshot, importPlan([entry], wanted), {
+      tools: wanted,
+      connection: { url: 'https://x', trusted: false },
+    }),
+  ];
+  for (const { text, json } of answers) {
+    expect(text(plain)).not.toMatch(ACTIVE);
+    expect(safeJson(json)).not.toMatch(ACTIVE);
+  }
+  // No line of the server's stands without the bar before it.
+  const shown = toolAnswer(reading, entry)
+    .text(plain)
+    .split('\n')
+    .filter((line) => line.includes('good'));
+  expect(shown.slice(1).filter((line) => !/│|^ {2}(?:setting|a call|by) /.test(line))).toEqual([]);
 });
 
 test('an answer keeps its lines and tabs, and nothing else that moves the cursor', () => {

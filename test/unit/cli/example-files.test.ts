@@ -14,6 +14,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 test('countersign.example.yaml loads without a warning, and shows every section', async () => {
   const env = {
     LEDGER_CLIENT_SECRET: 'secret',
+    TOOLS_CLIENT_SECRET: 'secret',
     ANTHROPIC_API_KEY: 'key',
     COUNTERSIGN_PAYLOAD_KEY: Buffer.alloc(32, 7).toString('base64'),
   };

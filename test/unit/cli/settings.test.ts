@@ -13,15 +13,19 @@ test('without a file all is default, and the artifact folder is that of workers 
     encryption: { keys: [] },
     artifacts: join(directory, '.countersign/artifacts'),
     serverUrls: {},
+    trusted: {},
+    policy: { givenTokens: 'allow' },
   });
 });
 
 test('secrets of servers and models are not asked for', async () => {
   const yaml = `
     taskQueue: agents
+    policy: { strategy: never, approvers: { groups: [ops] } }
     artifacts: { directory: stored }
     servers:
-      tickets: { url: 'https://tickets.example.com/mcp', credentials: { kind: client-credentials, clientSecret: '\${NOT_HERE}' } }
+      tickets: { url: 'https://tickets.example.com/mcp', trusted: true, credentials: { kind: client-credentials, clientSecret: '\${NOT_HERE}' } }
+      notes: { url: 'https://notes.example.com/mcp' }
     models: { main: { provider: openai, model: x, apiKey: '\${NOR_HERE}' } }
   `;
   const directory = await folder({ 'countersign.yaml': yaml });
@@ -29,7 +33,9 @@ test('secrets of servers and models are not asked for', async () => {
     taskQueue: 'agents',
     encryption: { keys: [] },
     artifacts: join(directory, 'stored'),
-    serverUrls: { tickets: 'https://tickets.example.com/mcp' },
+    serverUrls: { tickets: 'https://tickets.example.com/mcp', notes: 'https://notes.example.com/mcp' },
+    trusted: { tickets: true, notes: false },
+    policy: { strategy: 'never', approvers: { ids: [], groups: ['ops'] }, givenTokens: 'allow' },
   });
 });
 
@@ -49,6 +55,7 @@ test.each([
   ['a list', '- a'],
   ['a wrong field', 'artifacts: 3'],
   ['servers that are none', 'servers: [a]'],
+  ['a policy that nobody knows', 'policy: { strategy: sometimes }'],
 ])('%s is refused with the file named', async (_what, yaml) => {
   const directory = await folder({ 'countersign.yaml': yaml });
   await expect(loadClientSettings(undefined, { env: {}, directory })).rejects.toMatchObject({

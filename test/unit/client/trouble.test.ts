@@ -1,8 +1,8 @@
 /** Whatever Temporal answers, a caller gets one code of the table, which says whether to try again (INV-D3). */
 import { expect, test } from '@jest/globals';
 import { Metadata, status as grpcStatus } from '@grpc/grpc-js';
-import { ServiceError } from '@temporalio/client';
-import { NamespaceNotFoundError } from '@temporalio/common';
+import { ServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import { ApplicationFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { troubleOf } from '../../../client/trouble.ts';
 import { type ErrorCode, traitsOf } from '../../../contracts/errors.ts';
 
@@ -68,3 +68,35 @@ test.each(['run-1', ''])(
     expect(trouble.message).toContain('countersign setup --namespace elsewhere');
   },
 );
+
+test('about a catalog the same is said of the catalog, with the command that begins one', () => {
+  const about = { tenant: 'acme', server: 'files' };
+  for (const error of [
+    grpcError(grpcStatus.NOT_FOUND),
+    new WorkflowNotFoundError('gone', 'catalog/acme/files', undefined),
+  ]) {
+    const missing = troubleOf(error, about);
+    expect(missing).toMatchObject({ code: 'CATALOG_NOT_FOUND', facts: about });
+    expect(missing.message).toContain('countersign catalog connect files --tenant acme --as ID');
+  }
+  expect(troubleOf(grpcError(grpcStatus.FAILED_PRECONDITION), about).code).toBe('CATALOG_UNAVAILABLE');
+  for (const [name, code] of [
+    ['DEADLINE_EXCEEDED', 'RESULT_UNCERTAIN'],
+    ['UNAVAILABLE', 'ENGINE_UNAVAILABLE'],
+    ['INTERNAL', 'INTERNAL'],
+  ] as const) {
+    const trouble = troubleOf(grpcError(grpcStatus[name]), about);
+    expect(trouble).toMatchObject({ code, facts: about });
+    expect(trouble.message).not.toMatch(/\b[Rr]un\b/);
+  }
+  const refused = ApplicationFailure.create({
+    type: 'CATALOG_FORBIDDEN',
+    message: 'No.',
+    details: [{ right: 'loosen' }],
+  });
+  expect(troubleOf(refused, about)).toMatchObject({
+    code: 'CATALOG_FORBIDDEN',
+    message: 'No.',
+    facts: { ...about, right: 'loosen' },
+  });
+});

@@ -22,6 +22,18 @@ const config = Config.parse({
     },
     files: { url: 'https://files.example.com/mcp' },
   },
+  credentials: {
+    vault: {
+      use: {
+        kind: 'client-credentials',
+        issuer: 'https://idp.example.com',
+        clientId: 'catalogs',
+        clientSecret: 'canary-named-secret',
+      },
+      origins: ['https://tools.example.com'],
+    },
+    grant: { use: { kind: 'given' }, origins: ['https://tools.example.com'] },
+  },
   models: {
     main: { provider: 'openai', model: 'm', apiKey: 'canary-api-key' },
     keyless: { provider: 'openai-compatible', model: 'm', baseUrl: 'http://127.0.0.1:1/v1' },
@@ -30,7 +42,7 @@ const config = Config.parse({
   encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
 });
 
-const CANARIES = ['canary-header', 'canary-client-secret', 'canary-api-key', CODEC_KEY];
+const CANARIES = ['canary-header', 'canary-client-secret', 'canary-named-secret', 'canary-api-key', CODEC_KEY];
 
 describe('secrets of a configuration', () => {
   test('are all known, and nothing that is no secret is among them', () => {
@@ -49,15 +61,20 @@ describe('secrets of a configuration', () => {
         scopes: { tools: { write: ['notes:write'] } },
       },
     });
+    expect(shown.credentials).toMatchObject({
+      vault: { use: { clientId: 'catalogs', clientSecret: '[redacted]' }, origins: ['https://tools.example.com'] },
+    });
+    expect(shown.credentials['grant']).toEqual(config.credentials['grant']);
     expect(shown.models).toMatchObject({
       main: { apiKey: '[redacted]' },
       scripted: { script: { steps: [{ text: 'hi' }] } },
     });
     expect(shown.models['keyless']).toEqual(config.models['keyless']);
     expect(shown.encryption).toEqual({ keys: [{ id: 'a', key: '[redacted]' }] });
-    expect({ ...shown, servers: 0, models: 0, encryption: 0 }).toEqual({
+    expect({ ...shown, servers: 0, credentials: 0, models: 0, encryption: 0 }).toEqual({
       ...config,
       servers: 0,
+      credentials: 0,
       models: 0,
       encryption: 0,
     });

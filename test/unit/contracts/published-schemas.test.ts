@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { catalogDecision, catalogEntry, catalogOf, listing } from '../../support/builders/catalog.ts';
 import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
 import { allowVerdict, askVerdict, denyVerdict } from '../../support/builders/judgement.ts';
 import { ledgerOf, saidFact } from '../../support/builders/ledger.ts';
@@ -12,8 +13,11 @@ import { runSpecInput } from '../../support/builders/run-spec.ts';
 import { toolDefinition } from '../../support/builders/tool.ts';
 
 const HASH = 'a'.repeat(64);
+const AT = '2026-01-01T00:00:00.000Z';
 const usage = { inputTokens: 1, outputTokens: 2 };
 const entries = ledgerOf([saidFact()]);
+const message = { requestId: 'r-1', by: { id: 'ann' } };
+const { changesOpened: _, answered: __, ...catalog } = catalogOf([catalogEntry()], { listings: { 1: listing(1) } });
 
 /** File name → values that it must take. */
 const VALID: Readonly<Record<string, readonly object[]>> = {
@@ -33,6 +37,34 @@ const VALID: Readonly<Record<string, readonly object[]>> = {
       strategy: 'never',
       servers: { files: { default: 'ask', tools: { 'issue.get': 'allow', drop: { action: 'deny' } } } },
     },
+  ],
+  'catalog-connect': [
+    { ...message, url: 'https://files.example/mcp' },
+    { ...message, url: 'http://127.0.0.1:1/', credentials: 'vault', trusted: true, taskQueue: 'q', expectedVersion: 0 },
+  ],
+  'catalog-refresh': [message],
+  'set-tool-policies': [
+    {
+      ...message,
+      expectedVersion: 1,
+      changes: [{ tool: 'issue.get', denied: true, approvers: null, acknowledge: HASH }],
+    },
+  ],
+  'catalog-disconnect': [{ ...message, expectedVersion: 1 }],
+  'catalog-decision': [catalogDecision()],
+  'catalog-snapshot': [
+    { ...catalog, mark: 'first/1', ledgerLength: 1, ledgerHead: HASH },
+    {
+      ...catalog,
+      mark: 'first/1',
+      ledgerLength: 1,
+      ledgerHead: HASH,
+      lastRefresh: { refresh: 1, at: AT, ok: true, refused: [] },
+    },
+  ],
+  'catalog-ack': [
+    { requestId: 'r-1', status: 'applied', policyVersion: 1, refresh: 1 },
+    { requestId: 'r-1', status: 'waiting', policyVersion: 1, changeId: 'change-1' },
   ],
   config: [{}, { servers: { files: { url: 'http://127.0.0.1/mcp' } } }],
   'approval-request': [approvalRequest()],

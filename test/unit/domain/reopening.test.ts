@@ -78,6 +78,25 @@ describe('a reopened request', () => {
     ]);
   });
 
+  test('INV-G2, H-7: of a tool that is another one than was shown is about the new one, in its text and in its digest', () => {
+    const again = (over: Partial<Reopen>) =>
+      askingOf(askedAgain(consented(), 't1.c0', reopen(over), runIds(), FALLBACK, LATER).run, 't1.c0');
+    const shownAgain = (definition: Reopen['definition']) =>
+      again({ code: 'DEFINITION_CHANGED', ...(definition === undefined ? {} : { definition }) });
+    const hash = 'c'.repeat(64);
+    const full = shownAgain({ hash, description: 'Writes and sends a file.', annotations: { readOnlyHint: false } });
+    expect(full.judgement).toMatchObject({
+      target: { definitionHash: hash },
+      description: 'Writes and sends a file.',
+      annotations: { readOnlyHint: false },
+    });
+    expect(digestOf(full, runIds())).not.toBe(digestOf(shownAgain(undefined), runIds()));
+    const bare = shownAgain({ hash }).judgement;
+    expect(bare.target.definitionHash).toBe(hash);
+    expect(bare).not.toHaveProperty('description');
+    expect(bare).not.toHaveProperty('annotations');
+  });
+
   test('only a call in flight is asked again', () => {
     const asking = askingRun();
     expect(askedAgain(asking, 't1.c0', reopen(), runIds(), FALLBACK, LATER)).toEqual({ run: asking, facts: [] });

@@ -3,7 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { z } from 'zod';
 import { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
-import { type Parsed, parseDecision, parseSay, parseStop } from '../../../domain/shapes.ts';
+import type { Parsed } from '../../../domain/field-checks.ts';
+import { parseDecision, parseSay, parseStop } from '../../../domain/shapes.ts';
 import { anyText, hex64, jsonValue } from '../../support/builders/arbitraries.ts';
 import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
 

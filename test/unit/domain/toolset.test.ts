@@ -126,6 +126,14 @@ describe('offered tools', () => {
     expect(assembleToolset([{ tools, allowedTools: [] }])).toEqual([]);
   });
 
+  test('know how many refreshes the catalog of their server had made, where it stands in one', () => {
+    const tools = serverTools('files', ['list']);
+    expect(assembleToolset([{ tools: { ...tools, catalogRefreshes: 3 } }])).toEqual([
+      expect.objectContaining({ catalogRefreshes: 3 }),
+    ]);
+    expect(assembleToolset([{ tools }])[0]).not.toHaveProperty('catalogRefreshes');
+  });
+
   test('a tool that is kept out does not change the name of another', () => {
     const withheld = assembleToolset([
       { tools: serverTools('a', ['b__c']), allowedTools: ['b__c'] },

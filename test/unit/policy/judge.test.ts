@@ -15,7 +15,11 @@ const TOOL: OfferedTool = {
   hash: 'b'.repeat(64),
 };
 
-const judge = createJudge(Config.parse({}), async () => [TOOL]);
+const judge = createJudge(
+  Config.parse({}),
+  async () => [TOOL],
+  async () => undefined,
+);
 
 function asking(...names: readonly string[]): JudgeInput {
   return {
@@ -51,4 +55,14 @@ describe('the judge', () => {
     );
     expect(MOST_CALLS_PER_TURN).toBe(64);
   });
+});
+
+test('a server may be called as a property that every object has', async () => {
+  const odd = createJudge(
+    Config.parse({ policy: { strategy: 'never' } }),
+    async () => [{ ...TOOL, server: 'constructor' }],
+    async () => undefined,
+  );
+  const { judgements } = await odd({ ...asking(TOOL.modelName) });
+  expect(judgements).toMatchObject([{ repeatable: false }]);
 });

@@ -7,7 +7,7 @@ const config = Config.parse({
   servers: { bank: { url: 'http://127.0.0.1:1/mcp', credentials: { kind: 'none' } } },
   models: { main: { provider: 'scripted', script: { steps: [{ text: 'done' }] } } },
 });
-const prepareRun = createPrepareRun(config);
+const prepareRun = createPrepareRun(config, async () => undefined);
 
 function spec(tools: number, callsPerTurn: number) {
   const allowedTools = Array.from({ length: tools }, (_, index) => `${'t'.repeat(120)}${index}`);

@@ -5,9 +5,9 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { until } from '../../support/until.ts';
+import { until } from '../support/until.ts';
 
-const LOCK = new URL('../../../scripts/lock.mjs', import.meta.url).href;
+const LOCK = new URL('../../scripts/lock.mjs', import.meta.url).href;
 
 /** Works until its standard input ends; the folder's `order` says who worked when. */
 const WORKER = `

@@ -1,10 +1,10 @@
 /** A watch outlasts what passes, and nothing else (INV-D3). */
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { Engine } from '../../../client/engine.ts';
-import { type Patience, PatientReader, TimeIsUp } from '../../../client/patient-reader.ts';
-import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
-import { until } from '../../support/until.ts';
+import { Engine } from '../../client/engine.ts';
+import { type Patience, PatientReader, TimeIsUp } from '../../client/patient-reader.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { until } from '../support/until.ts';
 
 const connection = {
   withDeadline: async (_deadline: number, act: () => Promise<unknown>) => await act(),

@@ -1,0 +1,75 @@
+/**
+ * One tool as its catalog sees it now.
+ *
+ * 1. A run pins definitions when it starts. Where the catalog has learned of a change since, the newer one counts: it is what a
+ *    call would meet (H-7).
+ */
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { entryOf } from '../../domain/catalog.ts';
+import { type CatalogSay, catalogSays } from '../../domain/catalog-layer.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import type { LoadToolset } from './toolset.ts';
+
+/**
+ * The catalog's layer of the judge; undefined where there is no catalog.
+ * @param tool as it is now; the model chose it by what was `pinned`, so the stricter of both counts
+ */
+export function layerOf(
+  catalog: CatalogSnapshot | undefined,
+  { tool, pinned }: ToolNow,
+  rules: Pick<Config['catalog'], 'newTools'>,
+): CatalogSay | undefined {
+  const now = layerOfOne(catalog, tool, rules);
+  const then = tool.hash === pinned.hash ? now : layerOfOne(catalog, pinned, rules);
+  return now?.kind === 'nothing' && then?.kind === 'ask' ? then : now;
+}
+
+/** A tool as a call of it would meet it, and as the run was told of it. */
+export interface ToolNow {
+  readonly tool: OfferedTool;
+  readonly pinned: OfferedTool;
+}
+
+function layerOfOne(
+  catalog: CatalogSnapshot | undefined,
+  tool: OfferedTool,
+  { newTools }: Pick<Config['catalog'], 'newTools'>,
+): CatalogSay | undefined {
+  if (catalog === undefined) return undefined;
+  const { server, connection, status } = catalog;
+  if (status === 'connected' && connection?.url !== tool.serverUrl)
+    return {
+      kind: 'deny',
+      rule: `catalog/${server}/url`,
+      code: 'POLICY_DENIED',
+      message: `The catalog has ${server} at another address than the run.`,
+    };
+  // The configuration as it is now, not as it was when somebody last changed the catalog.
+  return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
+}
+
+export async function currentTool(
+  loadToolset: LoadToolset,
+  catalog: CatalogSnapshot | undefined,
+  pinned: OfferedTool,
+): Promise<ToolNow> {
+  const tool = await newestOf(loadToolset, catalog, pinned);
+  return { tool, pinned };
+}
+
+async function newestOf(
+  loadToolset: LoadToolset,
+  catalog: CatalogSnapshot | undefined,
+  tool: OfferedTool,
+): Promise<OfferedTool> {
+  const entry = catalog === undefined ? undefined : entryOf(catalog, tool.definition.name);
+  if (entry === undefined || entry.definition.hash === tool.hash) return tool;
+  const { refresh, hash } = entry.definition;
+  if (refresh <= (tool.catalogRefreshes ?? 0)) return tool;
+  const tools = catalog?.listings[String(refresh)];
+  const listed = tools === undefined ? [] : await loadToolset([{ server: tool.server, tools }]);
+  const newer = listed.find(({ definition }) => definition.name === tool.definition.name);
+  // Without the definition nobody could be shown it: the hash alone still makes the call ask.
+  return newer === undefined ? { ...tool, hash } : { ...tool, definition: newer.definition, hash: newer.hash };
+}

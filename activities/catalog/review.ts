@@ -1,0 +1,96 @@
+/**
+ * What the configuration says of a change of a catalog: who may, and whether runs could honour it.
+ *
+ * 1. Asked for each change, so that a right that was taken away counts at once.
+ * 2. Where a server may be, and with which credentials, is the operator's word: an administrator of a tenant only chooses.
+ */
+import type { Review, ReviewInput } from '../../contracts/activities.ts';
+import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { isSecureTransport } from '../tokens/secure-transport.ts';
+import type { Capabilities, Objection } from './capabilities.ts';
+import { isCatalogOrigin, namedCredentials } from './connection.ts';
+
+export function createReviewChange(
+  config: Config,
+  capabilities: Capabilities,
+): (input: ReviewInput) => Promise<Review> {
+  return async (input) => {
+    const { tenant, connection, settings = [] } = input;
+    const { newTools, loosening, administrators } = config.catalog;
+    return {
+      rules: {
+        administrators: administrators
+          .filter((each) => each.tenant === tenant)
+          .map(({ ids, groups, may }) => ({ ids, groups, may })),
+        newTools,
+        loosening,
+      },
+      objections: [
+        ...(connection === undefined ? [] : connectionObjections(config, input, connection)),
+        ...settings.flatMap(({ tool, setting, before }) =>
+          namesNobody(setting) && !namesNobody(before)
+            ? [{ path: `tools.${tool}.approvers`, reason: 'names nobody, so that every request would expire.' }]
+            : [],
+        ),
+        ...(await capabilities.objectionsTo(input)),
+      ],
+      ...queueOf(config, input.server),
+    };
+  };
+}
+
+function namesNobody({ approvers }: ToolSetting): boolean {
+  return approvers !== undefined && approvers.ids.length + approvers.groups.length === 0;
+}
+
+function queueOf(config: Config, server: string): Pick<Review, 'taskQueue'> {
+  const taskQueue = Object.hasOwn(config.servers, server) ? config.servers[server]?.taskQueue : undefined;
+  return taskQueue === undefined ? {} : { taskQueue };
+}
+
+function connectionObjections(config: Config, { server, tenant }: ReviewInput, wanted: CatalogConnection): Objection[] {
+  const { url, credentials, taskQueue } = wanted;
+  if (!URL.canParse(url)) return [{ path: 'url', reason: 'is no address that can be reached.' }];
+  const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
+  const objections: Objection[] = [];
+  if (configured !== undefined) {
+    if (configured.credentials.kind === 'given')
+      objections.push({
+        path: 'server',
+        reason: `is called with the token of each run (servers.${server}.credentials), so its tools cannot be listed for a catalog.`,
+      });
+    if (canonicalServerUrl(configured.url) !== url)
+      objections.push({ path: 'url', reason: `is not the configured URL of ${server}; choose another name.` });
+    if (credentials !== undefined)
+      objections.push({ path: 'credentials', reason: `are configured for ${server} (servers.${server}.credentials).` });
+  } else if (!isCatalogOrigin(config, url)) {
+    objections.push({
+      path: 'url',
+      reason: `has an origin that catalog.origins does not list; ask the operator of the workers.`,
+    });
+  }
+  if (!isSecureTransport(url, config.egress.allowInsecure))
+    objections.push({ path: 'url', reason: 'must use https: credentials would go in clear to another host.' });
+  if (configured === undefined && credentials !== undefined) {
+    const named = namedCredentials(config, credentials);
+    if (named === undefined)
+      objections.push({ path: 'credentials', reason: `${credentials} is not among the configured credentials.` });
+    else if (!named.tenants.includes(tenant))
+      objections.push({ path: 'credentials', reason: `${credentials} are not for tenant ${tenant}.` });
+    else if (!named.origins.some((origin) => new URL(origin).origin === new URL(url).origin))
+      objections.push({ path: 'credentials', reason: `${credentials} may not be sent to that origin.` });
+  }
+  const own = configured?.taskQueue;
+  const queues =
+    own === undefined
+      ? [config.taskQueue, ...Object.values(config.servers).flatMap((each) => each.taskQueue ?? [])]
+      : [own];
+  if (taskQueue !== undefined && !queues.includes(taskQueue))
+    objections.push({
+      path: 'taskQueue',
+      reason: `${taskQueue} is not served for ${server} by this configuration (${queues.join(', ')}).`,
+    });
+  return objections;
+}

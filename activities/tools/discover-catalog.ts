@@ -1,0 +1,47 @@
+/**
+ * Lists a server's tools for its catalog: definitions go to the artifact store, history gets names and hashes.
+ *
+ * 1. All tools or none: a listing that is not whole fails (S3.2).
+ * 2. Done for catalogs only, with the credentials that the catalog names, or none: no run's token is there.
+ */
+import { cancellationSignal } from '@temporalio/activity';
+import type { CatalogDiscovery, DiscoverCatalogInput } from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import { catalogId } from '../../domain/catalog.ts';
+import { assertConnectable } from '../catalog/connection.ts';
+import type { TokenRequest } from '../tokens/port.ts';
+import { type DiscoverToolsParts, pinnedTools, shownRefusals, stored } from './discover-tools.ts';
+import { currentScheduler } from './scheduler.ts';
+import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+
+export function createDiscoverCatalog({
+  config,
+  artifacts,
+  broker,
+  server: port,
+}: Omit<DiscoverToolsParts, 'readCatalog'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
+  return async ({ tenant, server, connection }) => {
+    const { workflowType, workflowId, namespace } = currentScheduler();
+    if (workflowType !== CATALOG_WORKFLOW || workflowId !== catalogId({ tenant, server }))
+      throw new CountersignError('DISPATCH_FORBIDDEN', 'The tools of a catalog are listed for that catalog only.');
+    assertConnectable(config, server, connection);
+    const binding = { name: server, url: connection.url };
+    const request: TokenRequest = {
+      run: { namespace, workflowId, specHash: '' },
+      server,
+      serverUrl: connection.url,
+      signal: cancellationSignal(),
+      ...credentialsOf({ connection }, tenant),
+    };
+    const token = await broker.mint(request);
+    const access = accessTo(config, binding, { connection, status: 'connected' });
+    const { tools, refused } = await port.list(connectionOf(binding, access, token), cancellationSignal());
+    const pinned = pinnedTools(binding, tools);
+    return {
+      listing: await stored(artifacts, pinned),
+      tools: pinned.tools.map(({ definition, hash }) => ({ name: definition.name, hash })),
+      refused: shownRefusals(refused),
+    };
+  };
+}

@@ -1,0 +1,22 @@
+/** Small pieces of lines that people read. */
+import { bounded, visible } from '../../domain/escape.ts';
+
+/** Free text of people, models and servers: cut, and inert. */
+export function said(text: string): string {
+  return bounded(visible(text), 200);
+}
+
+/** Of a hash, as much as tells it from others. */
+export function short(hash: string): string {
+  return `${hash.slice(0, 12)}…`;
+}
+
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** Foreign names, as many as fit into a line. */
+export function names(list: readonly string[], most = 20): string {
+  const shown = list.slice(0, most).map(said).join(', ');
+  return list.length > most ? `${shown}, and ${list.length - most} more` : shown;
+}

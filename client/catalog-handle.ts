@@ -1,0 +1,212 @@
+/**
+ * The catalog of one server for one tenant, as a backend holds it.
+ *
+ * 1. A message is sent as an update whose id is the message's: sent twice, it counts once (INV-D3).
+ * 2. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import { z } from 'zod';
+import type { CatalogIdentity } from '../contracts/activities.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import { CATALOG_UPDATES, QUERIES } from '../contracts/names.ts';
+import {
+  type CatalogAck,
+  CatalogConnect,
+  type CatalogConnectInput,
+  CatalogDecision,
+  type CatalogDecisionInput,
+  CatalogDisconnect,
+  type CatalogDisconnectInput,
+  CatalogRefresh,
+  type CatalogRefreshInput,
+  type CatalogSnapshot,
+  type CatalogUnchanged,
+  type RefreshReport,
+  SetToolPolicies,
+  type SetToolPoliciesInput,
+} from '../contracts/schemas/catalog.ts';
+import { Identifier, Name } from '../contracts/schemas/json.ts';
+import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
+import { parseAs } from '../contracts/schemas/parse.ts';
+import { parseConnect } from '../domain/catalog-shapes.ts';
+import { byteLength } from '../domain/canonical.ts';
+import { catalogId } from '../domain/catalog.ts';
+import { canonicalServerUrl } from '../domain/server-url.ts';
+import { type KnownDefinitions, readDefinitions } from './catalog-definitions.ts';
+import { assertNoneWasEnded, catalogStart, type ToolCatalog } from './catalog-start.ts';
+import type { Engine } from './engine.ts';
+import { type ArtifactReader, readLedger } from './ledger.ts';
+import { namingOf } from './subject.ts';
+import { sendUpdate } from './update.ts';
+
+/** A message without its id gets a random one. */
+export type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
+
+const Identity = z.strictObject({ tenant: Identifier, server: Name });
+
+/** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
+const MESSAGE_BYTES = 1_048_576;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+export interface CatalogHandleOptions {
+  readonly artifacts: ArtifactReader | undefined;
+  /** On which the workflow of a catalog runs. */
+  readonly taskQueue: string;
+}
+
+export class CatalogHandle {
+  readonly tenant: string;
+  readonly server: string;
+  readonly workflowId: string;
+  readonly #engine: Engine;
+  readonly #options: CatalogHandleOptions;
+
+  /** @throws CountersignError `CATALOG_INVALID` */
+  constructor(engine: Engine, identity: CatalogIdentity, options: CatalogHandleOptions) {
+    const { tenant, server } = parseAs(Identity, identity, 'CATALOG_INVALID', 'name of the catalog');
+    this.tenant = tenant;
+    this.server = server;
+    this.workflowId = catalogId({ tenant, server });
+    this.#engine = engine;
+    this.#options = options;
+  }
+
+  /** The whole catalog now. @throws CountersignError `CATALOG_NOT_FOUND` where nobody has connected the server */
+  async snapshot(): Promise<CatalogSnapshot> {
+    const snapshot = await this.#query();
+    if ('unchanged' in snapshot || snapshot.status === 'new') throw this.#notThere();
+    return snapshot;
+  }
+
+  /**
+   * Connects the server, or changes how it is connected; then its tools are listed (`refresh` of the answer, see `settled`).
+   * @throws CountersignError `CATALOG_INVALID`, `CATALOG_FORBIDDEN`, `CATALOG_VERSION_CONFLICT`, `CATALOG_SETTING_UNSUPPORTED`,
+   *   `CATALOG_UNAVAILABLE`, `RESULT_UNCERTAIN`
+   * @param options `anew`: also where the last catalog of this name was ended from outside, without what was set there
+   */
+  async connect(
+    input: Message<CatalogConnectInput>,
+    { anew = false }: { readonly anew?: boolean } = {},
+  ): Promise<CatalogAck> {
+    const connect = this.#parse(CatalogConnect, { ...input, url: canonicalServerUrl(String(input.url)) }, 'connection');
+    const checked = parseConnect(connect);
+    if (checked.kind === 'bad') {
+      const { path, reason } = checked;
+      throw new CountersignError('CATALOG_INVALID', `The connection is not valid: ${path} ${reason}.`, { path });
+    }
+    const { client } = this.#engine;
+    if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
+    return await sendUpdate(this.#engine, this, connect.requestId, async (id) => {
+      const { workflow } = client;
+      return await workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
+        CATALOG_UPDATES.connect,
+        // An operation starts once; each attempt has its own.
+        { args: [connect], startWorkflowOperation: catalogStart(this, this.#options.taskQueue), ...id },
+      );
+    });
+  }
+
+  /** Asks for the tools of the server as they are now. */
+  async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
+    return await this.#update(CATALOG_UPDATES.refresh, this.#parse(CatalogRefresh, input, 'refresh'));
+  }
+
+  /**
+   * Waits for the end of a refresh; a later one counts as well.
+   * @returns the report of the newest; `ok: false` says with code and message why nothing has changed
+   * @throws CountersignError `RESULT_UNCERTAIN` where it goes on
+   */
+  async settled(
+    refresh: number,
+    { deadlineMs = 60_000 }: { readonly deadlineMs?: number } = {},
+  ): Promise<RefreshReport> {
+    const end = Date.now() + deadlineMs;
+    let known: string | undefined;
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
+      const snapshot = await this.#query(known);
+      known = snapshot.mark;
+      const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
+      if (report !== undefined && report.refresh >= refresh) return report;
+      const left = end - Date.now();
+      if (left <= 0) throw this.#goesOn(refresh);
+      await pause(Math.min(pauseMs, left));
+    }
+  }
+
+  /** Sets what operators own of tools: all of the list, or nothing. An answer `waiting` names the change for a second administrator. */
+  async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
+    return await this.#update(CATALOG_UPDATES.setToolPolicies, this.#parse(SetToolPolicies, input, 'change'));
+  }
+
+  /** From now on no tool of the server is offered; what was set of its tools stays. */
+  async disconnect(input: Message<CatalogDisconnectInput>): Promise<CatalogAck> {
+    return await this.#update(CATALOG_UPDATES.disconnect, this.#parse(CatalogDisconnect, input, 'message'));
+  }
+
+  /** A second administrator's word on a change that waits. */
+  async decide(input: Message<CatalogDecisionInput>): Promise<CatalogAck> {
+    return await this.#update(CATALOG_UPDATES.decide, this.#parse(CatalogDecision, input, 'decision'));
+  }
+
+  /** The whole ledger, oldest first. */
+  async ledger(): Promise<readonly LedgerEntry[]> {
+    const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
+    return await this.#engine.read(this, () => readLedger(this.#engine.client, source));
+  }
+
+  /**
+   * What stands behind the hashes of a snapshot, by tool.
+   * @throws CountersignError `ARTIFACT_MISSING` where this client has no access to the artifact store
+   */
+  async definitions(
+    snapshot: Pick<CatalogSnapshot, 'entries' | 'listings'>,
+  ): Promise<ReadonlyMap<string, KnownDefinitions>> {
+    return await readDefinitions(this.#options.artifacts, snapshot);
+  }
+
+  get #handle(): WorkflowHandle {
+    return this.#engine.client.workflow.getHandle(this.workflowId);
+  }
+
+  async #query(known?: string): Promise<CatalogSnapshot | CatalogUnchanged> {
+    return await this.#engine.read(this, () =>
+      known === undefined
+        ? this.#handle.query<CatalogSnapshot, []>(QUERIES.snapshot)
+        : this.#handle.query<CatalogSnapshot | CatalogUnchanged, [string]>(QUERIES.snapshot, known),
+    );
+  }
+
+  async #update<T extends { readonly requestId: string }>(name: string, message: T): Promise<CatalogAck> {
+    return await sendUpdate(this.#engine, this, message.requestId, async (id) =>
+      this.#handle.executeUpdate<CatalogAck, [T]>(name, { args: [message], ...id }),
+    );
+  }
+
+  #parse<T>(schema: z.ZodType<T>, input: object, what: string): T {
+    const message = parseAs(schema, { requestId: randomUUID(), ...input }, 'CATALOG_INVALID', what);
+    const bytes = byteLength(JSON.stringify(message));
+    if (bytes <= MESSAGE_BYTES) return message;
+    throw new CountersignError(
+      'LIMIT_REACHED',
+      `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. Send fewer tools at once; nothing was changed.`,
+      { limit: 'message' },
+    );
+  }
+
+  #notThere(): CountersignError {
+    const { missing, notThere, facts } = namingOf(this);
+    return new CountersignError(missing, notThere, facts);
+  }
+
+  #goesOn(refresh: number): CountersignError {
+    const { tenant, server } = this;
+    return new CountersignError(
+      'RESULT_UNCERTAIN',
+      `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`,
+      { tenant, server, refresh },
+    );
+  }
+}

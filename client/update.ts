@@ -1,0 +1,49 @@
+/** An update, sent again where Temporal lost it without the workflow having had a say. */
+import { isGrpcServiceError, ServiceError } from '@temporalio/client';
+import { CountersignError } from '../contracts/errors.ts';
+import type { Engine } from './engine.ts';
+import type { Subject } from './subject.ts';
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_INTERNAL = 13;
+
+/** @param updateId the id inside the message, by which it counts once, whatever it is sent under */
+export async function sendUpdate<T>(
+  engine: Engine,
+  about: Subject,
+  updateId: string | undefined,
+  send: (id: { readonly updateId?: string }) => Promise<T>,
+): Promise<T> {
+  const attempt = async (id: { readonly updateId?: string }): Promise<T> => await engine.update(about, () => send(id));
+  const own = updateId === undefined ? {} : { updateId };
+  try {
+    return await attempt(own);
+  } catch (error) {
+    if (isLostAtRollover(error)) return await attempt(own);
+    // Under an id of Temporal's choice; the id inside the message still lets it count once.
+    if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
+    throw error;
+  }
+}
+
+/** Accepted in the very task in which the workflow continued as new: the next execution answers the same id (Temporal #6375). */
+function isLostAtRollover(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
+    if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
+  }
+  return false;
+}
+
+/**
+ * The id of an update that Temporal delivered again after a reset, and that the workflow refused then, answers nothing but "update
+ * has not completed" for ever (Temporal server 1.29.1).
+ */
+function isStuckUpdate(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
+  return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
+}
+
+/** A trouble that may have passed, and that Temporal would go on answering under this id without asking the workflow. */
+function isRecordedTrouble(error: unknown): boolean {
+  return error instanceof CountersignError && error.code === 'CATALOG_UNAVAILABLE';
+}

@@ -1,0 +1,197 @@
+/** The stored tools of one MCP server for one tenant, and who may say what of them. */
+import { z } from 'zod';
+import { Approver } from './decision.ts';
+import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
+import { ApproverList, DeadlineSeconds, ToolName } from './policy.ts';
+import { RefusedTool } from './tool.ts';
+
+/** What operators own of a tool. Discovery never touches it. */
+export const ToolSetting = z.strictObject({
+  /** May agents see and call the tool? */
+  enabled: z.boolean(),
+  /** Must a person countersign, whatever the other layers say? */
+  requiresApproval: z.boolean(),
+  /** Offered, and every call of it refused. */
+  denied: z.boolean(),
+  approvers: ApproverList.optional(),
+  deadlineSeconds: DeadlineSeconds.optional(),
+});
+export type ToolSetting = z.infer<typeof ToolSetting>;
+
+/** A definition by hash, and the refresh whose listing holds it. */
+export const SeenDefinition = z.strictObject({ hash: Sha256Hex, refresh: z.int() });
+export type SeenDefinition = z.infer<typeof SeenDefinition>;
+
+export const CatalogEntry = z.strictObject({
+  /** As the server spells it. */
+  name: ToolName,
+  status: z.enum(['available', 'missing']),
+  /** What the server said last. */
+  definition: SeenDefinition,
+  /** What an operator has taken notice of; another one than `definition` is a drift. */
+  acknowledged: SeenDefinition.optional(),
+  setting: ToolSetting,
+  /** Operators have said something of it: never forgotten. */
+  spokenOf: z.literal(true).optional(),
+  firstSeen: Instant,
+  lastSeen: Instant,
+});
+export type CatalogEntry = z.infer<typeof CatalogEntry>;
+
+export const CatalogConnection = z.strictObject({
+  /** Canonical server URL. Nothing invisible, and nothing that two parsers read as two hosts. */
+  url: z
+    .string()
+    .max(2_048)
+    .regex(
+      /^[Hh][Tt][Tt][Pp][Ss]?:\/\/(?:\[[0-9A-Fa-f:.]+\]|[^\s\\/?#@%<>^|:[\]\p{C}]+)(?::[0-9]{1,5})?(?:[/?][^\s\\#\p{C}]*)?$/u,
+      'must be an http or https URL without user name, password and fragment',
+    ),
+  /** Name of an entry of `credentials` in the workers' configuration; without it a run's own grant is used, or none. */
+  credentials: Name.optional(),
+  /** May the server's annotations exempt a call from asking? */
+  trusted: z.boolean(),
+  /** Queue whose workers may reach the server; the catalog's own where absent. */
+  taskQueue: Name.optional(),
+});
+export type CatalogConnection = z.infer<typeof CatalogConnection>;
+
+export const CatalogStatus = z.enum(['new', 'connected', 'disconnected']);
+export type CatalogStatus = z.infer<typeof CatalogStatus>;
+
+/** How the newest refresh ended. One that failed has changed nothing else. */
+export const RefreshReport = z.strictObject({
+  refresh: z.int(),
+  at: Instant,
+  ok: z.boolean(),
+  code: z.string().optional(),
+  message: z.string().optional(),
+  /** Tools that the server lists and that cannot be offered. */
+  refused: z.array(RefusedTool).max(50),
+});
+export type RefreshReport = z.infer<typeof RefreshReport>;
+
+/** What one tool is to be from now on; what is absent stays, null takes a rule away. */
+export const ToolChange = z.strictObject({
+  tool: ToolName,
+  enabled: z.boolean().optional(),
+  requiresApproval: z.boolean().optional(),
+  denied: z.boolean().optional(),
+  approvers: ApproverList.nullable().optional(),
+  deadlineSeconds: DeadlineSeconds.nullable().optional(),
+  /** Hash of the definition that the operator has read. */
+  acknowledge: Sha256Hex.optional(),
+});
+export type ToolChange = z.infer<typeof ToolChange>;
+
+/** A loosening that waits for a second administrator. */
+export const PendingChange = z.strictObject({
+  changeId: z.string(),
+  /** Over the change and all that it would change: what a second administrator consents to. */
+  digest: Sha256Hex,
+  by: Approver,
+  openedAt: Instant,
+  deadline: Instant,
+  trusted: z.boolean().optional(),
+  changes: z.array(ToolChange),
+});
+export type PendingChange = z.infer<typeof PendingChange>;
+
+/** Answer of the `snapshot` query: the whole catalog at one moment. Definitions stand in the listings. */
+export const CatalogSnapshot = z.strictObject({
+  tenant: Identifier,
+  server: Name,
+  status: CatalogStatus,
+  connection: CatalogConnection.optional(),
+  /** Grows with every change that anybody can see. */
+  revision: z.int(),
+  /** Of this state and no other, also after a reset or a new start: what an asker sends to be told only of changes. */
+  mark: z.string(),
+  /** Grows with every change of policy and connection, and not with a refresh. */
+  policyVersion: z.int(),
+  /** Refreshes asked for so far; the newest that ended is in `lastRefresh`. */
+  refreshes: z.int(),
+  lastRefresh: RefreshReport.optional(),
+  /** What a tool gets that nobody has said anything of. */
+  newTools: z.enum(['ask', 'strategy']),
+  entries: z.array(CatalogEntry),
+  /** Number of a refresh → the server's tools as it found them (`ServerTools`). */
+  listings: z.record(z.string(), ArtifactRef),
+  pending: z.array(PendingChange),
+  ledgerLength: z.int(),
+  ledgerHead: Sha256Hex,
+});
+export type CatalogSnapshot = z.infer<typeof CatalogSnapshot>;
+
+/** Answer where the asker knows this state already. */
+export const CatalogUnchanged = z.strictObject({ unchanged: z.literal(true), mark: z.string() });
+export type CatalogUnchanged = z.infer<typeof CatalogUnchanged>;
+
+const message = {
+  /** Chosen by the sender, also used as Temporal's update id: sent again, it gets its first answer. */
+  requestId: Identifier,
+  by: Approver,
+};
+
+export const CatalogConnect = z.strictObject({
+  ...message,
+  ...CatalogConnection.shape,
+  trusted: z.boolean().default(false),
+  /** Where the catalog is there already: the version that was shown. */
+  expectedVersion: z.int().min(0).optional(),
+});
+export type CatalogConnect = z.infer<typeof CatalogConnect>;
+export type CatalogConnectInput = z.input<typeof CatalogConnect>;
+
+export const CatalogRefresh = z.strictObject(message);
+export type CatalogRefresh = z.infer<typeof CatalogRefresh>;
+export type CatalogRefreshInput = z.input<typeof CatalogRefresh>;
+
+export const MOST_TOOL_CHANGES = 1_000;
+
+export const SetToolPolicies = z.strictObject({
+  ...message,
+  expectedVersion: z.int().min(0),
+  changes: z.array(ToolChange).min(1).max(MOST_TOOL_CHANGES),
+});
+export type SetToolPolicies = z.infer<typeof SetToolPolicies>;
+export type SetToolPoliciesInput = z.input<typeof SetToolPolicies>;
+
+export const CatalogDisconnect = z.strictObject({ ...message, expectedVersion: z.int().min(0) });
+export type CatalogDisconnect = z.infer<typeof CatalogDisconnect>;
+export type CatalogDisconnectInput = z.input<typeof CatalogDisconnect>;
+
+/** A second administrator's word on a loosening. */
+export const CatalogDecision = z.strictObject({
+  ...message,
+  changeId: Identifier,
+  digest: Sha256Hex,
+  verdict: z.enum(['approve', 'reject']),
+});
+export type CatalogDecision = z.infer<typeof CatalogDecision>;
+export type CatalogDecisionInput = z.input<typeof CatalogDecision>;
+
+/** What a catalog answers to every message. */
+export const CatalogAck = z.strictObject({
+  requestId: z.string(),
+  /** `waiting`: a second administrator must agree first (`changeId`). */
+  status: z.enum(['applied', 'waiting']),
+  policyVersion: z.int(),
+  /** Number of the refresh that was asked for. */
+  refresh: z.int().optional(),
+  changeId: z.string().optional(),
+});
+export type CatalogAck = z.infer<typeof CatalogAck>;
+
+export const CatalogRight = z.enum(['connect', 'loosen', 'tighten']);
+export type CatalogRight = z.infer<typeof CatalogRight>;
+
+/** What the configuration says of one tenant's catalogs; brought to the catalog by an activity for each change. */
+export const CatalogRules = z.strictObject({
+  administrators: z.array(
+    z.strictObject({ ids: z.array(Identifier), groups: z.array(Identifier), may: z.array(CatalogRight) }),
+  ),
+  newTools: z.enum(['ask', 'strategy']),
+  loosening: z.enum(['allow', 'countersign']),
+});
+export type CatalogRules = z.infer<typeof CatalogRules>;

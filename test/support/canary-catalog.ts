@@ -1,0 +1,36 @@
+/** Catalogs whose server gives away the credentials that they name: in what it lists, and in how it refuses to. */
+import type { CanaryScene } from './canary-scene.ts';
+import { CANARY_TOOLS } from './canary-server.ts';
+import { failedPiece, type Piece, piecesOfCatalog } from './canary-stores.ts';
+import { allowed, ANN, connected, refreshed } from './catalogs.ts';
+
+/** The catalog whose server is told the secrets; the other one gets no token, and an error with all that was sent for one. */
+export const LISTED = 'listed';
+export const REJECTED = 'rejected';
+
+/** Connects, refreshes well and badly, and lets every tool pass. */
+export async function catalogPieces({ world, servers, secrets }: CanaryScene): Promise<readonly Piece[]> {
+  const pieces: Piece[] = [];
+  const catalog = world.countersign.catalog(LISTED);
+  const { url } = servers.listed;
+  const first = await connected(catalog, url, { credentials: 'named' });
+  const names = first.entries.map(({ name }) => name);
+  pieces.push(...(await piecesOfCatalog(world, LISTED, names)));
+
+  servers.listed.refuseListing(true);
+  const failed = await refreshed(catalog);
+  if (failed.lastRefresh?.ok !== false) throw new Error('the refresh has not failed');
+  pieces.push(...(await piecesOfCatalog(world, LISTED)));
+  servers.listed.refuseListing(false);
+  await refreshed(catalog);
+  await allowed(catalog, ...Object.keys(CANARY_TOOLS), 'held');
+  pieces.push(...(await piecesOfCatalog(world, LISTED)));
+
+  const rejected = await connected(world.countersign.catalog(REJECTED), url, { credentials: 'rejected' });
+  if (rejected.lastRefresh?.ok !== false) throw new Error('the refresh has not failed');
+  pieces.push(...(await piecesOfCatalog(world, REJECTED)));
+
+  const misplaced = { by: ANN, url: `${url}?access_token=${secrets.GIVEN}` };
+  pieces.push(await failedPiece('a catalog with a token in its address', catalog.connect(misplaced)));
+  return pieces;
+}

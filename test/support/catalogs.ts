@@ -1,0 +1,62 @@
+/** What tests of catalogs do again and again. */
+import type { CatalogHandle } from '../../client/index.ts';
+import {
+  type CatalogConnectInput,
+  CatalogRight,
+  type CatalogSnapshot,
+  type ToolChange,
+} from '../../contracts/schemas/catalog.ts';
+import { entryOf } from '../../domain/catalog.ts';
+
+export const ANN = { id: 'ann' };
+export const BEN = { id: 'ben' };
+
+/** May all. */
+export const ADMINISTRATOR = { ids: ['ann', 'ben'], may: [...CatalogRight.options] };
+export const ADMINISTRATORS = [ADMINISTRATOR];
+
+/** Connects and waits for the tools. */
+export async function connected(
+  catalog: CatalogHandle,
+  url: string,
+  over: Partial<CatalogConnectInput> = {},
+): Promise<CatalogSnapshot> {
+  const expectedVersion = await catalog.snapshot().then(
+    (snapshot) => snapshot.policyVersion,
+    () => 0,
+  );
+  const { refresh = 0 } = await catalog.connect({ by: ANN, url, expectedVersion, ...over });
+  await catalog.settled(refresh);
+  return await catalog.snapshot();
+}
+
+export async function refreshed(catalog: CatalogHandle): Promise<CatalogSnapshot> {
+  const { refresh = 0 } = await catalog.refresh({ by: ANN });
+  await catalog.settled(refresh);
+  return await catalog.snapshot();
+}
+
+/** Changes tools on the version that is there now. */
+export async function changed(catalog: CatalogHandle, ...changes: readonly ToolChange[]): Promise<CatalogSnapshot> {
+  const { policyVersion } = await catalog.snapshot();
+  await catalog.setToolPolicies({ by: ANN, expectedVersion: policyVersion, changes: [...changes] });
+  return await catalog.snapshot();
+}
+
+/** As a person does who has looked at the tool: nothing of the catalog asks any more. */
+export async function allowed(catalog: CatalogHandle, ...tools: readonly string[]): Promise<CatalogSnapshot> {
+  const snapshot = await catalog.snapshot();
+  return await changed(
+    catalog,
+    ...tools.map((tool) => ({
+      tool,
+      requiresApproval: false,
+      denied: false,
+      acknowledge: entryOf(snapshot, tool)?.definition.hash ?? '',
+    })),
+  );
+}
+
+export function statusesIn({ entries }: CatalogSnapshot): Readonly<Record<string, string>> {
+  return Object.fromEntries(entries.map(({ name, status }) => [name, status]));
+}

@@ -1,0 +1,25 @@
+/** What is refused before Temporal is asked anything. */
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { Countersign } from '../../../client/index.ts';
+
+test('a change of a catalog that no payload could hold is refused before it is sent', async () => {
+  // Sound, here and below: of a client nothing is used.
+  const changes = Array.from({ length: 1_000 }, (_, index) => ({
+    tool: `tool-${index}`,
+    approvers: { ids: Array.from({ length: 10 }, (__, id) => `${'a'.repeat(150)}${id}`) },
+  }));
+  const sent = new Countersign({ client: {} as Client })
+    .catalog('bank')
+    .setToolPolicies({ by: { id: 'ann' }, expectedVersion: 1, changes });
+  await expect(sent).rejects.toMatchObject({ code: 'LIMIT_REACHED', facts: { limit: 'message' } });
+});
+
+test('a run is not started under the id of a catalog', async () => {
+  const countersign = new Countersign({ client: {} as Client });
+  const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' } };
+  await expect(countersign.startRun({ runId: 'catalog/default/files', spec })).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path: 'runId' },
+  });
+});

@@ -1,0 +1,35 @@
+/** An update that is answered by a trouble which may have passed is asked once more, under another id (INV-D3). */
+import { expect, test } from '@jest/globals';
+import type { Engine } from '../../../client/engine.ts';
+import { sendUpdate } from '../../../client/update.ts';
+import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
+
+async function sent(...codes: readonly ErrorCode[]) {
+  const left = [...codes];
+  const ids: (string | undefined)[] = [];
+  // Sound: nothing else of it is used.
+  const engine = { update: async (_about: unknown, act: () => Promise<unknown>) => await act() } as unknown as Engine;
+  const answer = await sendUpdate(engine, 'some-run', 'own', async ({ updateId }) => {
+    ids.push(updateId);
+    const code = left.shift();
+    if (code !== undefined) throw new CountersignError(code, `It was ${code}.`);
+    return 'answer';
+  }).catch((error: unknown) => error);
+  return { answer, ids };
+}
+
+test('Temporal would go on answering it under the first id', async () => {
+  expect(await sent('CATALOG_UNAVAILABLE')).toEqual({ answer: 'answer', ids: ['own', undefined] });
+});
+
+test('once, and then it is told', async () => {
+  const { answer, ids } = await sent('CATALOG_UNAVAILABLE', 'CATALOG_UNAVAILABLE');
+  expect(answer).toMatchObject({ code: 'CATALOG_UNAVAILABLE' });
+  expect(ids).toHaveLength(2);
+});
+
+test('a refusal is an answer', async () => {
+  const { answer, ids } = await sent('CATALOG_FORBIDDEN');
+  expect(answer).toMatchObject({ code: 'CATALOG_FORBIDDEN' });
+  expect(ids).toEqual(['own']);
+});

@@ -1,0 +1,216 @@
+/** A catalog by the command line, against a real server: what is shown is what happens. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import { type CatalogWorld, HOSTILE, type ListedTools, startCatalogWorld } from '../support/catalog-world.ts';
+import { documentOf, errorOf } from '../support/cli.ts';
+
+let world: CatalogWorld;
+beforeAll(async () => {
+  // A server of its own for each: what a test changes, no other test sees.
+  world = await startCatalogWorld(['life', 'shop', 'drift', 'limited']);
+});
+afterAll(async () => world.stop());
+
+test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, disconnect, and all of it in the ledger', async () => {
+  expect(await world.refusal('list life')).toMatchObject([
+    4,
+    { code: 'CATALOG_NOT_FOUND', message: expect.stringContaining('catalog connect life') },
+  ]);
+  const connected = await world.json<{ status: string; refresh: number; refreshed: { added: string[] } }>(
+    'connect life --as ann',
+  );
+  expect(connected).toMatchObject({
+    status: 'applied',
+    refreshed: { ok: true, added: ['close', 'lookup', 'pay'], refused: [] },
+  });
+
+  const listed = await world.json<ListedTools>('list life');
+  expect(listed).toMatchObject({ tenant: 'default', server: 'life', status: 'connected', version: 1 });
+  // New tools ask, whatever their annotations say.
+  expect(listed.tools.map(({ name, verdict }) => [name, verdict.kind, verdict.rules])).toEqual([
+    ['close', 'ask', ['organisation/strategy/annotations', 'catalog/life/tools/close']],
+    ['lookup', 'ask', ['organisation/strategy/annotations', 'catalog/life/tools/lookup']],
+    ['pay', 'ask', ['organisation/strategy/annotations', 'catalog/life/tools/pay']],
+  ]);
+
+  expect(await world.json('ask life pay --as tim --deadline-seconds 600')).toMatchObject({
+    status: 'applied',
+    policyVersion: 2,
+    tools: [
+      {
+        name: 'pay',
+        setting: { requiresApproval: true, deadlineSeconds: 600 },
+        verdict: { kind: 'ask', deadlineSeconds: 600 },
+      },
+    ],
+  });
+  expect(await world.json('deny life lookup --as tim')).toMatchObject({
+    tools: [{ name: 'lookup', verdict: { kind: 'deny', code: 'POLICY_DENIED' } }],
+  });
+  expect(await world.json('disable life --all --as joe --group night')).toMatchObject({
+    status: 'applied',
+    policyVersion: 4,
+  });
+  expect(await world.json('disable life --all --as tim')).toMatchObject({
+    status: 'unchanged',
+    policyVersion: 4,
+    tools: [],
+  });
+  expect((await world.json<ListedTools>('list life')).tools.map(({ verdict }) => verdict)).toEqual(
+    Array.from({ length: 3 }, () => expect.objectContaining({ kind: 'deny', code: 'TOOL_DISABLED' })),
+  );
+  await world.loosened('enable life pay', 'life');
+  expect((await world.tool('life', 'pay')).verdict.kind).toBe('ask');
+
+  world.toolsOf('life').splice(0, 1, { name: 'refund', inputSchema: { type: 'object' } });
+  expect(await world.json('refresh life --as tim')).toMatchObject({
+    added: ['refund'],
+    missing: ['pay'],
+    returned: [],
+    changed: [],
+  });
+  expect(await world.tool('life', 'pay')).toMatchObject({
+    status: 'missing',
+    verdict: { kind: 'deny', code: 'TOOL_MISSING' },
+  });
+  expect((await world.cli('catalog list life')).out).toMatch(
+    /^pay +missing +asks, within 10 min +deny +catalog\/life\/tools\/pay\/missing$/m,
+  );
+
+  expect(await world.json('disconnect life --as ann')).toMatchObject({ status: 'applied' });
+  const { catalogs } = await world.json<{
+    catalogs: { server: string; status: string; tools: number; missing: number }[];
+  }>('list');
+  expect(catalogs).toContainEqual(
+    expect.objectContaining({ server: 'life', status: 'disconnected', tools: 4, missing: 1 }),
+  );
+
+  const id = 'catalog/default/life';
+  const { entries } = documentOf<{ entries: LedgerEntry[] }>(await world.cli(`ledger ${id} --json`));
+  expect(entries.map(({ fact }) => fact.kind)).toEqual([
+    'catalog.connected',
+    'catalog.refreshed',
+    'catalog.policy',
+    'catalog.policy',
+    'catalog.policy',
+    'catalog.change-opened',
+    'catalog.change-closed',
+    'catalog.policy',
+    'catalog.refreshed',
+    'catalog.disconnected',
+  ]);
+  expect((await world.cli(`ledger ${id}`)).out).toMatch(
+    /catalog\.policy +version 2 by tim: pay asks → asks, within 10 min\n/,
+  );
+  expect(documentOf(await world.cli(`verify-ledger ${id} --json`))).toEqual({
+    runId: id,
+    intact: true,
+    length: entries.length,
+    head: entries.at(-1)?.hash,
+  });
+  expect(errorOf(await world.cli('ledger catalog/default/nobody --json')).code).toBe('CATALOG_NOT_FOUND');
+});
+
+test('a tool is shown whole, and nothing of it acts on the terminal or passes for a line of ours (DESIGN §4)', async () => {
+  await world.json('connect shop --as ann');
+  const { out } = await world.cli('catalog show shop lookup');
+  expect(out).not.toMatch(/[^\P{C}\n]/u);
+  expect(out).toContain('│ Reads.\\u{1b}[2J\\u{202e}evil');
+  expect(out).toContain('  │ Accept it: countersign catalog allow');
+  expect(await world.json('show shop lookup')).toMatchObject({
+    name: 'lookup',
+    status: 'available',
+    definitions: { current: { name: 'lookup', description: HOSTILE }, acknowledged: { name: 'lookup' } },
+  });
+  expect((await world.cli('catalog show shop')).out).toMatch(/^ {2}version +1$/m);
+});
+
+describe('a definition that has changed', () => {
+  test('asks until somebody who has read it accepts it (H-7)', async () => {
+    await world.json('connect drift --as ann --trusted');
+    const waiting = await world.json<CatalogSnapshot>('show drift');
+    await world.json(`approve drift ${waiting.pending[0]?.changeId} --as cleo`);
+    await world.loosened('allow drift lookup', 'drift');
+    expect((await world.tool('drift', 'lookup')).verdict).toMatchObject({ kind: 'allow' });
+
+    world.toolsOf('drift').splice(1, 1, {
+      name: 'lookup',
+      description: 'Writes.',
+      inputSchema: { type: 'object' },
+      annotations: { readOnlyHint: true },
+    });
+    expect(await world.json('refresh drift --as tim')).toMatchObject({ changed: ['lookup'], added: [] });
+    const changed = await world.tool('drift', 'lookup');
+    expect(changed).toMatchObject({
+      changed: true,
+      verdict: { kind: 'ask', rules: ['catalog/drift/tools/lookup/drift'] },
+    });
+
+    // Not by its name alone, and not by what it was before.
+    expect(await world.refusal('allow drift lookup --as ann')).toMatchObject([
+      5,
+      { code: 'DEFINITION_CHANGED', message: expect.stringContaining('catalog diff drift') },
+    ]);
+    expect(await world.refusal('allow drift lookup --as ann --hash 01234567')).toMatchObject([
+      5,
+      { code: 'DEFINITION_CHANGED' },
+    ]);
+
+    const { tools } = await world.json<{ tools: { name: string; definition: string; differences: object[] }[] }>(
+      'diff drift',
+    );
+    expect(tools).toMatchObject([
+      {
+        name: 'lookup',
+        definition: changed.definition,
+        differences: [{ path: 'description', before: HOSTILE, after: 'Writes.' }],
+      },
+    ]);
+    const { out } = await world.cli('catalog diff drift');
+    expect(out).not.toMatch(/[^\P{C}\n]/u);
+    expect(out).toContain('+ │ Writes.');
+    const accept =
+      /Accept it: countersign catalog (allow drift lookup --tenant default --as )ID( --hash [0-9a-f]{12})/.exec(out);
+    const asked = await world.json<{ changeId: string }>(`${accept?.[1]}ann${accept?.[2]}`);
+    await world.json(`approve drift ${asked.changeId} --as cleo`);
+    expect(await world.tool('drift', 'lookup')).toMatchObject({ changed: false, verdict: { kind: 'allow' } });
+    expect((await world.cli('catalog diff drift')).out).toBe(
+      'No tool of drift has changed since it was acknowledged.\n',
+    );
+  });
+});
+
+describe('a change that waits for a second administrator', () => {
+  test('is shown with its digest, and counts when somebody else agrees', async () => {
+    await world.json('connect limited --as ann');
+    const asked = await world.cli('catalog allow limited pay --as ann');
+    expect(asked).toMatchObject({ exitCode: 0, err: '' });
+    const digest = /digest +([0-9a-f]{64})/.exec(asked.out)?.[1] ?? '';
+    expect(asked.out).toMatch(/^waiting {2}limited, version 1/);
+    expect(asked.out).toContain(
+      `Agree: countersign catalog approve limited change-1 --tenant default --as ID --digest ${digest}`,
+    );
+    expect((await world.cli('catalog show limited')).out).toContain('pay: asks → open');
+
+    expect(await world.refusal('approve limited change-1 --as ann')).toMatchObject([
+      3,
+      { code: 'APPROVER_NOT_ENTITLED' },
+    ]);
+    expect(await world.refusal('approve limited change-1 --as tim')).toMatchObject([3, { code: 'CATALOG_FORBIDDEN' }]);
+    expect(await world.refusal(`approve limited change-1 --as cleo --digest ${'f'.repeat(64)}`)).toMatchObject([
+      5,
+      { code: 'DIGEST_MISMATCH' },
+    ]);
+    expect(await world.refusal('approve limited change-7 --as cleo')).toMatchObject([5, { code: 'REQUEST_NOT_OPEN' }]);
+    expect(await world.json(`approve limited change-1 --as cleo --digest ${digest}`)).toMatchObject({
+      status: 'approved',
+      digest,
+    });
+    expect((await world.tool('limited', 'pay')).verdict.rules).toEqual(['organisation/strategy/annotations']);
+
+    await world.json('allow limited close --as ann');
+    expect(await world.json('reject limited change-2 --as cleo')).toMatchObject({ status: 'rejected' });
+    expect((await world.tool('limited', 'close')).setting).toMatchObject({ requiresApproval: true });
+  });
+});

@@ -1,0 +1,135 @@
+/**
+ * Messages of a catalog: what is refused before it enters history, and in which order the others are handled.
+ *
+ * 1. A validator reads only. It goes by what the configuration said last; the handler asks it anew (`catalog-change.ts`), so
+ *    that a right that was taken away counts at once, and one that was given counts within a minute.
+ */
+import { setHandler } from '@temporalio/workflow';
+import { failureOf } from '../contracts/failure.ts';
+import type { CatalogAck } from '../contracts/schemas/catalog.ts';
+import type { Approver } from '../contracts/schemas/decision.ts';
+import { overLimit } from '../domain/catalog-carry.ts';
+import { checkVersion, type CatalogRefusal, planned, policiesSet } from '../domain/catalog-policy.ts';
+import { rightsOf } from '../domain/catalog-rights.ts';
+import {
+  parseCatalogDecision,
+  parseConnect,
+  parseDisconnect,
+  parsePolicies,
+  parseRefresh,
+} from '../domain/catalog-shapes.ts';
+import { hashOf } from '../domain/canonical.ts';
+import type { Parsed } from '../domain/field-checks.ts';
+import { changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './catalog-change.ts';
+import {
+  connectUpdate,
+  decideChangeUpdate,
+  disconnectUpdate,
+  policiesUpdate,
+  refreshUpdate,
+  snapshotQuery,
+} from './catalog-messages.ts';
+import type { LiveCatalog } from './live-catalog.ts';
+import { ledgerQuery, nudgeSignal, transcriptQuery } from './messages.ts';
+import { ledgerPage, transcriptPage } from './queries.ts';
+
+interface Message {
+  readonly requestId: string;
+  readonly by: Approver;
+}
+
+interface Kind<T extends Message> {
+  readonly parse: (input: unknown) => Parsed<T>;
+  readonly check?: (live: LiveCatalog, message: T) => CatalogRefusal | undefined;
+  readonly act: (live: LiveCatalog, message: T) => Promise<CatalogAck>;
+  readonly description: string;
+}
+
+export function registerCatalogHandlers(live: LiveCatalog): void {
+  setHandler(snapshotQuery, (known) => live.snapshot(known));
+  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
+  // Storing a segment asks for both; a catalog has no conversation.
+  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
+
+  setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
+
+  register(live, connectUpdate, {
+    parse: parseConnect,
+    // Whether a version is needed depends on what the configuration adds.
+    act: connect,
+    description: 'Connect the server, or change how it is reached',
+  });
+  register(live, refreshUpdate, {
+    parse: parseRefresh,
+    act: refresh,
+    description: 'List the tools of the server anew',
+  });
+  register(live, policiesUpdate, {
+    parse: parsePolicies,
+    check: ({ catalog }, { by, expectedVersion, changes }) => {
+      const plan = planned(catalog, changes);
+      if (plan.kind === 'refuse') return checkVersion(catalog, expectedVersion) ?? plan;
+      return checkVersion(catalog, expectedVersion) ?? overLimit(policiesSet(catalog, plan, by));
+    },
+    act: changePolicies,
+    description: 'Say of tools whether agents may use them, and who must countersign',
+  });
+  register(live, disconnectUpdate, {
+    parse: parseDisconnect,
+    check: ({ catalog }, { expectedVersion }) => checkVersion(catalog, expectedVersion),
+    act: disconnect,
+    description: 'No run may use the server any more; policy is kept',
+  });
+  register(live, decideChangeUpdate, {
+    parse: parseCatalogDecision,
+    act: decideChange,
+    description: 'Agree to a loosening of somebody else, or reject it',
+  });
+}
+
+function register<T extends Message>(live: LiveCatalog, update: typeof connectUpdate, kind: Kind<T>): void {
+  setHandler(
+    update,
+    async (input) => {
+      live.updates += 1;
+      const message = parsed(kind.parse(input));
+      return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message)));
+    },
+    {
+      description: kind.description,
+      validator: (input) => {
+        const message = parsed(kind.parse(input));
+        if (repeated(live, message) !== undefined) return;
+        // Nothing of it is in history yet: sent again, it is taken.
+        if (live.isClosed || live.isOverfull)
+          throw failureOf(
+            'CATALOG_UNAVAILABLE',
+            'The catalog stores its ledger and takes nothing for a moment; nothing was changed. Try again.',
+          );
+        const rules = live.freshRules;
+        if (rules !== undefined && rightsOf(rules, message.by).size === 0) throw forbidden(live, message.by, 'connect');
+        const refusal = kind.check?.(live, message);
+        if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+      },
+    },
+  );
+}
+
+/** The first answer, where this was sent before. @throws ApplicationFailure where another message had its id */
+function repeated({ catalog }: LiveCatalog, message: Message): CatalogAck | undefined {
+  const before = catalog.answered.find(({ ack }) => ack.requestId === message.requestId);
+  if (before === undefined) return undefined;
+  if (before.digest === hashOf(message)) return before.ack;
+  throw failureOf('CATALOG_INVALID', 'requestId was used for another message; choose a new one. Nothing was changed.', {
+    path: 'requestId',
+  });
+}
+
+function parsed<T>(shape: Parsed<T>): T {
+  if (shape.kind === 'ok') return shape.value;
+  throw failureOf(
+    'CATALOG_INVALID',
+    `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`,
+    { path: shape.path },
+  );
+}
