@@ -1,5 +1,5 @@
 /**
- * One decision on one call, as `approve` and `reject` make it.
+ * One decision on one call, as `approve`, `reject` and `withdraw` make it.
  *
  * 1. What is decided is the request as the run shows it now, its digest recomputed; a digest that the decider names must be
  *    that one, or nothing is sent (INV-G2).
@@ -23,6 +23,7 @@ export interface DecideOptions extends GlobalOptions {
 /** What only one of the kinds says. */
 export type Judged =
   | { readonly kind: 'approve'; readonly comment?: string }
+  | { readonly kind: 'withdraw'; readonly comment?: string }
   | { readonly kind: 'reject'; readonly reason: string };
 
 export interface Decided {
@@ -71,7 +72,7 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   const accepted = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [ackOf(fact, at)] : []));
   const own = accepted.find((ack) => ack.decisionId === decisionId);
   if (own !== undefined) return own;
-  const first = accepted.at(-1);
+  const first = accepted.findLast(({ status }) => status !== 'withdrawn');
   if (first !== undefined) {
     const { status, decidedBy, decidedAt } = first;
     throw new CountersignError(
@@ -93,6 +94,8 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
 }
 
+const STATUS_OF = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn' } as const;
+
 function ackOf(
   { callId, decisionId, decision, approver }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
   decidedAt: string,
@@ -100,7 +103,7 @@ function ackOf(
   return {
     callId,
     decisionId,
-    status: decision === 'approve' ? 'approved' : 'rejected',
+    status: STATUS_OF[decision],
     decidedBy: approver.id,
     decidedAt,
   };

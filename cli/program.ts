@@ -15,6 +15,7 @@ import { addStart } from './commands/start.ts';
 import { addStop } from './commands/stop.ts';
 import { addVerifyLedger } from './commands/verify-ledger.ts';
 import { addWatch } from './commands/watch.ts';
+import { addWithdraw } from './commands/withdraw.ts';
 import { addWorker } from './commands/worker.ts';
 import { reportFailure } from './failure.ts';
 import { addGlobalOptions } from './options.ts';
@@ -32,6 +33,7 @@ const VERBS = [
   addShow,
   addApprove,
   addReject,
+  addWithdraw,
   addStop,
   addWatch,
   addResult,

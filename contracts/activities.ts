@@ -100,6 +100,8 @@ export type DispatchProof =
   | {
       readonly kind: 'decision';
       readonly decision: Decision;
+      /** Of the others, where one was not enough. */
+      readonly further?: readonly Decision[];
       readonly generation: number;
       readonly approvers: ApproverRule;
       readonly deadline: string;

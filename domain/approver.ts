@@ -1,19 +1,52 @@
-/** Who may decide. */
+/**
+ * Who may decide, and when enough have.
+ *
+ * 1. A clause without ids and groups is met by nobody, and so is the rule that it stands in (INV-G4).
+ * 2. People are counted, not votes: nobody counts twice for a clause (E-2).
+ */
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApproverClause, ApproverRule } from '../contracts/schemas/policy.ts';
 
-/** A decider must satisfy every clause; a clause without ids and groups is satisfied by nobody (INV-G4). */
-export function isEntitled(rule: ApproverRule, approver: Approver): boolean {
-  return rule.allOf.length > 0 && rule.allOf.every((clause) => satisfies(clause, approver));
+/** May this person say anything about it? Whoever counts for one clause may. */
+export function mayDecide(rule: ApproverRule, approver: Approver): boolean {
+  return canBeMet(rule) && rule.allOf.some((clause) => counts(clause, approver));
 }
 
-function satisfies(clause: ApproverClause, approver: Approver): boolean {
-  return clause.ids.includes(approver.id) || clause.groups.some((group) => approver.groups.includes(group));
+/** Have these people, together, met every clause? */
+export function isMet(rule: ApproverRule, approvers: readonly Approver[]): boolean {
+  return canBeMet(rule) && rule.allOf.every((clause) => missing(clause, approvers) === 0);
 }
 
-/** For people: `ann, group:ops`. */
+/** Would one more bring the rule nearer to being met? */
+export function isWanted(rule: ApproverRule, approvers: readonly Approver[], approver: Approver): boolean {
+  return rule.allOf.some((clause) => missing(clause, approvers) > missing(clause, [...approvers, approver]));
+}
+
+/** So many more people are needed, at least. */
+export function stillNeeded(rule: ApproverRule, approvers: readonly Approver[]): number {
+  return Math.max(0, ...rule.allOf.map((clause) => missing(clause, approvers)));
+}
+
+function canBeMet({ allOf }: ApproverRule): boolean {
+  return allOf.length > 0 && allOf.every(({ ids, groups }) => ids.length + groups.length > 0);
+}
+
+function missing(clause: ApproverClause, approvers: readonly Approver[]): number {
+  const people = new Set(approvers.filter((approver) => counts(clause, approver)).map(({ id }) => id));
+  return Math.max(0, (clause.need ?? 1) - people.size);
+}
+
+function counts({ ids, groups, not }: ApproverClause, approver: Approver): boolean {
+  if (not?.includes(approver.id) === true) return false;
+  return ids.includes(approver.id) || groups.some((group) => approver.groups.includes(group));
+}
+
+/** For people: `2 of ann, group:ops, not ben`. */
 export function describeRule(rule: ApproverRule): string {
-  return rule.allOf
-    .map(({ ids, groups }) => [...ids, ...groups.map((group) => `group:${group}`)].join(' or ') || 'nobody')
-    .join(' and ');
+  return rule.allOf.map(describeClause).join(' and ');
+}
+
+function describeClause({ ids, groups, need, not = [] }: ApproverClause): string {
+  const who = [...ids, ...groups.map((group) => `group:${group}`)].join(' or ') || 'nobody';
+  return `${need === undefined ? '' : `${need} of `}${who}${not.length === 0 ? '' : `, not ${not.join(' or ')}`}`;
 }

@@ -22,7 +22,12 @@ export interface OpenRequest {
 export interface MadeDecision {
   readonly decision: Decision;
   readonly decidedAt: number;
+  /** Of those who agreed before, where one was not enough. */
+  readonly further?: readonly Vote[];
 }
+
+/** One of several approvals that a request needs. */
+export type Vote = Omit<MadeDecision, 'further'>;
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
@@ -43,7 +48,7 @@ interface Resolved extends Common {
 export type CallState =
   | (Common & { readonly status: 'proposed' })
   | (Resolved & { readonly status: 'cleared' })
-  | (Resolved & { readonly status: 'asking'; readonly request: OpenRequest })
+  | (Resolved & { readonly status: 'asking'; readonly request: OpenRequest; readonly votes?: readonly Vote[] })
   | (Resolved & { readonly status: 'approved'; readonly request: OpenRequest; readonly made: MadeDecision })
   | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
   | (Common & {
@@ -94,10 +99,22 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
   };
 }
 
-export function decided(state: Asking, made: MadeDecision): CallState {
+/** Enough have agreed, or one has rejected. */
+export function decided(
+  state: Asking,
+  made: Vote & { readonly decision: Exclude<Decision, { kind: 'withdraw' }> },
+): CallState {
   const { decision } = made;
-  if (decision.kind === 'approve') return { ...state, status: 'approved', made };
+  const { votes: further = [], ...asked } = state;
+  if (decision.kind === 'approve')
+    return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
   return settled(state, { kind: 'rejected', by: decision.approver.id, reason: decision.reason }, made);
+}
+
+/** One has agreed, or taken it back, and others are still needed. */
+export function voted(state: Asking, votes: readonly Vote[]): Asking {
+  const { votes: _, ...asked } = state;
+  return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
 }
 
 export function sent(state: Sendable): InFlight {

@@ -46,6 +46,8 @@ const serverUrl: Check = (value) => {
   return hasSecretParameter(value) ? 'must hold no secret; name credentials of the configuration instead' : undefined;
 };
 
+const yes: Check = (value) => (value === true ? undefined : 'must be true, or left out');
+
 const nullable =
   (check: Check): Check =>
   (value) =>
@@ -53,7 +55,8 @@ const nullable =
 
 const approverList: Check = (value) => {
   const ids = optional(listOf(identifier, 100));
-  const problem = problemOf(value, { ids, groups: ids });
+  const need = optional(wholeNumber(2, 20));
+  const problem = problemOf(value, { ids, groups: ids, need, notInitiator: optional(yes) });
   return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
 };
 
@@ -114,7 +117,10 @@ export function parsePolicies(value: unknown): Parsed<SetToolPolicies> {
       changes: read.value.changes.map((each) =>
         each.approvers === undefined || each.approvers === null
           ? each
-          : { ...each, approvers: { ids: each.approvers.ids ?? [], groups: each.approvers.groups ?? [] } },
+          : {
+              ...each,
+              approvers: { ...each.approvers, ids: each.approvers.ids ?? [], groups: each.approvers.groups ?? [] },
+            },
       ),
     },
   };

@@ -1,15 +1,15 @@
 /**
  * Whether a decision counts (INV-G2). Pure and synchronous: the update validator asks it, so does the signal handler.
  *
- * 1. A decision settles exactly the request whose digest it echoes, once.
+ * 1. A decision settles exactly the request whose digest it echoes, once; where several must agree, the last of them settles it.
  * 2. The same decision id with the same content gets its first answer, also after continue-as-new (INV-D3).
  * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
  *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
  */
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
-import { isEntitled } from './approver.ts';
-import { type Asking, type CallState, decided } from './call-state.ts';
+import { isMet, isWanted, mayDecide } from './approver.ts';
+import { type Asking, type CallState, decided, voted } from './call-state.ts';
 import { digestOf, outcomeFact } from './facts.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
 
@@ -48,14 +48,41 @@ export function admit(run: Run, decision: Decision, ids: Omit<RunIds, 'runId'>, 
     );
   }
   if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
-  if (!isEntitled(state.request.approvers, decision.approver)) {
+  if (!mayDecide(state.request.approvers, decision.approver)) {
     return refuse(
       'APPROVER_NOT_ENTITLED',
       `${decision.approver.id} may not decide call ${callId}; the request lists who may.`,
       { callId },
     );
   }
-  return { kind: 'accept', state };
+  return refuseVote(state, decision) ?? { kind: 'accept', state };
+}
+
+/** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
+function refuseVote({ votes = [], request }: Asking, { kind, callId, approver }: Decision): Refusal | undefined {
+  const own = votes.find(({ decision }) => decision.approver.id === approver.id);
+  if (kind === 'withdraw')
+    return own === undefined
+      ? refuse('REQUEST_NOT_OPEN', `${approver.id} has not agreed to call ${callId}; there is nothing to take back.`, {
+          callId,
+        })
+      : undefined;
+  if (kind === 'reject') return undefined;
+  if (own !== undefined) {
+    const decidedAt = new Date(own.decidedAt).toISOString();
+    return refuse(
+      'ALREADY_DECIDED',
+      `${approver.id} agreed to call ${callId} at ${decidedAt}; somebody else must agree too.`,
+      { callId, decidedBy: approver.id, decidedAt },
+    );
+  }
+  const agreed = votes.map(({ decision }) => decision.approver);
+  if (isWanted(request.approvers, agreed, approver)) return undefined;
+  return refuse(
+    'APPROVER_NOT_ENTITLED',
+    `Enough of those like ${approver.id} have agreed to call ${callId}; others are needed.`,
+    { callId },
+  );
 }
 
 /** Was it made in a run that counts? For live code only: the answer changes with a reset. */
@@ -75,17 +102,17 @@ export function accept(
   decision: Decision,
   at: number,
 ): Change & { readonly ack: DecisionAck } {
+  const approver = { id: decision.approver.id, groups: namedGroups(state, decision) };
+  const { next, status } = counted(state, { ...decision, approver }, at);
   const ack: DecisionAck = {
     callId: decision.callId,
     decisionId: decision.decisionId,
-    status: decision.kind === 'approve' ? 'approved' : 'rejected',
+    status,
     decidedBy: decision.approver.id,
     decidedAt: new Date(at).toISOString(),
   };
-  const approver = { id: decision.approver.id, groups: namedGroups(state, decision) };
-  const next = decided(state, { decision: { ...decision, approver }, decidedAt: at });
   const answered = [...run.answered, { ack, digest: decision.digest }].slice(-MOST_ANSWERED);
-  const comment = decision.kind === 'approve' ? decision.comment : decision.reason;
+  const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
   return {
     ack,
     run: { ...replaceCall(run, next), answered },
@@ -106,17 +133,49 @@ export function accept(
   };
 }
 
+/** What becomes of the request: one rejection is enough, an approval where it is the last that was needed. */
+function counted(
+  state: Asking,
+  decision: Decision,
+  decidedAt: number,
+): { readonly next: CallState; readonly status: DecisionAck['status'] } {
+  const { votes = [], request } = state;
+  switch (decision.kind) {
+    case 'reject':
+      return { next: decided(state, { decision, decidedAt }), status: 'rejected' };
+    case 'withdraw': {
+      const left = votes.filter((vote) => vote.decision.approver.id !== decision.approver.id);
+      return { next: voted(state, left), status: 'withdrawn' };
+    }
+    case 'approve': {
+      const agreed = [...votes.map((vote) => vote.decision.approver), decision.approver];
+      if (isMet(request.approvers, agreed))
+        return { next: decided(state, { decision, decidedAt }), status: 'approved' };
+      // What was said with it stands in the ledger; a vote travels with the request.
+      const { comment: _, ...vote } = decision;
+      return { next: voted(state, [...votes, { decision: vote, decidedAt }]), status: 'counted' };
+    }
+  }
+}
+
 /** Of the groups that an approver has, those that count here: what is kept is carried through continue-as-new. */
 function namedGroups({ request }: Asking, { approver }: Decision): string[] {
   const named = new Set(request.approvers.allOf.flatMap(({ groups }) => groups));
   return approver.groups.filter((group) => named.has(group));
 }
 
+const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
+  approved: 'approve',
+  counted: 'approve',
+  rejected: 'reject',
+  withdrawn: 'withdraw',
+};
+
 function isSame({ ack, digest }: Answered, decision: Decision): boolean {
   return (
     ack.callId === decision.callId &&
     ack.decidedBy === decision.approver.id &&
-    ack.status === (decision.kind === 'approve' ? 'approved' : 'rejected') &&
+    KIND_OF[ack.status] === decision.kind &&
     digest === decision.digest
   );
 }
@@ -126,7 +185,9 @@ function refuseClosed(run: Run, state: CallState | undefined, callId: string): R
   // Looked at first: a call that was approved, asked again and then left to expire has expired.
   const expired = run.expired.findLast((entry) => entry.callId === callId);
   if (expired !== undefined) return refuseExpired(callId, expired.deadline);
-  const first = run.answered.findLast(({ ack }) => ack.callId === callId)?.ack;
+  const first = run.answered.findLast(
+    ({ ack }) => ack.callId === callId && (ack.status === 'approved' || ack.status === 'rejected'),
+  )?.ack;
   if (first !== undefined) {
     const { decidedBy, decidedAt } = first;
     return refuse(

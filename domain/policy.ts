@@ -8,7 +8,7 @@
  * 4. The layers of run and catalog can only tighten: they have no say where they state nothing.
  */
 import type { Verdict } from '../contracts/schemas/call.ts';
-import type { Action, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
+import type { Action, ApproverClause, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../contracts/schemas/tool.ts';
 import type { CatalogSay } from './catalog-layer.ts';
 
@@ -65,7 +65,7 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
   if (asked.length === 0) return { kind: 'allow', rules: verdicts.map(({ rule }) => rule) };
   const stated = statedBy(asked, layers);
   const clauses = stated.flatMap(({ layer, approvers }) =>
-    approvers === undefined ? [] : [{ layer, ids: approvers.ids ?? [], groups: approvers.groups ?? [] }],
+    approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
   );
   return {
     kind: 'ask',
@@ -171,6 +171,20 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: ToolPolicyIn
       entry?.deadlineSeconds ??
       policy.deadlineSeconds ??
       (layer === 'organisation' ? DEFAULT_DEADLINE_SECONDS : undefined),
+  };
+}
+
+function clauseOf(
+  layer: LayerName,
+  { ids = [], groups = [], need, notInitiator }: NonNullable<PolicyInput['approvers']>,
+  initiatorId: string,
+): ApproverClause {
+  return {
+    layer,
+    ids,
+    groups,
+    ...(need === undefined ? {} : { need }),
+    ...(notInitiator === true ? { not: [initiatorId] } : {}),
   };
 }
 

@@ -42,11 +42,14 @@ export function currentDetails(status: RunStatus, run: Run): string {
   return lines.join('\n');
 }
 
-function requestLines({ call, judgement, request }: Asking): string[] {
+function requestLines({ call, judgement, request, votes = [] }: Asking): string[] {
   const { server, tool } = judgement.target;
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(request.approvers))}`,
+    ...(votes.length === 0
+      ? []
+      : [`  - agreed so far: ${markdown(votes.map(({ decision }) => decision.approver.id).join(', '))}`]),
     `  - arguments: ${codeSpan(bounded(canonicalJson(call.arguments), 500))}`,
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];

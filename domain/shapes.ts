@@ -18,7 +18,7 @@ import {
 } from './field-checks.ts';
 
 const decisionFields = {
-  kind: oneOf('approve', 'reject'),
+  kind: oneOf('approve', 'reject', 'withdraw'),
   decisionId: identifier,
   callId,
   digest,

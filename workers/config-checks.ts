@@ -6,6 +6,7 @@ import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import { namesSecret } from '../domain/secret-parameter.ts';
+import { approverWarnings } from './approver-warnings.ts';
 import { catalogWarnings } from './catalog-warnings.ts';
 import { contactedUrls, credentialsOf, identifiers, origins } from './config-urls.ts';
 
@@ -93,7 +94,7 @@ export function warningsOf(config: Config): string[] {
         warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
     }
   }
-  return [...warnings, ...catalogWarnings(config)];
+  return [...warnings, ...approverWarnings(config), ...catalogWarnings(config)];
 }
 
 function refuseRepeated(

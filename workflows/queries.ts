@@ -46,6 +46,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   const { ids } = live;
   const { call } = state;
   const made = 'made' in state ? state.made : undefined;
+  const votes = state.status === 'asking' ? state.votes : made?.further;
   return [
     {
       ...ids,
@@ -69,6 +70,9 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
+      ...(votes === undefined
+        ? {}
+        : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),
       ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
     },
   ];

@@ -150,6 +150,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
         : {
             kind: 'decision',
             decision: made.decision,
+            ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
             generation: request.generation,
             approvers: request.approvers,
             deadline: new Date(request.deadline).toISOString(),

@@ -10,7 +10,7 @@ import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import { isEntitled } from '../../domain/approver.ts';
+import { isMet } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { shownOf } from '../policy/judge.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
@@ -93,35 +93,42 @@ export function checkProof(input: DispatchInput, verdict: Verdict): Refused | un
     if (verdict.kind === 'allow') return undefined;
     return { ...stricter(verdict), message: `Policy asks for a decision now (${verdict.rules.join(', ')}).` };
   }
-  const { decision, approvers } = proof;
+  const decisions = [proof.decision, ...(proof.further ?? [])];
+  const people = decisions.map(({ approver }) => approver);
   const isConsent =
-    decision.kind === 'approve' &&
-    decision.callId === input.callId &&
-    decision.digest === digestOf(input) &&
+    decisions.every(
+      (decision) =>
+        decision.kind === 'approve' &&
+        decision.callId === input.callId &&
+        decision.digest === digestIn(input, decision.runId),
+    ) &&
     Date.parse(proof.decidedAt) < Date.parse(proof.deadline) &&
-    isEntitled(approvers, decision.approver);
+    isMet(proof.approvers, people);
   if (!isConsent) return forbidden('The decision does not cover this call.');
-  if (!input.decidedIn.includes(decision.runId)) {
+  if (decisions.some(({ runId }) => !input.decidedIn.includes(runId))) {
     return {
       kind: 'reopen',
       code: 'DECISION_STALE_RUN',
       message: 'The decision was made before the run was reset; it needs a fresh one.',
     };
   }
-  if (verdict.kind === 'ask' && !isEntitled(verdict.approvers, decision.approver)) {
-    return { ...stricter(verdict), message: `Policy now asks others to decide than ${decision.approver.id}.` };
+  if (verdict.kind === 'ask' && !isMet(verdict.approvers, people)) {
+    return {
+      ...stricter(verdict),
+      message: `Policy now asks others to decide than ${people.map(({ id }) => id).join(', ')}.`,
+    };
   }
   return undefined;
 }
 
-function digestOf({ run, callId, target, proof, arguments: args }: DispatchInput): string | undefined {
+function digestIn({ run, callId, target, proof, arguments: args }: DispatchInput, runId: string): string | undefined {
   if (proof.kind !== 'decision') return undefined;
   return requestDigest({
     namespace: run.namespace,
     tenant: run.initiator.tenant,
     workflowId: run.workflowId,
     callId,
-    runId: proof.decision.runId,
+    runId,
     generation: proof.generation,
     target,
     arguments: args,

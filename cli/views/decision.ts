@@ -5,6 +5,8 @@ import { visible } from '../../domain/escape.ts';
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
 
+const COLOURS = { approved: 'green', rejected: 'red', counted: 'yellow', withdrawn: 'yellow' } as const;
+
 export function decisionAnswer(runId: string, { ack, request }: Decided): Answer {
   const { callId, status, decidedBy, decidedAt, decisionId } = ack;
   return {
@@ -15,14 +17,17 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
     },
     text: (paint) => {
       const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
-      return `${paint(status === 'approved' ? 'green' : 'red', status)}  ${paint('bold', visible(callId))}${tool}\n${fields(
-        paint,
+      return `${paint(COLOURS[status], status)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
+        ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
+        ['digest', request?.digest],
+        ['decision', visible(decisionId)],
         [
-          ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
-          ['digest', request?.digest],
-          ['decision', visible(decisionId)],
+          'next',
+          status === 'counted'
+            ? `somebody else must agree too; see: countersign requests ${visible(runId)}`
+            : undefined,
         ],
-      )}`;
+      ])}`;
     },
   };
 }

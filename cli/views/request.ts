@@ -21,13 +21,20 @@ export interface RequestView {
 }
 
 export function requestText(request: ApprovalRequest, { full, now }: RequestView, paint: Paint): string {
-  const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description } = request;
+  const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
+    request;
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
     ['arguments', shown(canonicalJson(request.arguments), full ? undefined : SHOWN_ARGUMENTS)],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
     ['may decide', visible(describeRule(approvers))],
+    [
+      'agreed',
+      votes === undefined
+        ? undefined
+        : votes.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', '),
+    ],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
     ['asked by', rules.map(visible).join(', ')],
     ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],

@@ -23,6 +23,8 @@ const base = {
 export const Decision = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('approve'), ...base, comment: z.string().max(4_096).optional() }),
   z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
+  /** Takes back an approval of one's own while others are still needed. */
+  z.strictObject({ kind: z.literal('withdraw'), ...base, comment: z.string().max(4_096).optional() }),
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
@@ -30,7 +32,8 @@ export type DecisionInput = z.input<typeof Decision>;
 export const DecisionAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
-  status: z.enum(['approved', 'rejected']),
+  /** `counted`: agreed, and more people are needed. */
+  status: z.enum(['approved', 'rejected', 'counted', 'withdrawn']),
   decidedBy: z.string(),
   decidedAt: z.string(),
 });

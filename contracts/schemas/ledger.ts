@@ -54,7 +54,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     callId,
     generation: z.int(),
     decisionId: z.string(),
-    decision: z.enum(['approve', 'reject']),
+    decision: z.enum(['approve', 'reject', 'withdraw']),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),

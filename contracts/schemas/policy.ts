@@ -16,6 +16,10 @@ export type Strategy = z.infer<typeof Strategy>;
 export const ApproverList = z.strictObject({
   ids: z.array(Identifier).max(100).default([]),
   groups: z.array(Identifier).max(100).default([]),
+  /** So many different people must agree; one where absent. */
+  need: z.int().min(2).max(20).optional(),
+  /** Four eyes: whoever started the run is none of them. */
+  notInitiator: z.literal(true).optional(),
 });
 export type ApproverList = z.infer<typeof ApproverList>;
 
@@ -56,11 +60,15 @@ export const OrganisationPolicy = z.strictObject({
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 
-/** One list of a layer that asks; the decider must be in every list. */
+/** One list of a layer that asks. Every clause must be met; one person may count for more than one. */
 export const ApproverClause = z.strictObject({
   layer: z.enum(['organisation', 'catalog', 'run', 'default']),
   ids: z.array(Identifier),
   groups: z.array(Identifier),
+  /** So many different people; one where absent. */
+  need: z.int().min(2).optional(),
+  /** Who does not count, though named: four eyes. */
+  not: z.array(Identifier).optional(),
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 

@@ -34,6 +34,8 @@ export const ApprovalRequest = z.strictObject({
   deadline: z.string(),
   /** Why it was asked again. */
   reopenedBecause: z.string().optional(),
+  /** Who has agreed so far, where one is not enough. */
+  votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
   decidedBy: Approver.optional(),
   decidedAt: z.string().optional(),
 });

@@ -118,6 +118,34 @@ export const ASKING: readonly Scenario[] = [
     },
   },
   {
+    name: 'of-two',
+    points: ['one-of-two', 'taken-back', 'two-of-two'],
+    script: { steps: [calls(['seal_note', 'monday']), DONE] },
+    play: async (scene) => {
+      await scene.start();
+      const request = await scene.openOne('t1.c0');
+      const { callId, digest, runId } = request;
+      const of = (id: string, decisionId: string) => ({ decisionId, callId, digest, runId, approver: { id } });
+      const zoe = { approver: { id: 'zoe', groups: [] } };
+      await scene.run.decide({ kind: 'approve', ...of('ann', 'first') });
+      await scene.take('one-of-two', {
+        refused: [
+          refused(approve(request, 'of one who has agreed'), 'ALREADY_DECIDED'),
+          refused(
+            approve(request, 'of the initiator', { approver: { id: 'ben', groups: [] } }),
+            'APPROVER_NOT_ENTITLED',
+          ),
+          refused(approve(request, 'taken back by another', { ...zoe, kind: 'withdraw' }), 'REQUEST_NOT_OPEN'),
+        ],
+        accepted: [approve(request, 'taken back', { kind: 'withdraw' })],
+      });
+      await scene.take('taken-back', { accepted: [approve(request, 'of the first again')] });
+      await scene.run.decide({ kind: 'approve', ...of('zoe', 'second') });
+      await scene.ended();
+      await scene.take('two-of-two');
+    },
+  },
+  {
     name: 'spoken-to',
     points: ['say-queued', 'say-read'],
     script: { steps: [calls(['write_note', 'monday']), DONE, DONE] },

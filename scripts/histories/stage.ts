@@ -44,11 +44,17 @@ export interface Stage {
 
 const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
 
+/** Two of three, and not who started the run (ben). */
+const ofTwo = {
+  action: 'ask' as const,
+  approvers: { ids: [APPROVER.id, 'ben', 'zoe'], need: 2, notInitiator: true as const },
+};
+
 const POLICY: ConfigInput['policy'] = {
   servers: {
     notes: {
       default: 'allow',
-      tools: { write_note: ask, send_note: { ...ask, deadlineSeconds: 1 }, delete_note: 'deny' },
+      tools: { write_note: ask, seal_note: ofTwo, send_note: { ...ask, deadlineSeconds: 1 }, delete_note: 'deny' },
     },
   },
 };

@@ -15,6 +15,7 @@ const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const TOOLS: Readonly<Record<string, string>> = {
   read_note: 'Reads one note.',
   write_note: 'Writes one note.',
+  seal_note: 'Seals one note, for ever.',
   send_note: 'Sends one note to its reader.',
   delete_note: 'Deletes one note.',
   draw_chart: 'Draws the notes of a week.',

@@ -19,7 +19,8 @@ beforeAll(async () => {
   const inspected = await bundleForReplay();
   for await (const outcome of compareHistories(recorded(), { bundle: inspected, config: CONFIG }))
     compared.set(outcome.name, outcome);
-});
+  // Every history twice, and two bundles: minutes on a busy machine.
+}, 300_000);
 
 test('the corpus holds the histories of the list, each with its inputs, and nothing else', async () => {
   const files = (await readdir(FOLDER)).filter((name) => name !== 'README.md');

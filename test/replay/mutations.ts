@@ -4,6 +4,12 @@ import type { Mutation } from './mutant.ts';
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   {
+    name: 'one of two is enough',
+    file: 'domain/approver.ts',
+    find: 'return Math.max(0, (clause.need ?? 1) - people.size);',
+    put: 'return Math.max(0, 1 - people.size);',
+  },
+  {
     name: 'a catalog asks nobody who may',
     file: 'workflows/live-catalog.ts',
     find: 'const review = await reviewActivities().reviewChange({ tenant, server, ...wanted });',
@@ -102,6 +108,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
 /** Nothing that was recorded changes, only what is let through: only asking again notices. */
 export const OTHER_REFUSALS: readonly Mutation[] = [
   {
+    name: 'one person may agree twice',
+    file: 'domain/decision.ts',
+    find: '  if (own !== undefined) {',
+    put: "  if (own !== undefined && callId === '') {",
+  },
+  {
     name: 'a catalog takes a change of any version',
     file: 'domain/catalog-policy.ts',
     find: 'if (expected === catalog.policyVersion) return undefined;',
@@ -127,9 +139,9 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   },
   {
     name: 'anybody may decide',
-    file: 'domain/decision.ts',
-    find: 'if (!isEntitled(state.request.approvers, decision.approver)) {',
-    put: "if (!isEntitled(state.request.approvers, decision.approver) && callId === '') {",
+    file: 'domain/approver.ts',
+    find: 'return ids.includes(approver.id) || groups.some((group) => approver.groups.includes(group));',
+    put: "return ids.length + groups.length > 0 || approver.id === '';",
   },
   {
     name: 'nobody may decide',

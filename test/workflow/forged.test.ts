@@ -171,6 +171,39 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     expect(newCalls()).toBe(0);
   });
 
+  describe('where two must agree (E-2)', () => {
+    const ofTwo = () => {
+      const { proof } = approved;
+      if (proof.kind !== 'decision') throw new Error('the genuine call was countersigned');
+      const allOf = [{ layer: 'organisation' as const, ids: ['ann', 'ben'], groups: [], need: 2 }];
+      return { proof: { ...proof, approvers: { allOf } } };
+    };
+    const joinedBy = (over: object) => (input: DispatchInput) => {
+      if (input.proof.kind !== 'decision') return input;
+      const further = [{ ...input.proof.decision, decisionId: 'other', approver: { id: 'ben', groups: [] }, ...over }];
+      // Sound: a forger sends what it likes.
+      return { ...input, proof: { ...input.proof, further } } as DispatchInput;
+    };
+
+    test('control: with both it is sent', async () => {
+      expect(await dispatch(joinedBy({}), ofTwo())).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+      expect(newCalls()).toBe(1);
+    });
+
+    test.each([
+      ['the approval of one', (input: DispatchInput) => input],
+      ['the approval of one, twice', joinedBy({ approver: { id: 'ann', groups: [] } })],
+      ['that of a stranger beside it', joinedBy({ approver: { id: 'mallory', groups: [] } })],
+      ['that of another call', joinedBy({ callId: 't1.c1' })],
+      ['that of another digest', joinedBy({ digest: 'f'.repeat(64) })],
+      ['that of one who rejected', joinedBy({ kind: 'reject', reason: 'no' })],
+      ['that of one who took it back', joinedBy({ kind: 'withdraw' })],
+    ])('with %s', async (_what, change) => {
+      expect(await dispatch(change, ofTwo())).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+      expect(newCalls()).toBe(0);
+    });
+  });
+
   test('with a decision of a Temporal run that does not count', async () => {
     expect(await dispatch((input) => ({ ...input, decidedIn: [] }))).toMatchObject({
       kind: 'reopen',

@@ -48,10 +48,15 @@ export const serverName = fc.oneof(
 );
 
 const identifier = fc.constantFrom('ann', 'bob', 'cy', 'ops', 'sec');
-export const approverList: fc.Arbitrary<ApproverList> = fc.record({
-  ids: fc.uniqueArray(identifier, { maxLength: 3 }),
-  groups: fc.uniqueArray(identifier, { maxLength: 3 }),
-});
+export const approverList: fc.Arbitrary<ApproverList> = fc.record(
+  {
+    ids: fc.uniqueArray(identifier, { maxLength: 3 }),
+    groups: fc.uniqueArray(identifier, { maxLength: 3 }),
+    need: fc.integer({ min: 2, max: 3 }),
+    notInitiator: fc.constant(true as const),
+  },
+  { requiredKeys: ['ids', 'groups'], noNullPrototype: true },
+);
 
 const action = fc.constantFrom('allow', 'ask', 'deny');
 const deadlineSeconds = fc.integer({ min: 1, max: 31_536_000 });

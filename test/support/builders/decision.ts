@@ -23,6 +23,10 @@ export function rejection(over: Partial<Rejection> = {}): Rejection {
   return { kind: 'reject', reason: 'not today', ...base, ...over };
 }
 
+export function withdrawal(over: Partial<Extract<Decision, { kind: 'withdraw' }>> = {}): Decision {
+  return { kind: 'withdraw', ...base, ...over };
+}
+
 /** The open request of a call, or a test that is wrong. */
 export function askingOf(run: Run, callId: string): Asking {
   const state = callOf(run, callId);

@@ -254,6 +254,16 @@ describe('what is refused', () => {
     ['a flag', { tool: 'a', enabled: 'yes' }, 'changes[0].enabled: must be true or false'],
     ['approvers', { tool: 'a', approvers: ['ann'] }, 'changes[0].approvers: must be an object'],
     [
+      'approvers',
+      { tool: 'a', approvers: { ids: ['ann'], notInitiator: false } },
+      'changes[0].approvers: notInitiator must be true, or left out',
+    ],
+    [
+      'approvers',
+      { tool: 'a', approvers: { ids: ['ann'], need: 1 } },
+      'changes[0].approvers: need must be a whole number from 2 to 20',
+    ],
+    [
       'an approver',
       { tool: 'a', approvers: { ids: ['a b'] } },
       'changes[0].approvers: ids must be a list of at most 100, each of which must be 1 to 200 printable ASCII characters without spaces',

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ToolSetting } from '../../../contracts/schemas/catalog.ts';
 import type { Policy } from '../../../contracts/schemas/policy.ts';
-import { isEntitled } from '../../../domain/approver.ts';
+import { isMet } from '../../../domain/approver.ts';
 import { type CatalogSay, catalogSays, type CatalogView } from '../../../domain/catalog-layer.ts';
 import { judge, type PolicyLayers } from '../../../domain/policy.ts';
 import { policy } from '../../support/builders/arbitraries.ts';
@@ -62,7 +62,7 @@ describe('the catalog among the layers', () => {
           alone.approvers.allOf.some(({ layer }) => layer === 'default')
         )
           return;
-        if (isEntitled(both.approvers, who)) expect(isEntitled(alone.approvers, who)).toBe(true);
+        if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
       }),
       { numRuns: 500 },
     );
@@ -117,7 +117,7 @@ describe('the catalog among the layers', () => {
 
   test('INV-G4: an empty list of the catalog entitles nobody', () => {
     const verdict = judged(never, says({ requiresApproval: true, approvers: { ids: [], groups: [] } }));
-    expect(verdict.kind === 'ask' && isEntitled(verdict.approvers, { id: 'ann', groups: [] })).toBe(false);
+    expect(verdict.kind === 'ask' && isMet(verdict.approvers, [{ id: 'ann', groups: [] }])).toBe(false);
   });
 
   test('where it has nothing to say, the others decide', () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Verdict } from '../../../contracts/schemas/call.ts';
 import type { Policy } from '../../../contracts/schemas/policy.ts';
-import { isEntitled } from '../../../domain/approver.ts';
+import { isMet } from '../../../domain/approver.ts';
 import { judge, type JudgedTool, type PolicyLayers } from '../../../domain/policy.ts';
 import { policy } from '../../support/builders/arbitraries.ts';
 import { judgedTool } from '../../support/builders/policy.ts';
@@ -62,7 +62,7 @@ describe('layers', () => {
             both.kind === 'ask' &&
             alone.approvers.allOf.every(({ layer }) => layer !== 'default'),
         );
-        if (isEntitled(both.approvers, who)) expect(isEntitled(alone.approvers, who)).toBe(true);
+        if (isMet(both.approvers, [who])) expect(isMet(alone.approvers, [who])).toBe(true);
       }),
       { numRuns: 200 },
     );
@@ -156,7 +156,7 @@ describe('who is asked', () => {
   test('INV-G4: an empty list is a list: it entitles nobody, and nobody takes its place', () => {
     const { approvers } = ask({ approvers: { ids: [], groups: [] } }, undefined);
     expect(approvers).toEqual({ allOf: [{ layer: 'organisation', ids: [], groups: [] }] });
-    expect(isEntitled(approvers, { id: 'ann', groups: [] })).toBe(false);
+    expect(isMet(approvers, [{ id: 'ann', groups: [] }])).toBe(false);
   });
 });
 

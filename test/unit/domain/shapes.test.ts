@@ -173,7 +173,7 @@ describe('what is refused', () => {
   });
 
   test.each<[string, unknown, string]>([
-    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject'],
+    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject or withdraw'],
     [
       'an id',
       { ...approval(), decisionId: 'a b' },

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { ToolChange, ToolSetting } from '../../../contracts/schemas/catalog.ts';
-import { isEntitled } from '../../../domain/approver.ts';
+import { isMet } from '../../../domain/approver.ts';
 import { catalogSays } from '../../../domain/catalog-layer.ts';
 import { judge } from '../../../domain/policy.ts';
 import { changedSetting, directionsOf } from '../../../domain/tool-setting.ts';
@@ -114,8 +114,8 @@ describe('the direction of a change', () => {
           if (was.kind !== 'ask' || is.kind !== 'ask') return;
           expect(is.deadlineSeconds).toBeLessThanOrEqual(was.deadlineSeconds);
           // Named approvers stand in for the initiator, who decides only where nobody is named (docs/adr/0018).
-          if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isEntitled(is.approvers, who))
-            expect(isEntitled(was.approvers, who)).toBe(true);
+          if (was.approvers.allOf.every(({ layer }) => layer !== 'default') && isMet(is.approvers, [who]))
+            expect(isMet(was.approvers, [who])).toBe(true);
         },
       ),
       { numRuns: 500 },
