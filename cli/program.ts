@@ -5,6 +5,7 @@ import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLedger } from './commands/ledger.ts';
+import { addPolicy } from './commands/policy.ts';
 import { addReject } from './commands/reject.ts';
 import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
@@ -28,6 +29,7 @@ const VERBS = [
   addSetup,
   addWorker,
   addCatalog,
+  addPolicy,
   addStart,
   addRequests,
   addShow,

@@ -61,7 +61,10 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
     case grpcStatus.FAILED_PRECONDITION:
       return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : trouble(stuck, `${title} cannot take a workflow task: ${cause.details}. See it in Temporal UI.`);
+        : trouble(
+            stuck,
+            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI.`,
+          );
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
     case grpcStatus.RESOURCE_EXHAUSTED:

@@ -95,6 +95,7 @@ export const ERRORS = {
   ARTIFACT_CORRUPT: fault,
   LEDGER_BROKEN: failedCheck,
   REPLAY_FAILED: failedCheck,
+  POLICY_CASES_FAILED: failedCheck,
   TRANSCRIPT_MISMATCH: fault,
   // The engine.
   ENGINE_UNAVAILABLE: unavailable,

@@ -20,6 +20,7 @@ import { Config } from '../contracts/schemas/config.ts';
 import { Decision, DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
+import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
 import { ApprovalRequest } from '../contracts/schemas/request.ts';
 import { RunSpec } from '../contracts/schemas/run-spec.ts';
 import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
@@ -37,6 +38,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
   say: { schema: Say, io: 'input', title: 'Say: a further user message' },
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
+  'policy-cases': { schema: PolicyCases, io: 'input', title: 'Policy cases: calls, and what policy must say of them' },
   policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },
   config: { schema: Config, io: 'input', title: 'countersign.yaml: configuration of a worker' },
   'catalog-connect': { schema: CatalogConnect, io: 'input', title: 'Connect: a server for the catalog of a tenant' },

@@ -3,7 +3,7 @@ import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import type { ApproverList } from '../contracts/schemas/policy.ts';
 
-export function approverWarnings({ policy }: Config): string[] {
+export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
       warningsOf(typeof entry === 'string' ? undefined : entry.approvers, ['policy', 'servers', server, 'tools', tool]),

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
-import { RUN_WORKFLOW } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/escape.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import type { ReplayOutcome } from '../../workers/replay.ts';
@@ -70,7 +70,11 @@ async function replayLive(
   const filter = options.query ?? `ExecutionStatus = 'Running'`;
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
-      inTime(liveHistories(client, `WorkflowType = '${RUN_WORKFLOW}' AND (${filter})`), client, deadlineMs),
+      inTime(
+        liveHistories(client, `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND (${filter})`),
+        client,
+        deadlineMs,
+      ),
       client.options.namespace,
       settings,
       options,

@@ -67,6 +67,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   ARTIFACT_CORRUPT: [false, 500, 70],
   LEDGER_BROKEN: [false, 422, 7],
   REPLAY_FAILED: [false, 422, 7],
+  POLICY_CASES_FAILED: [false, 422, 7],
   TRANSCRIPT_MISMATCH: [false, 500, 70],
   ENGINE_UNAVAILABLE: [true, 503, 6],
   RESULT_UNCERTAIN: [true, 504, 6],

@@ -181,6 +181,16 @@ describe('a definition that has changed', () => {
   });
 });
 
+test('what waits is replayed before a deploy, catalogs too (INV-D1)', async () => {
+  await world.json('connect life --as ann');
+  const { exitCode, out } = await world.cli('replay --live --json --deadline 30');
+  expect(exitCode).toBe(0);
+  expect(JSON.parse(out)).toMatchObject({
+    failed: 0,
+    results: expect.arrayContaining([expect.objectContaining({ workflowId: 'catalog/default/life', ok: true })]),
+  });
+});
+
 describe('a change that waits for a second administrator', () => {
   test('is shown with its digest, and counts when somebody else agrees', async () => {
     await world.json('connect limited --as ann');

@@ -54,7 +54,7 @@ test('RUN_STUCK while a broken build serves it; after the build is rolled back t
       { what: 'RUN_STUCK', withinMs: 90_000 },
     );
     expect(refusal).toMatchObject({ facts: { runId: run.runId } });
-    expect(refusal.message).toContain('See the run in Temporal UI');
+    expect(refusal.message).toContain('See it in Temporal UI');
     expect(await refusalOf(hurried.requests())).toMatchObject({ code: 'RUN_STUCK' });
   });
   expect(bank.callsFor('stuck')).toEqual([]);

@@ -62,6 +62,8 @@ const VALID: Readonly<Record<string, readonly object[]>> = {
       lastRefresh: { refresh: 1, at: AT, ok: true, refused: [] },
     },
   ],
+  'catalog-file': [{ tenant: 'default', server: 'files', version: 1, tools: {} }],
+  'policy-cases': [{ groups: [{ name: 'ours', cases: [{ name: 'one', call: 'files/a/b', expect: 'ask' }] }] }],
   'catalog-ack': [
     { requestId: 'r-1', status: 'applied', policyVersion: 1, refresh: 1 },
     { requestId: 'r-1', status: 'waiting', policyVersion: 1, changeId: 'change-1' },

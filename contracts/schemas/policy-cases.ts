@@ -1,0 +1,50 @@
+/** A table of calls and of what policy must say of them: documentation that is checked. */
+import { z } from 'zod';
+import { Identifier, Name } from './json.ts';
+import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
+import { ToolAnnotations } from './tool.ts';
+
+export const PolicyCase = z.strictObject({
+  /** What a reader should learn of it. */
+  name: z.string().min(1).max(200),
+  /** `server/tool`, the tool as its server spells it. */
+  call: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/.{1,128}$/, 'must look like server/tool'),
+  /** What the server says of the tool. */
+  annotations: ToolAnnotations.optional(),
+  /** Who starts the run. */
+  initiator: Identifier.default('someone'),
+  /** The run's own policy. */
+  run: Policy.optional(),
+  expect: z.enum(['allow', 'ask', 'deny']),
+  /** Which rules decide, where that matters. */
+  rules: z.array(z.string()).min(1).optional(),
+  /** Who decides, in words: `2 of ann or group:ops, not ben`. */
+  approvers: z.string().optional(),
+  deadlineSeconds: z.int().positive().optional(),
+});
+export type PolicyCase = z.infer<typeof PolicyCase>;
+
+const cases = z.array(PolicyCase).min(1).max(1_000);
+
+export const PolicyCases = z.strictObject({
+  groups: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1).max(200),
+        /** Absent: that of the configuration. */
+        policy: OrganisationPolicy.optional(),
+        /** Servers whose annotations the operator trusts; absent: those of the configuration. */
+        trusted: z.array(Name).optional(),
+        cases,
+      }),
+    )
+    .min(1)
+    .max(100),
+});
+export type PolicyCases = z.infer<typeof PolicyCases>;
+
+/** Of `server/tool`: a server's name has no slash, a tool's may. */
+export function calledTool(call: string): { readonly server: string; readonly tool: z.infer<typeof ToolName> } {
+  const at = call.indexOf('/');
+  return { server: call.slice(0, at), tool: call.slice(at + 1) };
+}
