@@ -72,8 +72,10 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   const accepted = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [ackOf(fact, at)] : []));
   const own = accepted.find((ack) => ack.decisionId === decisionId);
   if (own !== undefined) return own;
-  const first = accepted.findLast(({ status }) => status !== 'withdrawn');
-  if (first !== undefined) {
+  const first = accepted.findLast(({ status }) => status === 'approved' || status === 'rejected');
+  const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
+  // A call that was approved, asked again and then left to expire has expired.
+  if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
     const { status, decidedBy, decidedAt } = first;
     throw new CountersignError(
       'ALREADY_DECIDED',
@@ -81,7 +83,6 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
       { runId, callId, decidedBy, decidedAt },
     );
   }
-  const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
   if (closed?.fact.kind === 'request.closed' && closed.fact.status === 'expired') {
     throw new CountersignError(
       'DECISION_EXPIRED',
@@ -97,13 +98,13 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
 const STATUS_OF = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn' } as const;
 
 function ackOf(
-  { callId, decisionId, decision, approver }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
+  { callId, decisionId, decision, approver, counted }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
   decidedAt: string,
 ): DecisionAck {
   return {
     callId,
     decisionId,
-    status: STATUS_OF[decision],
+    status: counted === true ? 'counted' : STATUS_OF[decision],
     decidedBy: approver.id,
     decidedAt,
   };

@@ -27,11 +27,32 @@ export async function loadClientSettings(
   path: string | undefined,
   { env, directory }: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<ClientSettings> {
+  return await load(path, { env, directory }, pick);
+}
+
+/** For what asks neither Temporal nor the store: no secret at all. */
+export async function loadPolicySettings(
+  path: string | undefined,
+  terminal: Pick<Terminal, 'env' | 'directory'>,
+): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
+  return await load(path, terminal, (file) => {
+    const picked = pick(file);
+    if (!isRecord(picked)) return picked;
+    const { encryption: _, ...rest } = picked;
+    return rest;
+  });
+}
+
+async function load(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  wanted: (file: ConfigFile | undefined) => unknown,
+): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const { taskQueue, encryption, artifacts, servers, policy } = parseAs(
     Config,
-    substitute(pick(file), env, what),
+    substitute(wanted(file), env, what),
     'CONFIG_INVALID',
     what,
   );

@@ -7,9 +7,14 @@
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApproverClause, ApproverRule } from '../contracts/schemas/policy.ts';
 
-/** May this person say anything about it? Whoever counts for one clause may. */
+/**
+ * May this person say anything about it? Whoever counts for one clause may; of a rule that was recorded before several could meet
+ * it together, only who counts for all: what was refused then must stay refused in replay (INV-D1).
+ */
 export function mayDecide(rule: ApproverRule, approver: Approver): boolean {
-  return canBeMet(rule) && rule.allOf.some((clause) => counts(clause, approver));
+  if (!canBeMet(rule)) return false;
+  const isNamed = (clause: ApproverClause): boolean => counts(clause, approver);
+  return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
 }
 
 /** Have these people, together, met every clause? */

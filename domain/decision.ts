@@ -48,7 +48,8 @@ export function admit(run: Run, decision: Decision, ids: Omit<RunIds, 'runId'>, 
     );
   }
   if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
-  if (!mayDecide(state.request.approvers, decision.approver)) {
+  // Whoever has agreed may take it back, whatever has become of their groups.
+  if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, decision.approver)) {
     return refuse(
       'APPROVER_NOT_ENTITLED',
       `${decision.approver.id} may not decide call ${callId}; the request lists who may.`,
@@ -72,7 +73,7 @@ function refuseVote({ votes = [], request }: Asking, { kind, callId, approver }:
     const decidedAt = new Date(own.decidedAt).toISOString();
     return refuse(
       'ALREADY_DECIDED',
-      `${approver.id} agreed to call ${callId} at ${decidedAt}; somebody else must agree too.`,
+      `${approver.id} agreed to call ${callId} at ${decidedAt}; others must agree too. To agree anew, take it back first (withdraw).`,
       { callId, decidedBy: approver.id, decidedAt },
     );
   }
@@ -123,6 +124,7 @@ export function accept(
         generation: state.request.generation,
         decisionId: decision.decisionId,
         decision: decision.kind,
+        ...(status === 'counted' ? { counted: true as const } : {}),
         approver,
         digest: decision.digest,
         runId: decision.runId,

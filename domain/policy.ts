@@ -71,7 +71,10 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
     // Nobody named: the person who started the run decides.
-    approvers: { allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }] },
+    approvers: {
+      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      ...(clauses.length > 1 ? { together: true as const } : {}),
+    },
     deadlineSeconds: shortest(asked, stated),
   };
 }

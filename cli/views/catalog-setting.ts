@@ -17,8 +17,15 @@ export function settingText({ enabled, requiresApproval, denied, approvers, dead
   ].join(', ');
 }
 
-function approversText({ ids, groups }: ApproverList): string {
-  return visible(describeRule({ allOf: [{ layer: 'catalog', ids, groups }] }));
+function approversText({ ids, groups, need, notInitiator }: ApproverList): string {
+  const clause = {
+    layer: 'catalog' as const,
+    ids,
+    groups,
+    ...(need === undefined ? {} : { need }),
+    ...(notInitiator === true ? { not: ['the initiator'] } : {}),
+  };
+  return visible(describeRule({ allOf: [clause] }));
 }
 
 /** As the server was found, and whether it has changed the tool since somebody looked. */

@@ -55,6 +55,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     generation: z.int(),
     decisionId: z.string(),
     decision: z.enum(['approve', 'reject', 'withdraw']),
+    /** An approval that is not the last one that is needed. */
+    counted: z.literal(true).optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),

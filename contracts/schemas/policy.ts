@@ -72,5 +72,9 @@ export const ApproverClause = z.strictObject({
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 
-export const ApproverRule = z.strictObject({ allOf: z.array(ApproverClause).min(1) });
+export const ApproverRule = z.strictObject({
+  allOf: z.array(ApproverClause).min(1),
+  /** Several people may meet the clauses together. Without it, as in rules of the first release, each decider must meet all. */
+  together: z.literal(true).optional(),
+});
 export type ApproverRule = z.infer<typeof ApproverRule>;

@@ -6,7 +6,7 @@ import { approverWarnings } from '../../../workers/approver-warnings.ts';
 import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
-import { type ClientSettings, loadClientSettings } from '../../settings.ts';
+import { type ClientSettings, loadPolicySettings } from '../../settings.ts';
 import type { Terminal } from '../../terminal.ts';
 
 interface CheckOptions extends GlobalOptions {
@@ -23,7 +23,7 @@ export function addCheck(policy: Command, terminal: Terminal): void {
     .addHelpText('after', examples('policy check', 'policy check deploy/countersign.yaml --strict'))
     .action(async (file: string | undefined, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<CheckOptions>();
-      const settings = await loadClientSettings(file ?? options.config, terminal);
+      const settings = await loadPolicySettings(file ?? options.config, terminal);
       const warnings = [...neverApplies(settings), ...approverWarnings(settings)];
       print(
         terminal,

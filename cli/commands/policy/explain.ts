@@ -9,7 +9,7 @@ import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
 import { verdictOn } from '../../policy-cases.ts';
-import { loadClientSettings } from '../../settings.ts';
+import { loadPolicySettings } from '../../settings.ts';
 import { readSpec } from '../../spec-file.ts';
 import type { Paint, Terminal } from '../../terminal.ts';
 import { duration } from '../../views/duration.ts';
@@ -38,7 +38,7 @@ A catalog may say more of a tool, and only tightens: countersign catalog show.`,
     )
     .action(async (server: string, tool: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<ExplainOptions>();
-      const settings = await loadClientSettings(options.config, terminal);
+      const settings = await loadPolicySettings(options.config, terminal);
       const run = options.spec === undefined ? undefined : (await readSpec(options.spec, terminal)).policy;
       const asked = parseAs(
         PolicyCase.omit({ name: true, expect: true }),

@@ -8,7 +8,7 @@ import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
 import { type CaseResult, runCases } from '../../policy-cases.ts';
-import { loadClientSettings } from '../../settings.ts';
+import { loadPolicySettings } from '../../settings.ts';
 import { readInput } from '../../input-file.ts';
 import type { Paint, Terminal } from '../../terminal.ts';
 
@@ -21,7 +21,7 @@ export function addTest(policy: Command, terminal: Terminal): void {
     .addHelpText('after', examples('policy test policy-cases.yaml', 'policy test cases/*.yaml --json'))
     .action(async (files: string[], _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
-      const settings = await loadClientSettings(options.config, terminal);
+      const settings = await loadPolicySettings(options.config, terminal);
       const results: CaseResult[] = [];
       for (const file of files) {
         const table = parseAs(

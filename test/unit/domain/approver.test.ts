@@ -98,13 +98,22 @@ describe('several who must agree (E-2)', () => {
   });
 
   test('all of several groups: each brings its own part, and one who is in both brings both', () => {
-    const both = { allOf: [...approverRule(['ann']).allOf, ...approverRule([], ['sec']).allOf] };
+    const both = {
+      allOf: [...approverRule(['ann']).allOf, ...approverRule([], ['sec']).allOf],
+      together: true as const,
+    };
     expect([mayDecide(both, ann), mayDecide(both, zoe), mayDecide(both, bob)]).toEqual([true, true, false]);
     expect([isMet(both, [ann]), isMet(both, [ann, zoe]), isMet(both, [{ id: 'ann', groups: ['sec'] }])]).toEqual([
       false,
       true,
       true,
     ]);
+  });
+
+  test('INV-D1: a rule of the first release is decided by one who is in all of its lists, as it was then', () => {
+    const both = { allOf: [...approverRule(['ann']).allOf, ...approverRule([], ['sec']).allOf] };
+    expect([mayDecide(both, ann), mayDecide(both, zoe)]).toEqual([false, false]);
+    expect(mayDecide(both, { id: 'ann', groups: ['sec'] })).toBe(true);
   });
 
   test('four eyes (E-4): who is excluded does not count, however often named', () => {
@@ -123,7 +132,7 @@ describe('several who must agree (E-2)', () => {
         if (isMet(given, people)) expect(isMet(given, [...people, more])).toBe(true);
         if (isMet(given, people)) expect(stillNeeded(given, people)).toBe(0);
         if (isMet(given, [...people, more]) && !isMet(given, people)) {
-          expect(mayDecide(given, more)).toBe(true);
+          expect(mayDecide({ ...given, together: true }, more)).toBe(true);
           expect(isWanted(given, people, more)).toBe(true);
         }
       }),

@@ -119,6 +119,7 @@ describe('who is asked', () => {
         { layer: 'organisation', ...ops },
         { layer: 'run', ...bob },
       ],
+      together: true,
     });
   });
 

@@ -89,12 +89,27 @@ describe('two of three', () => {
   });
 });
 
+test('INV-D1: a rule of the first release refuses what it refused then', () => {
+  const allOf = [['ann'], ['bob']].map((people) => ({ layer: 'run' as const, ids: people, groups: [] }));
+  const old = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf } }) }));
+  for (const kind of ['approve', 'reject'] as const)
+    expect(answerTo(old, as('ann', kind, old)).answer).toBe('APPROVER_NOT_ENTITLED');
+});
+
+test('who has lost the group since may still take an approval back', () => {
+  const verdict = askVerdict({ approvers: { allOf: [{ ...clause, ids: [], groups: ['sec'] }] } });
+  const grouped = judgedRun(identicalCalls(1), () => ({ verdict }));
+  const vote = { ...as('ann', 'approve', grouped), approver: { id: 'ann', groups: ['sec'] } };
+  const { run } = answerTo(grouped, vote);
+  expect(answerTo(run, as('ann', 'withdraw', run)).answer).toBe('withdrawn');
+});
+
 test('of two clauses each must be met, and who adds nothing is told so', () => {
   const allOf = [
     { ...clause, ids: ['ann', 'bob'], need: undefined },
     { ...clause, ids: [], groups: ['sec'], need: undefined },
   ].map(({ need: _, ...each }) => each);
-  const both = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf } }) }));
+  const both = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf, together: true } }) }));
   const of = (id: string, groups: string[] = []): Decision => ({
     ...as(id, 'approve', both),
     approver: { id, groups },
@@ -119,7 +134,8 @@ test('INV-G2: whatever is sent in whatever order, it is approved exactly when tw
         const { run: next, answer } = answerTo(run, as(who, kind));
         run = next;
         if (end !== undefined || who === 'mallory') {
-          expect(answer).toMatch(end === undefined ? 'APPROVER_NOT_ENTITLED' : 'ALREADY_DECIDED');
+          const stranger = kind === 'withdraw' ? 'REQUEST_NOT_OPEN' : 'APPROVER_NOT_ENTITLED';
+          expect(answer).toBe(end === undefined ? stranger : 'ALREADY_DECIDED');
           continue;
         }
         if (kind === 'reject') end = 'rejected';
