@@ -34,6 +34,12 @@ describe('entitlement', () => {
     );
   });
 
+  test('INV-G4: nobody may decide what nobody could meet', () => {
+    const empty = { layer: 'run' as const, ids: [], groups: [] };
+    expect(mayDecide({ allOf: [] }, ann)).toBe(false);
+    expect(mayDecide({ allOf: [...approverRule(['ann']).allOf, empty], together: true }, ann)).toBe(false);
+  });
+
   test('INV-G4: a rule without any clause entitles nobody', () => {
     fc.assert(fc.property(person, (who) => !isMet({ allOf: [] }, [who])));
   });
