@@ -6,7 +6,7 @@
 import type { Verdict } from '../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../contracts/schemas/catalog.ts';
 import type { ApproverRule, Policy } from '../contracts/schemas/policy.ts';
-import { catalogSays } from '../domain/catalog-layer.ts';
+import { catalogSays, trustsServer } from '../domain/catalog-layer.ts';
 import { judge } from '../domain/policy.ts';
 import type { KnownDefinitions } from './catalog-definitions.ts';
 
@@ -24,17 +24,9 @@ export interface Surroundings {
   readonly configuredTrust: boolean | undefined;
 }
 
-/** Both must trust, where both have a say. */
-export function isTrusted(
-  { connection }: Pick<CatalogSnapshot, 'connection'>,
-  { configuredTrust }: Surroundings,
-): boolean {
-  return connection?.trusted === true && (configuredTrust ?? true);
-}
-
 /** Without them no verdict can differ, so that nobody needs the definitions. */
 export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surroundings): boolean {
-  return surroundings.policy.strategy === 'annotations' && isTrusted(snapshot, surroundings);
+  return surroundings.policy.strategy === 'annotations' && trustsServer(snapshot, surroundings.configuredTrust);
 }
 
 /** Stands for the initiator of any run, whom four eyes exclude. */
@@ -46,7 +38,7 @@ export function effectiveVerdicts(
   definitions: ReadonlyMap<string, KnownDefinitions>,
   surroundings: Surroundings,
 ): ReadonlyMap<string, EffectiveVerdict> {
-  const serverTrusted = isTrusted(snapshot, surroundings);
+  const serverTrusted = trustsServer(snapshot, surroundings.configuredTrust);
   return new Map(
     snapshot.entries.map(({ name, definition }) => {
       const layers = {

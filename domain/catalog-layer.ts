@@ -4,7 +4,7 @@
  * 1. It only tightens: where it has nothing to say, the other layers decide (S3.3).
  * 2. A tool nobody has said anything of starts as the organisation says; a definition nobody has looked at asks (INV-G4, H-7).
  */
-import type { CatalogEntry } from '../contracts/schemas/catalog.ts';
+import type { CatalogConnection, CatalogEntry } from '../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../contracts/schemas/policy.ts';
 import { type Catalog, entryOf } from './catalog.ts';
 
@@ -70,4 +70,16 @@ export function isOffered(catalog: CatalogView, tool: string): boolean {
   if (catalog.status === 'disconnected') return false;
   const entry = entryOf(catalog, tool);
   return entry === undefined || (entry.setting.enabled && entry.status === 'available');
+}
+
+/**
+ * May what the server says of its tools exempt a call? Whoever has a say must trust it.
+ * @param configured what the operator's configuration says of the server; undefined where it does not name it
+ */
+export function trustsServer(
+  catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,
+  configured: boolean | undefined,
+): boolean {
+  if (catalog === undefined) return configured === true;
+  return catalog.connection?.trusted === true && configured !== false;
 }

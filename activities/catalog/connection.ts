@@ -1,6 +1,6 @@
 /** A server of a catalog as this worker may reach it: the catalog chooses, the configuration allows. */
 import { CountersignError } from '../../contracts/errors.ts';
-import type { CatalogConnection, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 
@@ -25,16 +25,4 @@ export function assertConnectable(config: Config, server: string, { url }: Catal
       ? `The catalog has ${server} at an origin that catalog.origins of this worker does not list.`
       : `The catalog has ${server} under another URL than this worker.`,
   );
-}
-
-/** Do both operator and administrator trust what the server says of its tools? */
-export function isTrusted(
-  config: Pick<Config, 'servers'>,
-  server: string,
-  catalog: CatalogSnapshot | undefined,
-): boolean {
-  const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
-  if (catalog === undefined) return configured?.trusted === true;
-  const isTrustedThere = catalog.connection?.trusted === true;
-  return configured === undefined ? isTrustedThere : configured.trusted && isTrustedThere;
 }

@@ -12,12 +12,12 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
+import { trustsServer } from '../../domain/catalog-layer.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { bounded } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
-import { isTrusted } from '../catalog/connection.ts';
 import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
@@ -49,7 +49,10 @@ export function verdictOn(
       server: tool.server,
       tool: tool.definition.name,
       annotations: tool.definition.annotations,
-      serverTrusted: isTrusted(config, tool.server, catalog),
+      serverTrusted: trustsServer(
+        catalog,
+        Object.hasOwn(config.servers, tool.server) ? config.servers[tool.server]?.trusted : undefined,
+      ),
     },
     initiatorId,
   );

@@ -8,7 +8,7 @@ import { startEverythingServer } from '../support/mcp-everything.ts';
 import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
 import type { RunningMcpServer } from '../support/mcp-process.ts';
 import { factsOf } from '../support/run-record.ts';
-import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
 const LONG_MS = 120_000;
 let files: FilesystemServer;
@@ -68,6 +68,26 @@ test(
     expect(again.entries.map(({ definition }) => definition)).toEqual(
       first.entries.map(({ definition }) => definition),
     );
+  },
+  LONG_MS,
+);
+
+test(
+  'a tool that was disabled while its call waited is not called, whoever approved it',
+  async () => {
+    const catalog = world.countersign.catalog('everything');
+    await connected(catalog, everything.url);
+    await world.restartWorkers();
+    const run = await world.start(
+      [{ calls: [{ tool: 'everything/echo', arguments: { message: 'hi' } }] }, { text: 'done' }],
+      { servers: [{ name: 'everything' }] },
+    );
+    const request = await requestFor(run, 't1.c0');
+    await changed(catalog, { tool: 'echo', enabled: false });
+    await world.restartWorkers();
+    await run.decide(decisionOn(request, 'ann'));
+    await run.result();
+    expect(factsOf(await run.ledger(), 'outcome')).toMatchObject([{ outcome: 'denied', code: 'TOOL_DISABLED' }]);
   },
   LONG_MS,
 );

@@ -76,6 +76,21 @@ describe('connecting', () => {
     expect(snapshot).toMatchObject({ status: 'connected', policyVersion: 1, lastRefresh: { ok: true, refresh: 1 } });
   });
 
+  test('a name that only looks like another is named with the reason, and hides no other (S3.5)', async () => {
+    // The first letter is Cyrillic.
+    tools.push({ name: '\u0456ssue.get', inputSchema: object });
+    const snapshot = await connected(fresh(), tracker.url);
+    expect(snapshot.entries.map(({ name }) => name)).toEqual([
+      'constructor',
+      'issue.get',
+      'issue__get',
+      'issues/close',
+    ]);
+    expect(snapshot.lastRefresh?.refused).toMatchObject([
+      { name: '\u0456ssue.get', reason: expect.stringContaining('characters other than') },
+    ]);
+  });
+
   test('sent twice it counts once; another message under its id is refused', async () => {
     const catalog = fresh();
     const message = { requestId: 'once', by: ANN, url: tracker.url };

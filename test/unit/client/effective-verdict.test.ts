@@ -1,7 +1,7 @@
 /** What is shown of a tool is what the judge says of its calls (S3.3). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { effectiveVerdicts, isTrusted, needsAnnotations } from '../../../client/effective-verdict.ts';
+import { effectiveVerdicts, needsAnnotations } from '../../../client/effective-verdict.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import { catalogSays } from '../../../domain/catalog-layer.ts';
 import { judge } from '../../../domain/policy.ts';
@@ -87,7 +87,6 @@ describe("a server's annotations", () => {
     expect(needsAnnotations(snapshotOf([], trusted), annotations)).toBe(true);
     expect(needsAnnotations(snapshotOf([]), annotations)).toBe(false);
     expect(needsAnnotations(snapshotOf([], trusted), { ...annotations, policy: {} })).toBe(false);
-    expect(isTrusted({ connection: undefined }, annotations)).toBe(false);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The shapes of what may be sent to a catalog are those of the schemas (S2.3: extra fields rejected). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { z } from 'zod';
+
 import {
   CatalogConnect,
   CatalogDecision,
@@ -22,6 +22,7 @@ import { hasSecretParameter } from '../../../domain/secret-parameter.ts';
 import { approverList, hex64, jsonValue } from '../../support/builders/arbitraries.ts';
 import { catalogDecision, definition } from '../../support/builders/catalog.ts';
 import { ODD_NAMES, ruleChange } from '../../support/builders/catalog-arbitraries.ts';
+import { describeShape, type Shape } from '../../support/shape-suite.ts';
 
 const sane = { noNullPrototype: true };
 const identifier = fc.stringMatching(/^[\x21-\x7e]{1,200}$/);
@@ -159,43 +160,14 @@ function holdsSecret(value: unknown): boolean {
   return typeof given === 'string' && hasSecretParameter(given);
 }
 
-function agrees(parse: (value: unknown) => Parsed<unknown>, schema: z.ZodType, value: unknown): void {
-  const byHand = parse(value);
-  const bySchema = schema.safeParse(value);
-  expect(byHand.kind === 'ok').toBe(bySchema.success && !holdsSecret(value));
-  if (byHand.kind === 'ok') expect(byHand.value).toEqual(bySchema.data);
-}
-
-describe.each<[string, (value: unknown) => Parsed<unknown>, z.ZodType, fc.Arbitrary<object>]>([
-  ['connect', parseConnect, CatalogConnect, connect],
-  ['refresh', parseRefresh, CatalogRefresh, refresh],
-  ['setToolPolicies', parsePolicies, SetToolPolicies, policies],
-  ['disconnect', parseDisconnect, CatalogDisconnect, disconnect],
-  ['decide', parseCatalogDecision, CatalogDecision, decision],
-])('the shape of %s', (_name, parse, schema, valid) => {
-  test('takes every valid message, with the same defaults as the schema', () => {
-    fc.assert(
-      fc.property(valid, (value) => {
-        expect(parse(value).kind).toBe('ok');
-        agrees(parse, schema, value);
-      }),
-    );
-  });
-
-  test('S2.3: agrees with the schema on messages with one thing wrong', () => {
-    fc.assert(
-      fc.property(mutated(valid), (value) => agrees(parse, schema, value)),
-      { numRuns: 500 },
-    );
-  });
-
-  test('agrees with the schema on anything', () => {
-    fc.assert(
-      fc.property(fc.anything(), (value) => agrees(parse, schema, value)),
-      { numRuns: 100 },
-    );
-  });
-});
+const SHAPES: readonly Pick<Shape, 'name' | 'parse' | 'schema' | 'valid'>[] = [
+  { name: 'connect', parse: parseConnect, schema: CatalogConnect, valid: connect },
+  { name: 'refresh', parse: parseRefresh, schema: CatalogRefresh, valid: refresh },
+  { name: 'setToolPolicies', parse: parsePolicies, schema: SetToolPolicies, valid: policies },
+  { name: 'disconnect', parse: parseDisconnect, schema: CatalogDisconnect, valid: disconnect },
+  { name: 'decide', parse: parseCatalogDecision, schema: CatalogDecision, valid: decision },
+];
+for (const shape of SHAPES) describeShape({ ...shape, nearly: mutated(shape.valid), refusedBesides: holdsSecret });
 
 const bad = (parsed: Parsed<unknown>): string => (parsed.kind === 'bad' ? `${parsed.path}: ${parsed.reason}` : 'ok');
 const by = { id: 'ann', groups: [] };

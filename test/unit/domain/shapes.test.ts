@@ -1,12 +1,13 @@
 /** The shapes that the sandbox checks by hand are those of the schemas (S2.3: extra fields rejected). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { z } from 'zod';
+
 import { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
 import type { Parsed } from '../../../domain/field-checks.ts';
 import { parseDecision, parseSay, parseStop } from '../../../domain/shapes.ts';
 import { anyText, hex64, jsonValue } from '../../support/builders/arbitraries.ts';
 import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
+import { describeShape, type Shape } from '../../support/shape-suite.ts';
 
 const identifier = fc.stringMatching(/^[\x21-\x7e]{1,200}$/);
 const callId = fc.stringMatching(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/);
@@ -22,11 +23,16 @@ const base = {
   approver,
 };
 const sane = { noNullPrototype: true };
+const KEYS = ['decisionId', 'callId', 'digest', 'runId', 'approver'] as const;
 
 const decision = fc.oneof(
   fc.record({ kind: fc.constant('approve'), ...base }, sane),
   fc.record({ kind: fc.constant('approve'), ...base, comment: anyText() }, sane),
   fc.record({ kind: fc.constant('reject'), ...base, reason: fc.string({ minLength: 1 }) }, sane),
+  fc.record(
+    { kind: fc.constant('withdraw'), ...base, comment: anyText() },
+    { requiredKeys: ['kind', ...KEYS], ...sane },
+  ),
 );
 const message = fc.record({ messageId: identifier, text: fc.string({ minLength: 1 }), from: identifier }, sane);
 const stopping = fc.record(
@@ -108,46 +114,12 @@ function mutated(valid: fc.Arbitrary<object>): fc.Arbitrary<unknown> {
     });
 }
 
-function agrees<T>(parse: (value: unknown) => Parsed<T>, schema: z.ZodType<T>, value: unknown): void {
-  const byHand = parse(value);
-  const bySchema = schema.safeParse(value);
-  expect(byHand.kind === 'ok').toBe(bySchema.success);
-  if (byHand.kind === 'ok') expect(byHand.value).toEqual(bySchema.data);
-}
-
-describe.each([
-  {
-    name: 'decision',
-    parse: parseDecision as (value: unknown) => Parsed<unknown>,
-    schema: Decision as z.ZodType<unknown>,
-    valid: decision as fc.Arbitrary<object>,
-  },
+const SHAPES: readonly Pick<Shape, 'name' | 'parse' | 'schema' | 'valid'>[] = [
+  { name: 'decision', parse: parseDecision, schema: Decision, valid: decision },
   { name: 'say', parse: parseSay, schema: Say, valid: message },
   { name: 'stop', parse: parseStop, schema: Stop, valid: stopping },
-])('the shape of $name', ({ parse, schema, valid }) => {
-  test('takes every valid message, with the same defaults as the schema', () => {
-    fc.assert(
-      fc.property(valid, (value) => {
-        expect(parse(value).kind).toBe('ok');
-        agrees(parse, schema, value);
-      }),
-    );
-  });
-
-  test('agrees with the schema on messages with one thing wrong', () => {
-    fc.assert(
-      fc.property(mutated(valid), (value) => agrees(parse, schema, value)),
-      { numRuns: 500 },
-    );
-  });
-
-  test('agrees with the schema on anything', () => {
-    fc.assert(
-      fc.property(fc.anything(), (value) => agrees(parse, schema, value)),
-      { numRuns: 100 },
-    );
-  });
-});
+];
+for (const shape of SHAPES) describeShape({ ...shape, nearly: mutated(shape.valid) });
 
 describe('what is taken', () => {
   test('is the message itself, with groups and the way to stop filled in', () => {

@@ -1,0 +1,53 @@
+/** A call that waits no longer: its ledger says how it was settled, and a vote is told from the approval that settled it (INV-D3, F-5). */
+import { expect, test } from '@jest/globals';
+import { decideCall } from '../../../cli/decide.ts';
+import type { RunHandle } from '../../../client/index.ts';
+import type { LedgerFact } from '../../../contracts/schemas/ledger.ts';
+import { codeOf } from '../../support/run-record.ts';
+
+type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
+
+function said(id: string, decision: Accepted['decision'], over: Partial<Accepted> = {}): LedgerFact {
+  const hash = 'a'.repeat(64);
+  const approver = { id, groups: [] };
+  const rest = { callId: 't1.c0', generation: 1, decisionId: `of-${id}`, digest: hash, runId: 'r', approver };
+  return { kind: 'decision.accepted', ...rest, decision, ...over };
+}
+const EXPIRED: LedgerFact = { kind: 'request.closed', callId: 't1.c0', generation: 1, status: 'expired' };
+
+/** Decides once more, on a run whose ledger is this. */
+async function decideAfter(facts: readonly LedgerFact[], decisionId = 'new') {
+  const ledger = facts.map((fact, seq) => ({ seq, at: new Date(seq).toISOString(), fact }));
+  // Sound: a run that is over is asked nothing else.
+  const run = { runId: 'run-1', requests: async () => [], ledger: async () => ledger } as unknown as RunHandle;
+  return await decideCall(run, 't1.c0', { kind: 'approve' }, { as: 'ben', decisionId });
+}
+
+test.each<[string, readonly LedgerFact[], string]>([
+  ['approved', [said('ann', 'approve')], 'ALREADY_DECIDED'],
+  ['rejected', [said('ann', 'reject')], 'ALREADY_DECIDED'],
+  [
+    'agreed to by one of two, and then expired',
+    [said('ann', 'approve', { counted: true }), EXPIRED],
+    'DECISION_EXPIRED',
+  ],
+  [
+    'agreed to, taken back, and then expired',
+    [said('ann', 'approve', { counted: true }), said('ann', 'withdraw'), EXPIRED],
+    'DECISION_EXPIRED',
+  ],
+  ['approved, asked again, and then expired', [said('ann', 'approve'), EXPIRED], 'DECISION_EXPIRED'],
+  ['agreed to by one of two when the run ended', [said('ann', 'approve', { counted: true })], 'REQUEST_NOT_OPEN'],
+  ['never made', [], 'CALL_UNKNOWN'],
+])('a call that was %s', async (_, facts, code) => {
+  expect(await codeOf(decideAfter(facts))).toBe(code);
+});
+
+test.each<[Accepted['decision'], Partial<Accepted>, string]>([
+  ['approve', {}, 'approved'],
+  ['approve', { counted: true }, 'counted'],
+  ['reject', {}, 'rejected'],
+  ['withdraw', {}, 'withdrawn'],
+])('sent again it gets its first answer: %s %j', async (decision, over, status) => {
+  expect(await decideAfter([said('ann', decision, over), EXPIRED], 'of-ann')).toMatchObject({ ack: { status } });
+});
