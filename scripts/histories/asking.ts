@@ -146,6 +146,28 @@ export const ASKING: readonly Scenario[] = [
     },
   },
   {
+    name: 'two-lists',
+    points: ['one-of-two-lists'],
+    script: { steps: [calls(['write_note', 'monday']), DONE] },
+    play: async (scene) => {
+      const own = { action: 'ask' as const, approvers: { ids: ['eve'] } };
+      await scene.start({ policy: { servers: { notes: { tools: { write_note: own } } } } });
+      const request = await scene.openOne('t1.c0');
+      const eve = { approver: { id: 'eve', groups: [] } };
+      await scene.deployment.client.workflow
+        .getHandle(scene.workflowId)
+        .signal('decide', approve(request, 'of one list').input);
+      await scene.ledgered('decision.accepted', 't1.c0');
+      await scene.take('one-of-two-lists', {
+        refused: [
+          refused(approve(request, 'of the same list again'), 'ALREADY_DECIDED'),
+          refused(approve(request, 'of none', { approver: { id: 'mallory', groups: [] } }), 'APPROVER_NOT_ENTITLED'),
+        ],
+        accepted: [approve(request, 'of the other list', eve)],
+      });
+    },
+  },
+  {
     name: 'spoken-to',
     points: ['say-queued', 'say-read'],
     script: { steps: [calls(['write_note', 'monday']), DONE, DONE] },

@@ -50,6 +50,8 @@ export const HISTORIES = [
   'agent-run.v1.stopped',
   'agent-run.v1.stopped-in-flight',
   'agent-run.v1.stopping',
+  // Of the first release too, recorded once it was seen that nothing stood for it (docs/adr/0021).
+  'agent-run.v1.two-lists',
   'agent-run.v1.two-pending',
   'agent-run.v1.unknown',
   // Recorded again with what docs/adr/0019 changed.
@@ -59,6 +61,7 @@ export const HISTORIES = [
   'agent-run.v2.continued-second',
   'agent-run.v2.mid-call',
   'agent-run.v2.one-of-two',
+  'agent-run.v2.one-of-two-lists',
   'agent-run.v2.redefined',
   'agent-run.v2.say-queued',
   'agent-run.v2.say-read',

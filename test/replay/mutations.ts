@@ -108,6 +108,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
 /** Nothing that was recorded changes, only what is let through: only asking again notices. */
 export const OTHER_REFUSALS: readonly Mutation[] = [
   {
+    name: 'a rule of the first release is met by several together',
+    file: 'domain/approver.ts',
+    find: 'return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);',
+    put: 'return rule.allOf.some(isNamed);',
+  },
+  {
     name: 'one person may agree twice',
     file: 'domain/decision.ts',
     find: '  if (own !== undefined) {',

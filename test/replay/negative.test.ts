@@ -14,6 +14,7 @@ const SOME = [
   'agent-run.v1.continued-first',
   'agent-run.v1.one-decided',
   'agent-run.v1.reset-waiting',
+  'agent-run.v1.two-lists',
   'agent-run.v2.one-of-two',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
