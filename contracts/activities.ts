@@ -35,6 +35,8 @@ export interface PreparedRun {
   /** The conversation's first messages: instructions, then input. */
   readonly opening: readonly Message[];
   readonly hasOutputSchema: boolean;
+  /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
+  readonly repeats?: 'answered';
 }
 
 export interface JudgeInput {

@@ -41,6 +41,8 @@ interface Resolved extends Common {
   readonly judgement: ResolvedJudgement;
   /** Dispatches so far. */
   readonly attempts: number;
+  /** The first call of the turn with the same tool and arguments. */
+  readonly duplicateOf?: string;
   /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
   readonly unsure?: Unsure;
 }
@@ -57,6 +59,7 @@ export type CallState =
       readonly judgement?: Judgement;
       readonly request?: OpenRequest;
       readonly made?: MadeDecision;
+      readonly duplicateOf?: string;
     });
 
 export type CallStatus = CallState['status'];
@@ -99,6 +102,17 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
   };
 }
 
+/** Marks a call that is the same as an earlier one of its turn. */
+export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
+  if (duplicateOf === undefined || (state.status !== 'asking' && state.status !== 'cleared')) return state;
+  return { ...state, duplicateOf };
+}
+
+/** Whatever policy says of it now: the same call was refused before. */
+export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: Outcome): CallState {
+  return { status: 'settled', call, judgement, outcome };
+}
+
 /** Enough have agreed, or one has rejected. */
 export function decided(
   state: Asking,
@@ -133,8 +147,14 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-function resolvedOf({ call, judgement, attempts, unsure }: Resolved): Resolved {
-  return { call, judgement, attempts, ...(unsure === undefined ? {} : { unsure }) };
+function resolvedOf({ call, judgement, attempts, duplicateOf, unsure }: Resolved): Resolved {
+  return {
+    call,
+    judgement,
+    attempts,
+    ...(duplicateOf === undefined ? {} : { duplicateOf }),
+    ...(unsure === undefined ? {} : { unsure }),
+  };
 }
 
 export interface Reopening {
@@ -185,6 +205,7 @@ export function settled(
     ...('judgement' in state ? { judgement: state.judgement } : {}),
     ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
     ...(decision === undefined ? {} : { made: decision }),
+    ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
   };
 }
 

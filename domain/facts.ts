@@ -17,6 +17,7 @@ export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
     approvers: request.approvers,
     deadline: new Date(request.deadline).toISOString(),
     ...(request.because === undefined ? {} : { because: request.because }),
+    ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
   };
 }
 
@@ -42,6 +43,7 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
     ...('code' in outcome ? { code: outcome.code } : {}),
     ...(token === undefined ? {} : { token }),
     ...(warnings === undefined ? {} : { warnings }),
+    ...('repeatOf' in outcome && outcome.repeatOf !== undefined ? { repeatOf: outcome.repeatOf } : {}),
   };
 }
 

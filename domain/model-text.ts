@@ -18,11 +18,15 @@ export function modelText(outcome: Outcome): ModelText {
         ? { text: `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`, isError: true }
         : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
     case 'denied':
+      if (outcome.repeatOf !== undefined)
+        return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${outcome.message}`);
       return {
         text: `Not executed: refused by policy (${outcome.code}): ${outcome.message} Do not retry this exact tool call.`,
         isError: true,
       };
     case 'rejected':
+      if (outcome.repeatOf !== undefined)
+        return repeatText(outcome.repeatOf, `rejected by a person. Reason given: ${outcome.reason}`);
       return {
         text: `Not executed: a person rejected this call. Reason given: ${outcome.reason} Do not retry this exact tool call.`,
         isError: true,
@@ -40,6 +44,14 @@ export function modelText(outcome: Outcome): ModelText {
         isError: true,
       };
   }
+}
+
+/** A call that is refused as it was before: nothing has changed, and nothing will before the user says more. */
+function repeatText(before: string, how: string): ModelText {
+  return {
+    text: `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`,
+    isError: true,
+  };
 }
 
 export function resultText(result: ToolResult): string {

@@ -42,7 +42,7 @@ export function currentDetails(status: RunStatus, run: Run): string {
   return lines.join('\n');
 }
 
-function requestLines({ call, judgement, request, votes = [] }: Asking): string[] {
+function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Asking): string[] {
   const { server, tool } = judgement.target;
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
@@ -51,6 +51,9 @@ function requestLines({ call, judgement, request, votes = [] }: Asking): string[
       ? []
       : [`  - agreed so far: ${markdown(votes.map(({ decision }) => decision.approver.id).join(', '))}`]),
     `  - arguments: ${codeSpan(bounded(canonicalJson(call.arguments), 500))}`,
+    ...(duplicateOf === undefined
+      ? []
+      : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
 }
@@ -65,6 +68,7 @@ export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
     tool: bounded(visible(state.judgement.target.tool), 64),
     deadline: new Date(state.request.deadline).toISOString(),
     digest: digestOf(state, ids),
+    ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
   }));
   const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
     count: asking.length,

@@ -10,9 +10,20 @@ import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contrac
 import type { DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
-import { type CallState, judged, notSent, reopened, sent, settled, type Unsure } from './call-state.ts';
+import {
+  type CallState,
+  duplicate,
+  judged,
+  notSent,
+  refusedAgain,
+  reopened,
+  sent,
+  settled,
+  type Unsure,
+} from './call-state.ts';
 import { canonicalJson, sha256Hex } from './canonical.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { answeredBefore, Duplicates, type Refusal, withRefusals } from './repeats.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
 export interface Answered {
@@ -42,6 +53,8 @@ export interface Run {
   readonly queue: readonly Say[];
   readonly heard: readonly string[];
   readonly stop?: Stop;
+  /** What repeats are answered; absent where they are asked. */
+  readonly refusals?: readonly Refusal[];
 }
 
 export interface Change {
@@ -94,10 +107,16 @@ export function judgedAll(
   at: number,
 ): Change {
   const facts: LedgerFact[] = [];
+  const duplicates = new Duplicates(run);
   const calls = run.calls.map((state) => {
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
-    const next = judged(state.call, judgement, at);
+    const { target } = judgement;
+    const before = answeredBefore(run, state.call, target);
+    const next =
+      before === undefined
+        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
+        : refusedAgain(state.call, judgement, before);
     facts.push({
       kind: 'verdict',
       callId: state.call.callId,
@@ -200,7 +219,7 @@ export function askedAgain(
 
 /** Every call has its outcome, and the transcript has them all: the turn is over. */
 export function closeTurn(run: Run): Run {
-  return { ...run, calls: [] };
+  return { ...withRefusals(run), calls: [] };
 }
 
 /** The one repair turn of a final answer that does not fit `agent.output` was taken. */

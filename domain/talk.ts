@@ -1,6 +1,7 @@
 /** What people say to a run besides decisions: messages for the model, and that it shall end. */
 import type { Say, Stop } from '../contracts/schemas/decision.ts';
 import { byteLength, sha256Hex } from './canonical.ts';
+import { withoutRefusals } from './repeats.ts';
 import { type Change, MOST_ANSWERED, type Run } from './run.ts';
 
 /** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
@@ -32,5 +33,5 @@ export function stopped(run: Run, stop: Stop): Change {
 
 /** The queued user messages, taken. */
 export function unqueued(run: Run): Run {
-  return { ...run, queue: [] };
+  return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
 }

@@ -14,9 +14,10 @@ import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { openStage } from './histories/stage.ts';
+import { TALKING } from './histories/talking.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-const SCENARIOS = [...ASKING, ...MOVING, ...ENDING, ...CATALOGS];
+const SCENARIOS = [...ASKING, ...MOVING, ...ENDING, ...TALKING, ...CATALOGS];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 
 const { values } = parseArgs({

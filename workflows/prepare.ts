@@ -1,12 +1,14 @@
 /** A run's first commands: validate the spec, list the tools. */
 import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
 import { startedFact } from '../domain/facts.ts';
+import { remembering } from '../domain/repeats.ts';
 import { discoveryActivities, runActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
 export async function prepare(live: LiveRun): Promise<void> {
   const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
   live.prepared = prepared;
+  if (prepared.repeats === 'answered') live.run = remembering(live.run);
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));

@@ -70,6 +70,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
+      ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
       ...(votes === undefined
         ? {}
         : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),

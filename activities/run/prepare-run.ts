@@ -51,6 +51,7 @@ export function createPrepareRun(config: Config, readCatalog: ReadCatalog): (spe
       servers,
       opening: opening(spec),
       hasOutputSchema: spec.agent.output !== undefined,
+      repeats: 'answered',
     };
   };
 }

@@ -25,7 +25,7 @@ function about(fact: RunFact): string {
     case 'verdict':
       return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}`;
     case 'request.opened':
-      return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
+      return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
       return `${fact.decision} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'decision.refused':
@@ -35,7 +35,7 @@ function about(fact: RunFact): string {
     case 'dispatched':
       return `attempt ${fact.attempt}${fact.decisionId === undefined ? '' : `, by decision ${said(fact.decisionId)}`}`;
     case 'outcome':
-      return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
+      return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${fact.repeatOf === undefined ? '' : `, as ${said(fact.repeatOf)} before`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
     case 'said':
       return `by ${said(fact.from)}`;
     case 'stop.requested':

@@ -37,6 +37,7 @@ export function requestText(request: ApprovalRequest, { full, now }: RequestView
     ],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
     ['asked by', rules.map(visible).join(', ')],
+    ['same call as', request.duplicateOf && `${visible(request.duplicateOf)}; each runs only if it is approved itself`],
     ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],
     ['tool says', description === undefined ? undefined : shown(description, full ? undefined : SHOWN_DESCRIPTION)],
     ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],

@@ -111,14 +111,16 @@ export type ToolResult = z.infer<typeof ToolResult>;
 
 const code = z.string();
 const message = z.string();
+/** The call of an earlier turn, the same as this one, whose refusal answers it: nobody was asked again. */
+const repeatOf = z.string().optional();
 
 /** How a call ended. Each kind is told apart for the model, the ledger and the caller. */
 export const Outcome = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('succeeded'), result: ToolResult }),
   /** The tool ran and said that it failed (`isError`), or it was proven not to have run. */
   z.strictObject({ kind: z.literal('failed'), code, message, executed: z.boolean(), result: ToolResult.optional() }),
-  z.strictObject({ kind: z.literal('denied'), code, message }),
-  z.strictObject({ kind: z.literal('rejected'), by: z.string(), reason: z.string() }),
+  z.strictObject({ kind: z.literal('denied'), code, message, repeatOf }),
+  z.strictObject({ kind: z.literal('rejected'), by: z.string(), reason: z.string(), repeatOf }),
   z.strictObject({ kind: z.literal('expired'), deadline: z.string() }),
   z.strictObject({ kind: z.literal('cancelled'), reason: z.string() }),
   /** It may or may not have run. */

@@ -48,6 +48,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     approvers: ApproverRule,
     deadline: z.string(),
     because: z.string().optional(),
+    /** An earlier call of the turn with the same tool and arguments. */
+    duplicateOf: z.string().optional(),
   }),
   z.strictObject({
     kind: z.literal('decision.accepted'),
@@ -85,6 +87,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     outcomeHash: Sha256Hex,
     token: TokenEvidence.optional(),
     warnings: z.array(z.string()).optional(),
+    /** Answered as this call of an earlier turn was: nobody was asked, nothing was sent. */
+    repeatOf: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal('said'), messageId: z.string(), from: z.string(), textHash: Sha256Hex }),
   z.strictObject({

@@ -34,6 +34,8 @@ export const ApprovalRequest = z.strictObject({
   deadline: z.string(),
   /** Why it was asked again. */
   reopenedBecause: z.string().optional(),
+  /** An earlier call of the turn with the same tool and arguments; each runs only if it is approved itself. */
+  duplicateOf: z.string().optional(),
   /** Who has agreed so far, where one is not enough. */
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
   decidedBy: Approver.optional(),
@@ -53,6 +55,7 @@ export const PendingMemo = z.strictObject({
       tool: z.string(),
       deadline: z.string(),
       digest: Sha256Hex,
+      duplicateOf: z.string().optional(),
     }),
   ),
   truncated: z.boolean(),

@@ -16,6 +16,12 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted];",
   },
   {
+    name: 'a rejected call is asked again',
+    file: 'domain/repeats.ts',
+    find: 'return refusals.find((refusal) => refusal.key === key)?.outcome;',
+    put: "return refusals.find((refusal) => refusal.key === '' + key + ' ')?.outcome;",
+  },
+  {
     name: 'an activity before the model step',
     file: 'workflows/turn.ts',
     find: '  const step = await modelStep({',

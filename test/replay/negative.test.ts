@@ -16,6 +16,7 @@ const SOME = [
   'agent-run.v1.reset-waiting',
   'agent-run.v1.two-lists',
   'agent-run.v2.one-of-two',
+  'agent-run.v2.repeated',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
 ];

@@ -238,7 +238,7 @@ describe('a server that says something else', () => {
 
   test('what nobody has looked at asks in the run that was told of it, whatever is acknowledged later (H-7)', async () => {
     tools.splice(0, 1, { name: 'pay', description: 'Pays, says the run.', inputSchema: object });
-    const steps = [{ calls: [call('pay', 'faces')] }, { calls: [call('pay', 'faces')] }, END];
+    const steps = [{ calls: [call('pay', 'faces')] }, { calls: [call('pay', 'faces again')] }, END];
     const run = await world.start(steps, servers());
     const [first] = await openRequests(run);
     expect(first).toMatchObject({ rules: [`catalog/${server}/tools/pay/drift`], description: 'Pays, says the run.' });
@@ -251,7 +251,7 @@ describe('a server that says something else', () => {
     expect(second).toMatchObject({ status: 'open', rules: [`catalog/${server}/tools/pay/drift`] });
     await run.stop({ by: 'ann', reason: 'seen' });
     await run.result();
-    expect(bank.callsFor('faces')).toEqual([]);
+    expect([...bank.callsFor('faces'), ...bank.callsFor('faces again')]).toEqual([]);
   });
 });
 

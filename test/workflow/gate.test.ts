@@ -220,10 +220,11 @@ describe('calls are independent (INV-G3)', () => {
     ]);
   });
 
-  test('the same call proposed again after a reject is asked again, with another digest (B-14, D-4)', async () => {
+  test('the same call proposed again after a reject and a word of the user is asked again, with another digest (B-14, D-4)', async () => {
     const run = await world.start([{ calls: [call('bank/pay', 'again')], repeat: 2 }, END]);
     const [first] = await openRequests(run);
     if (first === undefined) throw new Error('no request');
+    await run.say({ messageId: 'm1', text: 'Ask me again.', from: 'ann' });
     await run.decide(decisionOn(first, 'ann', 'reject'));
     await ledgerShows(run, 'request.opened', 't2.c0');
     const [second] = await openRequests(run);

@@ -37,10 +37,11 @@ test('a hostile request is shown, whole and inert', () => {
     description: HOSTILE,
     annotations: { title: HOSTILE },
     reopenedBecause: HOSTILE,
+    duplicateOf: HOSTILE,
   };
   const text = requestText(request, { full: true, now: NOW }, plain);
   expect(text).not.toMatch(ACTIVE);
-  expect(text.split(INERT)).toHaveLength(4);
+  expect(text.split(INERT)).toHaveLength(5);
   // As JSON wrote them already, C0 controls are \uXXXX there.
   expect(text).toContain('"path":"\\u001b[2J\\u{9b}31m\\rgood\\u{202e}evil\\u{200b}\\u0007"');
 });
@@ -78,6 +79,7 @@ test('every fact of a ledger is one inert line', () => {
       approvers: { allOf: [{ layer: 'run', ids: [HOSTILE], groups: [HOSTILE] }] },
       deadline: '2026-01-01T01:00:00.000Z',
       because: HOSTILE,
+      duplicateOf: HOSTILE,
     },
     {
       kind: 'decision.accepted',
@@ -93,7 +95,15 @@ test('every fact of a ledger is one inert line', () => {
     { kind: 'decision.refused', callId: 't1.c0', decisionId: 'd', approver: HOSTILE, code: HOSTILE },
     { kind: 'request.closed', callId: 't1.c0', generation: 2, status: 'expired' },
     { kind: 'dispatched', callId: 't1.c0', attempt: 1, decisionId: HOSTILE },
-    { kind: 'outcome', callId: 't1.c0', outcome: 'failed', code: HOSTILE, outcomeHash: h, warnings: [HOSTILE] },
+    {
+      kind: 'outcome',
+      callId: 't1.c0',
+      outcome: 'failed',
+      code: HOSTILE,
+      outcomeHash: h,
+      warnings: [HOSTILE],
+      repeatOf: HOSTILE,
+    },
     { kind: 'said', messageId: 'm', from: HOSTILE, textHash: h },
     { kind: 'stop.requested', by: HOSTILE, reason: HOSTILE, inFlight: 'finish' },
     { kind: 'cancel.requested' },

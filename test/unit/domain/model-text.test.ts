@@ -45,6 +45,17 @@ describe('an outcome', () => {
     for (const outcome of [denied, rejected]) expect(textOf(outcome)).toContain('Do not retry this exact tool call.');
   });
 
+  test('B-14: a refusal that was given before names the call that got it, says that nobody was asked, and forbids another try', () => {
+    const { denied, rejected } = outcomes();
+    for (const outcome of [denied, rejected]) {
+      const text = textOf({ ...outcome, repeatOf: 't1.c0' });
+      expect(text).toMatch(/^Not executed: .*, as t1\.c0,/);
+      expect(text).toContain('Nobody was asked again');
+      expect(text).toContain('Do not retry this exact tool call.');
+      expect(text).toContain(outcome.kind === 'denied' ? outcome.message : outcome.reason);
+    }
+  });
+
   test('B-13: a rejection gives the reason, but not the name, of the person', () => {
     const { text } = modelText({ kind: 'rejected', by: 'ann@example.com', reason: 'The amount is wrong.' });
     expect(text).toContain('The amount is wrong.');

@@ -1,0 +1,47 @@
+/** Runs that are spoken to, and calls that come again. */
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { approve, refused, wrongDecisions } from './attempts.ts';
+import { calls, says, type Scenario } from './scene.ts';
+
+const DONE = says('The notes are in order.');
+
+export const TALKING: readonly Scenario[] = [
+  {
+    name: 'again',
+    points: ['duplicate', 'repeated'],
+    script: {
+      steps: [
+        calls(['write_note', 'monday'], ['write_note', 'monday']),
+        calls(['write_note', 'monday'], ['delete_note', 'monday'], ['write_note', 'tuesday']),
+        calls(['delete_note', 'monday'], ['write_note', 'monday'], ['write_note', 'tuesday']),
+        DONE,
+      ],
+    },
+    play: async (scene) => {
+      await scene.start();
+      const [first, second] = await scene.open(['t1.c0', 't1.c1']);
+      if (first === undefined || second === undefined) throw new Error('two requests were open');
+      await scene.take('duplicate', {
+        refused: [refused(approve(second, 'approval of the other', { callId: 't1.c0' }), 'DIGEST_MISMATCH')],
+        accepted: [approve(second, 'approval of the second')],
+      });
+      const ann = { approver: { id: 'ann' } };
+      const of = ({ callId, digest, runId }: ApprovalRequest) => ({
+        decisionId: callId,
+        callId,
+        digest,
+        runId,
+        ...ann,
+      });
+      await scene.run.decide({ kind: 'reject', ...of(first), reason: 'not on a monday' });
+      await scene.run.decide({ kind: 'approve', ...of(await scene.openOne('t2.c2')) });
+      // Answered as before: a denial and a rejection. What was approved asks again.
+      const last = await scene.openOne('t3.c2');
+      const repeat = refused(approve(last, 'approval of what was answered', { callId: 't3.c1' }), 'REQUEST_NOT_OPEN');
+      await scene.take('repeated', {
+        refused: [repeat, ...wrongDecisions(last)],
+        accepted: [approve(last, 'approval')],
+      });
+    },
+  },
+];
