@@ -1,5 +1,5 @@
 /**
- * One decision on one call, as `approve`, `reject` and `withdraw` make it.
+ * One decision on one call, as `approve`, `reject`, `withdraw` and `extend` make it.
  *
  * 1. What is decided is the request as the run shows it now, its digest recomputed; a digest that the decider names must be
  *    that one, or nothing is sent (INV-G2).
@@ -24,6 +24,7 @@ export interface DecideOptions extends GlobalOptions {
 export type Judged =
   | { readonly kind: 'approve'; readonly comment?: string }
   | { readonly kind: 'withdraw'; readonly comment?: string }
+  | { readonly kind: 'extend'; readonly until: string; readonly comment?: string }
   | { readonly kind: 'reject'; readonly reason: string };
 
 export interface Decided {
@@ -95,10 +96,10 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
 }
 
-const STATUS_OF = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn' } as const;
+const STATUS_OF = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn', extend: 'extended' } as const;
 
 function ackOf(
-  { callId, decisionId, decision, approver, counted }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
+  { callId, decisionId, decision, approver, counted, until }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
   decidedAt: string,
 ): DecisionAck {
   return {
@@ -107,5 +108,6 @@ function ackOf(
     status: counted === true ? 'counted' : STATUS_OF[decision],
     decidedBy: approver.id,
     decidedAt,
+    ...(until === undefined ? {} : { until }),
   };
 }

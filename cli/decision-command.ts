@@ -1,4 +1,4 @@
-/** What `approve`, `reject` and `withdraw` have in common: one person says one thing of one call. */
+/** What `approve`, `reject`, `withdraw` and `extend` have in common: one person says one thing of one call. */
 import type { Command } from 'commander';
 import { print } from './answer.ts';
 import { decideCall, type DecideOptions, type Judged } from './decide.ts';

@@ -43,6 +43,14 @@ export function port(text: string): number {
   return value;
 }
 
+/** A time zone must be named: the run may be read on the other side of the world. @returns UTC with milliseconds */
+export function time(text: string): string {
+  const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('It must look like 2026-02-01T09:00Z or 2026-02-01T10:00+01:00.');
+  return new Date(ms).toISOString();
+}
+
 /** For options that may be given several times. */
 export function repeated(text: string, before: readonly string[] = []): string[] {
   return [...before, text];

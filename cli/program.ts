@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { addApprove } from './commands/approve.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
+import { addExtend } from './commands/extend.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLedger } from './commands/ledger.ts';
 import { addPolicy } from './commands/policy.ts';
@@ -36,6 +37,7 @@ const VERBS = [
   addApprove,
   addReject,
   addWithdraw,
+  addExtend,
   addStop,
   addWatch,
   addResult,

@@ -106,7 +106,14 @@ export type DispatchProof =
       readonly further?: readonly Decision[];
       readonly generation: number;
       readonly approvers: ApproverRule;
+      /** As the request opened. */
       readonly deadline: string;
+      /** Where the deadline was postponed. */
+      readonly extended?: {
+        readonly openedAt: string;
+        /** Oldest first. */
+        readonly by: readonly { readonly decision: Decision; readonly decidedAt: string }[];
+      };
       /** When the run accepted the decision. */
       readonly decidedAt: string;
     };

@@ -49,6 +49,7 @@ export const ERRORS = {
   DECISION_STALE_RUN: conflict,
   DECISION_EXPIRED: { retryable: false, httpStatus: 410, exitCode: 5 },
   APPROVER_NOT_ENTITLED: refused,
+  EXTENSION_FORBIDDEN: refused,
   // Policy and dispatch.
   POLICY_DENIED: refused,
   TOOL_UNKNOWN: missing,
@@ -57,6 +58,7 @@ export const ERRORS = {
   DISPATCH_FORBIDDEN: refused,
   DISPATCH_STALE_RUN: conflict,
   VERDICT_STRICTER: conflict,
+  APPROVAL_LAPSED: conflict,
   DEFINITION_CHANGED: conflict,
   TOOL_DISABLED: refused,
   TOOL_MISSING: missing,

@@ -15,8 +15,19 @@ export interface OpenRequest {
   readonly generation: number;
   readonly approvers: ApproverRule;
   readonly openedAt: number;
+  /** As it is now, postponed or not. */
   readonly deadline: number;
+  /** Where it was postponed: the first deadline, and by whom, oldest first. */
+  readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
   readonly because?: string;
+}
+
+export type Postponement = Extract<Decision, { kind: 'extend' }>;
+
+/** `decidedAt` epoch ms. */
+export interface Extension {
+  readonly decision: Postponement;
+  readonly decidedAt: number;
 }
 
 export interface MadeDecision {
@@ -65,6 +76,7 @@ export type CallState =
 export type CallStatus = CallState['status'];
 export type Asking = Extract<CallState, { status: 'asking' }>;
 export type Sendable = Extract<CallState, { status: 'cleared' | 'approved' }>;
+export type Approved = Extract<CallState, { status: 'approved' }>;
 export type InFlight = Extract<CallState, { status: 'in-flight' }>;
 
 /** @param at epoch ms */
@@ -116,7 +128,7 @@ export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: 
 /** Enough have agreed, or one has rejected. */
 export function decided(
   state: Asking,
-  made: Vote & { readonly decision: Exclude<Decision, { kind: 'withdraw' }> },
+  made: Vote & { readonly decision: Exclude<Decision, { kind: 'withdraw' | 'extend' }> },
 ): CallState {
   const { decision } = made;
   const { votes: further = [], ...asked } = state;
@@ -168,7 +180,10 @@ export interface Reopening {
 }
 
 /** The consent no longer holds, and nothing was sent: ask again. */
-export function reopened(state: InFlight, { at, because, approvers, deadlineSeconds, definition }: Reopening): Asking {
+export function reopened(
+  state: InFlight | Approved,
+  { at, because, approvers, deadlineSeconds, definition }: Reopening,
+): Asking {
   const generation = (state.request?.generation ?? 0) + 1;
   return {
     status: 'asking',

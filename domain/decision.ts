@@ -6,27 +6,27 @@
  * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
  *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
  */
-import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
 import { isMet, isWanted, mayDecide } from './approver.ts';
 import { type Asking, type CallState, decided, voted } from './call-state.ts';
+import { extended, refuseExtension } from './extension.ts';
 import { digestOf, outcomeFact } from './facts.ts';
+import { type Refusal, refuse } from './refusal.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
-
-export interface Refusal {
-  readonly kind: 'refuse';
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly facts: ErrorFacts;
-}
 
 export type Admission =
   | { readonly kind: 'accept'; readonly state: Asking }
   | { readonly kind: 'repeat'; readonly ack: DecisionAck }
   | Refusal;
 
-/** @param now epoch ms */
-export function admit(run: Run, decision: Decision, ids: Omit<RunIds, 'runId'>, now: number): Admission {
+/** @param now epoch ms @param endsAt when the run's own time is over, epoch ms */
+export function admit(
+  run: Run,
+  decision: Decision,
+  ids: Omit<RunIds, 'runId'>,
+  now: number,
+  endsAt = Number.POSITIVE_INFINITY,
+): Admission {
   const { callId } = decision;
   const before = run.answered.find(({ ack }) => ack.decisionId === decision.decisionId);
   if (before !== undefined) {
@@ -56,11 +56,15 @@ export function admit(run: Run, decision: Decision, ids: Omit<RunIds, 'runId'>, 
       { callId },
     );
   }
-  return refuseVote(state, decision) ?? { kind: 'accept', state };
+  const refusal = decision.kind === 'extend' ? refuseExtension(state, decision, endsAt) : refuseVote(state, decision);
+  return refusal ?? { kind: 'accept', state };
 }
 
 /** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
-function refuseVote({ votes = [], request }: Asking, { kind, callId, approver }: Decision): Refusal | undefined {
+function refuseVote(
+  { votes = [], request }: Asking,
+  { kind, callId, approver }: Exclude<Decision, { kind: 'extend' }>,
+): Refusal | undefined {
   const own = votes.find(({ decision }) => decision.approver.id === approver.id);
   if (kind === 'withdraw')
     return own === undefined
@@ -111,6 +115,7 @@ export function accept(
     status,
     decidedBy: decision.approver.id,
     decidedAt: new Date(at).toISOString(),
+    ...untilOf(decision),
   };
   const answered = [...run.answered, { ack, digest: decision.digest }].slice(-MOST_ANSWERED);
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
@@ -125,6 +130,7 @@ export function accept(
         decisionId: decision.decisionId,
         decision: decision.kind,
         ...(status === 'counted' ? { counted: true as const } : {}),
+        ...untilOf(decision),
         approver,
         digest: decision.digest,
         runId: decision.runId,
@@ -133,6 +139,10 @@ export function accept(
       ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
     ],
   };
+}
+
+function untilOf(decision: Decision): { until?: string } {
+  return decision.kind === 'extend' ? { until: decision.until } : {};
 }
 
 /** What becomes of the request: one rejection is enough, an approval where it is the last that was needed. */
@@ -149,6 +159,8 @@ function counted(
       const left = votes.filter((vote) => vote.decision.approver.id !== decision.approver.id);
       return { next: voted(state, left), status: 'withdrawn' };
     }
+    case 'extend':
+      return { next: extended(state, decision, decidedAt), status: 'extended' };
     case 'approve': {
       const agreed = [...votes.map((vote) => vote.decision.approver), decision.approver];
       if (isMet(request.approvers, agreed))
@@ -171,6 +183,7 @@ const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
   counted: 'approve',
   rejected: 'reject',
   withdrawn: 'withdraw',
+  extended: 'extend',
 };
 
 function isSame({ ack, digest }: Answered, decision: Decision): boolean {
@@ -178,6 +191,7 @@ function isSame({ ack, digest }: Answered, decision: Decision): boolean {
     ack.callId === decision.callId &&
     ack.decidedBy === decision.approver.id &&
     KIND_OF[ack.status] === decision.kind &&
+    ack.until === untilOf(decision).until &&
     digest === decision.digest
   );
 }
@@ -212,8 +226,4 @@ function refuseExpired(callId: string, deadline: string): Refusal {
 
 function turnOf(callId: string): number {
   return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
-}
-
-function refuse(code: ErrorCode, message: string, facts: ErrorFacts): Refusal {
-  return { kind: 'refuse', code, message, facts };
 }

@@ -39,6 +39,12 @@ export const name: Check = (value) =>
   typeof value === 'string' && NAME.test(value)
     ? undefined
     : 'must be 1 to 64 of A-Z a-z 0-9 . _ - and start with a letter or digit';
+/** With milliseconds and in UTC, as `toISOString` writes it: each time has one spelling. */
+export const instant: Check = (value) =>
+  typeof value === 'string' && value.length === 24 && isoOf(Date.parse(value)) === value
+    ? undefined
+    : 'must be a time like 2026-01-31T09:00:00.000Z';
+const isoOf = (ms: number): string => (Number.isNaN(ms) ? '' : new Date(ms).toISOString());
 export const truth: Check = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
 export const wholeNumber =
   (least: number, most: number): Check =>

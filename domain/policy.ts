@@ -11,6 +11,7 @@ import type { Verdict } from '../contracts/schemas/call.ts';
 import type { Action, ApproverClause, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../contracts/schemas/tool.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { ruleTimes, type StatedTimes } from './rule-times.ts';
 
 /** 24 hours, see docs/adr/0010. */
 export const DEFAULT_DEADLINE_SECONDS = 86_400;
@@ -67,6 +68,7 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
   const clauses = stated.flatMap(({ layer, approvers }) =>
     approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
   );
+  const deadlineSeconds = shortest(asked, stated);
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
@@ -74,8 +76,9 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
     approvers: {
       allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
       ...(clauses.length > 1 ? { together: true as const } : {}),
+      ...ruleTimes(stated, deadlineSeconds),
     },
-    deadlineSeconds: shortest(asked, stated),
+    deadlineSeconds,
   };
 }
 
@@ -142,10 +145,9 @@ function speaks(policy: PolicyInput, server: string): boolean {
   return policy.strategy !== undefined || own(policy.servers, server) !== undefined;
 }
 
-interface Statement {
+interface Statement extends StatedTimes {
   readonly layer: LayerName;
   readonly approvers: PolicyInput['approvers'];
-  readonly deadlineSeconds: number | undefined;
 }
 
 /** The catalog gives no more time than there is without it: where another layer asks and is silent, that is 24 hours. */
@@ -174,6 +176,8 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: ToolPolicyIn
       entry?.deadlineSeconds ??
       policy.deadlineSeconds ??
       (layer === 'organisation' ? DEFAULT_DEADLINE_SECONDS : undefined),
+    validForSeconds: entry?.validForSeconds ?? policy.validForSeconds,
+    extendableToSeconds: entry?.extendableToSeconds ?? policy.extendableToSeconds,
   };
 }
 

@@ -7,7 +7,7 @@
 import type { PendingMemo } from '../contracts/schemas/request.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
 import { describeRule } from './approver.ts';
-import type { Asking, CallState } from './call-state.ts';
+import type { Asking, CallState, Extension } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
 import { digestOf } from './facts.ts';
@@ -47,6 +47,7 @@ function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Ask
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(request.approvers))}`,
+    ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
     ...(votes.length === 0
       ? []
       : [`  - agreed so far: ${markdown(votes.map(({ decision }) => decision.approver.id).join(', '))}`]),
@@ -56,6 +57,10 @@ function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Ask
       : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
+}
+
+function postponers(extensions: readonly Extension[]): string {
+  return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
 /** At most 1.5 KiB: the count, the next deadline, the first five requests without arguments, fewer where names are long. */

@@ -195,7 +195,7 @@ export function returned(run: Run, callId: string, unsure?: Unsure): Change {
   return { run: state?.status === 'in-flight' ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
 }
 
-/** The dispatch refused the consent: the call is asked (again). @param at epoch ms */
+/** The consent does not hold, or not any more: the call is asked (again). @param at epoch ms */
 export function askedAgain(
   run: Run,
   callId: string,
@@ -205,7 +205,7 @@ export function askedAgain(
   at: number,
 ): Change {
   const state = callOf(run, callId);
-  if (state?.status !== 'in-flight') return { run, facts: [] };
+  if (state?.status !== 'in-flight' && state?.status !== 'approved') return { run, facts: [] };
   const next = reopened(state, {
     at,
     because: `${refusal.code}: ${refusal.message}`,

@@ -8,6 +8,7 @@ import {
   callId,
   digest,
   identifier,
+  instant,
   isFields,
   oneOf,
   optional,
@@ -18,7 +19,7 @@ import {
 } from './field-checks.ts';
 
 const decisionFields = {
-  kind: oneOf('approve', 'reject', 'withdraw'),
+  kind: oneOf('approve', 'reject', 'withdraw', 'extend'),
   decisionId: identifier,
   callId,
   digest,
@@ -28,7 +29,9 @@ const decisionFields = {
 
 export function parseDecision(value: unknown): Parsed<Decision> {
   const kind = isFields(value) ? value['kind'] : undefined;
-  const own = kind === 'reject' ? { reason: text(1, 4_096) } : { comment: optional(text(0, 4_096)) };
+  const comment = optional(text(0, 4_096));
+  const own =
+    kind === 'reject' ? { reason: text(1, 4_096) } : kind === 'extend' ? { until: instant, comment } : { comment };
   const problem = problemOf(value, { ...decisionFields, ...own });
   if (problem !== undefined) return { kind: 'bad', ...problem };
   // Sound: every field was checked above, and no other field is there.

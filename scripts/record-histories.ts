@@ -15,9 +15,10 @@ import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
+import { TIMED } from './histories/timed.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-const SCENARIOS = [...ASKING, ...MOVING, ...ENDING, ...TALKING, ...CATALOGS];
+const SCENARIOS = [...ASKING, ...TIMED, ...MOVING, ...ENDING, ...TALKING, ...CATALOGS];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 
 const { values } = parseArgs({

@@ -1,15 +1,36 @@
-/** Approver lists of a policy that nobody can meet: every request of theirs would expire. */
+/** What a policy says of approvers and times that can never come about. */
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
-import type { ApproverList } from '../contracts/schemas/policy.ts';
+import type { ApproverList, RequestTimes } from '../contracts/schemas/policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
 
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
-      warningsOf(typeof entry === 'string' ? undefined : entry.approvers, ['policy', 'servers', server, 'tools', tool]),
+      typeof entry === 'string'
+        ? []
+        : ofEntry({ ...policy, ...entry }, entry, ['policy', 'servers', server, 'tools', tool]),
     ),
   );
-  return [...warningsOf(policy.approvers, ['policy']), ...servers];
+  return [...ofEntry(policy, policy, ['policy']), ...servers];
+}
+
+interface Entry extends RequestTimes {
+  readonly approvers?: ApproverList | undefined;
+}
+
+/** @param whole with what the layer says where the entry is silent */
+function ofEntry(whole: Entry, own: Entry, path: readonly string[]): string[] {
+  return [...warningsOf(own.approvers, path), ...timeWarnings(whole, own, path)];
+}
+
+function timeWarnings(whole: Entry, own: Entry, path: readonly string[]): string[] {
+  const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds } = whole;
+  const isStatedHere = own.extendableToSeconds !== undefined || own.deadlineSeconds !== undefined;
+  if (!isStatedHere || extendableToSeconds === undefined || extendableToSeconds > deadlineSeconds) return [];
+  return [
+    `${pathText([...path, 'extendableToSeconds'])} is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`,
+  ];
 }
 
 /** Of groups nobody knows how many are in them. */

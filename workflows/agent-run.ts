@@ -111,7 +111,7 @@ function interruption(live: LiveRun): Ending {
 /** Absolute, so that it survives continue-as-new. */
 function watchWallClock(live: LiveRun): void {
   const { wallClockSeconds } = live.prepared.limits;
-  const left = Math.max(1, live.run.startedAt + wallClockSeconds * 1_000 - Date.now());
+  const left = Math.max(1, live.endsAt - Date.now());
   sleep(left, { summary: 'wall clock of the run' }).then(
     () => {
       if (live.closing) return;

@@ -27,7 +27,7 @@ export function registerHandlers(live: LiveRun): void {
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
       const decision = parsed(parseDecision(input), 'DECISION_INVALID');
-      const admission = admit(live.run, decision, live.ids, Date.now());
+      const admission = admit(live.run, decision, live.ids, Date.now(), live.endsAt);
       const refusal = admission.kind === 'refuse' ? admission : madeInTime(decision, live.decidedIn);
       if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
     },
@@ -91,7 +91,7 @@ export function registerHandlers(live: LiveRun): void {
 function decide(live: LiveRun, decision: Decision): DecisionAck {
   live.updates += 1;
   const now = Date.now();
-  const admission = admit(live.run, decision, live.ids, now);
+  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
   if (admission.kind === 'repeat') return admission.ack;
   // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
@@ -110,7 +110,7 @@ function decideBySignal(live: LiveRun, input: unknown): void {
     return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
-  const admission = admit(live.run, decision, live.ids, now);
+  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
   if (admission.kind === 'accept') live.commit(accept(live.run, admission.state, decision, now));
   if (admission.kind === 'refuse') {
     refuseSignal(

@@ -85,6 +85,12 @@ export class LiveRun {
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
   }
 
+  /** Epoch ms; for ever as long as the run is not prepared. */
+  get endsAt(): number {
+    if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
+    return this.run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
+  }
+
   get identity(): RunIdentity {
     const { namespace, workflowId } = workflowInfo();
     return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };

@@ -2,7 +2,7 @@
 import { setHandler } from '@temporalio/workflow';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
-import type { CallState } from '../domain/call-state.ts';
+import type { CallState, Extension } from '../domain/call-state.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { pageOf } from '../domain/page.ts';
 import { askingCalls, waitOf } from '../domain/status.ts';
@@ -69,6 +69,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       approvers: request.approvers,
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
+      ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
       ...(votes === undefined
@@ -77,6 +78,10 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
     },
   ];
+}
+
+function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
+  return { approver: decision.approver, at: instant(decidedAt), until: decision.until };
 }
 
 function requestStatus(state: CallState): RequestStatus {

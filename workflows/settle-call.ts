@@ -6,13 +6,14 @@
  *    operator calls the tool repeatable (INV-X1).
  */
 import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
-import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
+import type { DispatchInput, DispatchProof, DispatchResult } from '../contracts/activities.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import { describeRule } from '../domain/approver.ts';
-import type { Asking, CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
+import type { Asking, CallState, InFlight, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
 import { summaryOf } from '../domain/present.ts';
+import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
 import { callActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
@@ -21,6 +22,8 @@ import type { LiveRun } from './live-run.ts';
 const MOST_ATTEMPTS = 5;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
+
+type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   for (;;) {
@@ -50,7 +53,11 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
 async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
-  const isAsking = (): boolean => callOf(live.run, callId)?.status === 'asking';
+  // A request that was postponed is another one: its timer is set anew.
+  const isAsking = (): boolean => {
+    const now = callOf(live.run, callId);
+    return now?.status === 'asking' && now.request === request;
+  };
   try {
     const left = Math.max(1, request.deadline - Date.now());
     const summary = summaryOf(state, `waits for ${describeRule(request.approvers)}`);
@@ -67,6 +74,13 @@ async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
 async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const { callId } = state.call;
   if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
+  if (state.status === 'approved') {
+    const end = lapsedSince(state.made.decidedAt, Date.now(), state.request.approvers);
+    if (end !== undefined) {
+      const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
+      return live.commit(askedAgain(live.run, callId, lapse, live.ids, fallbackOf(live, state), Date.now()));
+    }
+  }
   const change = dispatched(live.run, callId);
   if (change === undefined) return;
   live.commit(change);
@@ -153,8 +167,8 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
             generation: request.generation,
             approvers: request.approvers,
-            deadline: new Date(request.deadline).toISOString(),
-            decidedAt: new Date(made.decidedAt).toISOString(),
+            ...deadlineOf(request),
+            decidedAt: instant(made.decidedAt),
           },
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
@@ -167,7 +181,21 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   };
 }
 
-function fallbackOf({ prepared }: LiveRun, { judgement }: InFlight): { approverId: string; deadlineSeconds: number } {
+/** As it was first, and how it came to be what it was in the end. */
+function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
+  if (extended === undefined) return { deadline: instant(deadline) };
+  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
+  return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function fallbackOf(
+  { prepared }: LiveRun,
+  { judgement }: Sendable | InFlight,
+): { approverId: string; deadlineSeconds: number } {
   const { verdict } = judgement;
   return {
     approverId: prepared.initiator.id,

@@ -54,7 +54,10 @@ export class Surface {
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
     setCurrentDetails(currentDetails(status, run));
-    const asking = askingCalls(run).map(({ call, request }) => `${call.callId}/${request.generation}`);
+    const asking = askingCalls(run).map(
+      ({ call, request }) =>
+        `${call.callId}/${request.generation}${request.extended === undefined ? '' : `/${request.deadline}`}`,
+    );
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
     this.#showAttributes();

@@ -64,7 +64,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const problems = tool === pinned ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
     if (problems.length > 0)
       return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `The tool has changed: ${problems.join('; ')}.` };
-    const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict);
+    const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
     return await callWithToken(parts, input, tool, catalog);
   };

@@ -5,13 +5,15 @@
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
  * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
  */
-import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchProof, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { isMet } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
+import { provenDeadline } from '../../domain/extension.ts';
+import { describeLapse, lapsedSince } from '../../domain/validity.ts';
 import { shownOf } from '../policy/judge.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 
@@ -24,6 +26,7 @@ export interface Scheduler {
   readonly attempt: number;
 }
 
+type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
 /** Was this scheduled by the run that it names? Tools are listed and called for runs only. */
@@ -70,8 +73,7 @@ export function checkDefinition({ target }: DispatchInput, tool: OfferedTool, ve
     code: 'DEFINITION_CHANGED',
     message: 'The definition of the tool is not the one that was shown.',
     definition: { hash: tool.hash, ...shownOf(tool) },
-    // Of those whom policy names now: they are asked once, and nobody else.
-    ...(verdict.kind === 'ask' ? { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds } : {}),
+    ...askedOf(verdict),
   };
 }
 
@@ -85,8 +87,8 @@ export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | u
   };
 }
 
-/** Does the proof carry the verdict that this worker reaches now? */
-export function checkProof(input: DispatchInput, verdict: Verdict): Refused | undefined {
+/** Does the proof carry the verdict that this worker reaches now? @param now epoch ms */
+export function checkProof(input: DispatchInput, verdict: Verdict, now: number): Refused | undefined {
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { proof } = input;
   if (proof.kind === 'policy') {
@@ -95,17 +97,16 @@ export function checkProof(input: DispatchInput, verdict: Verdict): Refused | un
   }
   const decisions = [proof.decision, ...(proof.further ?? [])];
   const people = decisions.map(({ approver }) => approver);
+  const extensions = (proof.extended?.by ?? []).map(({ decision }) => decision);
   const isConsent =
-    decisions.every(
-      (decision) =>
-        decision.kind === 'approve' &&
-        decision.callId === input.callId &&
-        decision.digest === digestIn(input, decision.runId),
+    decisions.every(({ kind }) => kind === 'approve') &&
+    [...decisions, ...extensions].every(
+      ({ callId, digest, runId }) => callId === input.callId && digest === digestIn(input, runId),
     ) &&
-    Date.parse(proof.decidedAt) < Date.parse(proof.deadline) &&
+    isInTime(proof) &&
     isMet(proof.approvers, people);
   if (!isConsent) return forbidden('The decision does not cover this call.');
-  if (decisions.some(({ runId }) => !input.decidedIn.includes(runId))) {
+  if ([...decisions, ...extensions].some(({ runId }) => !input.decidedIn.includes(runId))) {
     return {
       kind: 'reopen',
       code: 'DECISION_STALE_RUN',
@@ -118,7 +119,26 @@ export function checkProof(input: DispatchInput, verdict: Verdict): Refused | un
       message: `Policy now asks others to decide than ${people.map(({ id }) => id).join(', ')}.`,
     };
   }
-  return undefined;
+  const rules = verdict.kind === 'ask' ? [proof.approvers, verdict.approvers] : [proof.approvers];
+  const end = lapsedSince(Date.parse(proof.decidedAt), now, ...rules);
+  if (end === undefined) return undefined;
+  return { ...askedOf(verdict), kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) };
+}
+
+/** Before the deadline, which was postponed only as its rule permits? A time that is none is never in time. */
+function isInTime({ approvers, deadline, decidedAt, extended }: DecisionProof): boolean {
+  const proven = provenDeadline(approvers, {
+    openedAt: Date.parse(extended?.openedAt ?? ''),
+    deadline: Date.parse(deadline),
+    extensions: (extended?.by ?? []).map((each) => ({ ...each, decidedAt: Date.parse(each.decidedAt) })),
+  });
+  return proven !== undefined && Date.parse(decidedAt) < proven;
+}
+
+/** Of those whom policy names now: they are asked once, and nobody else. */
+function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen' }>, 'approvers' | 'deadlineSeconds'> {
+  if (verdict.kind !== 'ask') return {};
+  return { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
 }
 
 function digestIn({ run, callId, target, proof, arguments: args }: DispatchInput, runId: string): string | undefined {

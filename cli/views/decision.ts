@@ -5,10 +5,16 @@ import { visible } from '../../domain/escape.ts';
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
 
-const COLOURS = { approved: 'green', rejected: 'red', counted: 'yellow', withdrawn: 'yellow' } as const;
+const COLOURS = {
+  approved: 'green',
+  rejected: 'red',
+  counted: 'yellow',
+  withdrawn: 'yellow',
+  extended: 'yellow',
+} as const;
 
 export function decisionAnswer(runId: string, { ack, request }: Decided): Answer {
-  const { callId, status, decidedBy, decidedAt, decisionId } = ack;
+  const { callId, status, decidedBy, decidedAt, decisionId, until } = ack;
   return {
     json: {
       runId,
@@ -19,6 +25,7 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
       const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
       return `${paint(COLOURS[status], status)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
         ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
+        ['deadline', until === undefined ? undefined : shortInstant(until)],
         ['digest', request?.digest],
         ['decision', visible(decisionId)],
         [

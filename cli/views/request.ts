@@ -23,6 +23,7 @@ export interface RequestView {
 export function requestText(request: ApprovalRequest, { full, now }: RequestView, paint: Paint): string {
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
     request;
+  const latest = latestOf(request);
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
     ['arguments', shown(canonicalJson(request.arguments), full ? undefined : SHOWN_ARGUMENTS)],
@@ -36,6 +37,19 @@ export function requestText(request: ApprovalRequest, { full, now }: RequestView
         : votes.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', '),
     ],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
+    [
+      'postponed',
+      request.extensions
+        ?.map(
+          ({ approver, at, until }) => `to ${shortInstant(until)} by ${visible(approver.id)} at ${shortInstant(at)}`,
+        )
+        .join(', '),
+    ],
+    [
+      'may wait',
+      latest === undefined ? undefined : `until ${shortInstant(latest)}, where somebody postpones the deadline`,
+    ],
+    ['holds', holds(approvers)],
     ['asked by', rules.map(visible).join(', ')],
     ['same call as', request.duplicateOf && `${visible(request.duplicateOf)}; each runs only if it is approved itself`],
     ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],
@@ -43,6 +57,17 @@ export function requestText(request: ApprovalRequest, { full, now }: RequestView
     ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],
   ] as const;
   return `${head}\n${fields(paint, rows)}`;
+}
+
+/** For so long an approval may be used; undefined where it does not lapse. */
+export function holds({ validForSeconds }: ApprovalRequest['approvers']): string | undefined {
+  return validForSeconds === undefined ? undefined : `for ${duration(validForSeconds * 1_000)} after the last approval`;
+}
+
+function latestOf({ approvers, openedAt }: ApprovalRequest): string | undefined {
+  const { extendableToSeconds } = approvers;
+  if (extendableToSeconds === undefined) return undefined;
+  return new Date(Date.parse(openedAt) + extendableToSeconds * 1_000).toISOString();
 }
 
 export function statusText(

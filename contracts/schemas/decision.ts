@@ -1,6 +1,6 @@
 /** What a person says to a request, and what the run answers. */
 import { z } from 'zod';
-import { Identifier, Sha256Hex } from './json.ts';
+import { Identifier, Instant, Sha256Hex } from './json.ts';
 
 /** Who decides. In `temporal` trust mode this is what the sender of the update says. */
 export const Approver = z.strictObject({
@@ -25,6 +25,8 @@ export const Decision = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
   /** Takes back an approval of one's own while others are still needed. */
   z.strictObject({ kind: z.literal('withdraw'), ...base, comment: z.string().max(4_096).optional() }),
+  /** Postpones the deadline, where the rule permits it. Says nothing of the call. */
+  z.strictObject({ kind: z.literal('extend'), ...base, until: Instant, comment: z.string().max(4_096).optional() }),
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
@@ -33,9 +35,11 @@ export const DecisionAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
   /** `counted`: agreed, and more people are needed. */
-  status: z.enum(['approved', 'rejected', 'counted', 'withdrawn']),
+  status: z.enum(['approved', 'rejected', 'counted', 'withdrawn', 'extended']),
   decidedBy: z.string(),
   decidedAt: z.string(),
+  /** The deadline as it was set. */
+  until: z.string().optional(),
 });
 export type DecisionAck = z.infer<typeof DecisionAck>;
 

@@ -56,9 +56,11 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     callId,
     generation: z.int(),
     decisionId: z.string(),
-    decision: z.enum(['approve', 'reject', 'withdraw']),
+    decision: z.enum(['approve', 'reject', 'withdraw', 'extend']),
     /** An approval that is not the last one that is needed. */
     counted: z.literal(true).optional(),
+    /** The deadline as it was set by `extend`. */
+    until: z.string().optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),

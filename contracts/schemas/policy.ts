@@ -28,10 +28,21 @@ export const ToolName = z.string().min(1).max(128);
 
 export const DeadlineSeconds = z.int().min(1).max(31_536_000);
 
+/** What a layer, or one tool in it, may say of the time of a request. */
+export const RequestTimes = z.strictObject({
+  deadlineSeconds: DeadlineSeconds.optional(),
+  /** An approval holds so long after the decision that completed it; what is to be sent later is asked again. */
+  validForSeconds: DeadlineSeconds.optional(),
+  /** Whoever may decide may postpone the deadline, to so long after the request opened. Nobody may where this is absent. */
+  extendableToSeconds: DeadlineSeconds.optional(),
+});
+
+export type RequestTimes = z.infer<typeof RequestTimes>;
+
 export const ToolPolicy = z.strictObject({
   action: Action,
   approvers: ApproverList.optional(),
-  deadlineSeconds: DeadlineSeconds.optional(),
+  ...RequestTimes.shape,
 });
 export type ToolPolicy = z.infer<typeof ToolPolicy>;
 export type ToolPolicyInput = z.input<typeof ToolPolicy>;
@@ -46,7 +57,7 @@ export const Policy = z.strictObject({
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
-  deadlineSeconds: DeadlineSeconds.optional(),
+  ...RequestTimes.shape,
 });
 export type Policy = z.infer<typeof Policy>;
 /** A policy as its author wrote it, defaults not applied. */
@@ -76,5 +87,9 @@ export const ApproverRule = z.strictObject({
   allOf: z.array(ApproverClause).min(1),
   /** Several people may meet the clauses together. Without it, as in rules of the first release, each decider must meet all. */
   together: z.literal(true).optional(),
+  /** Of the approval, from the decision that completed it. */
+  validForSeconds: z.int().min(1).optional(),
+  /** How far the deadline may be postponed, from the opening of the request. */
+  extendableToSeconds: z.int().min(1).optional(),
 });
 export type ApproverRule = z.infer<typeof ApproverRule>;

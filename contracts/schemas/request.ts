@@ -31,7 +31,10 @@ export const ApprovalRequest = z.strictObject({
   rules: z.array(z.string()),
   approvers: ApproverRule,
   openedAt: z.string(),
+  /** As it is now, postponed or not. */
   deadline: z.string(),
+  /** Who postponed the deadline, oldest first. */
+  extensions: z.array(z.strictObject({ approver: Approver, at: z.string(), until: z.string() })).optional(),
   /** Why it was asked again. */
   reopenedBecause: z.string().optional(),
   /** An earlier call of the turn with the same tool and arguments; each runs only if it is approved itself. */

@@ -54,7 +54,14 @@ const POLICY: ConfigInput['policy'] = {
   servers: {
     notes: {
       default: 'allow',
-      tools: { write_note: ask, seal_note: ofTwo, send_note: { ...ask, deadlineSeconds: 1 }, delete_note: 'deny' },
+      tools: {
+        write_note: ask,
+        seal_note: ofTwo,
+        send_note: { ...ask, deadlineSeconds: 1 },
+        post_note: { ...ask, deadlineSeconds: 600, extendableToSeconds: 3_600 },
+        stamp_note: { ...ask, validForSeconds: 1 },
+        delete_note: 'deny',
+      },
     },
   },
 };

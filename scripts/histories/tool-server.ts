@@ -17,6 +17,8 @@ const TOOLS: Readonly<Record<string, string>> = {
   write_note: 'Writes one note.',
   seal_note: 'Seals one note, for ever.',
   send_note: 'Sends one note to its reader.',
+  post_note: 'Puts one note on the board.',
+  stamp_note: 'Puts a stamp on one note.',
   delete_note: 'Deletes one note.',
   draw_chart: 'Draws the notes of a week.',
   hold_note: 'Answers when it is told to.',

@@ -91,8 +91,8 @@ describe('kinds', () => {
   });
 
   test('decisions, their answers and requests', () => {
-    expect(Decision.options.map(({ shape }) => shape.kind.value)).toEqual(['approve', 'reject', 'withdraw']);
-    expect(DecisionAck.shape.status.options).toEqual(['approved', 'rejected', 'counted', 'withdrawn']);
+    expect(Decision.options.map(({ shape }) => shape.kind.value)).toEqual(['approve', 'reject', 'withdraw', 'extend']);
+    expect(DecisionAck.shape.status.options).toEqual(['approved', 'rejected', 'counted', 'withdrawn', 'extended']);
     expect(RequestStatus.options).toEqual(['open', 'approved', 'rejected', 'expired', 'cancelled']);
   });
 

@@ -92,6 +92,12 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     put: 'deadline: at + verdict.deadlineSeconds * 2_000',
   },
   {
+    name: 'a postponed request keeps its deadline',
+    file: 'domain/extension.ts',
+    find: 'deadline: Date.parse(decision.until),',
+    put: 'deadline: request.deadline,',
+  },
+  {
     name: 'the model does not see what happened',
     file: 'workflows/turn.ts',
     find: 'return { base: { ...seen, ...segment }, tail };',
@@ -118,6 +124,12 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     file: 'domain/approver.ts',
     find: 'return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);',
     put: 'return rule.allOf.some(isNamed);',
+  },
+  {
+    name: 'a deadline may be postponed for ever',
+    file: 'domain/extension.ts',
+    find: 'if (wanted > latest)',
+    put: "if (wanted > latest && callId === '')",
   },
   {
     name: 'one person may agree twice',

@@ -13,6 +13,7 @@ import { loadPolicySettings } from '../../settings.ts';
 import { readSpec } from '../../spec-file.ts';
 import type { Paint, Terminal } from '../../terminal.ts';
 import { duration } from '../../views/duration.ts';
+import { holds } from '../../views/request.ts';
 import { fields } from '../../views/fields.ts';
 
 interface ExplainOptions extends GlobalOptions {
@@ -63,10 +64,18 @@ A catalog may say more of a tool, and only tightens: countersign catalog show.`,
 const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 
 function explained(call: string, verdict: Verdict, paint: Paint): string {
+  const ask = verdict.kind === 'ask' ? verdict.approvers : undefined;
   const rows = [
     ['because', verdict.rules.map(visible).join(', ')],
     ['may decide', verdict.kind === 'ask' ? visible(describeRule(verdict.approvers)) : undefined],
     ['within', verdict.kind === 'ask' ? duration(verdict.deadlineSeconds * 1_000) : undefined],
+    [
+      'may wait',
+      ask?.extendableToSeconds === undefined
+        ? undefined
+        : `${duration(ask.extendableToSeconds * 1_000)}, where somebody postpones the deadline`,
+    ],
+    ['holds', ask === undefined ? undefined : holds(ask)],
     ['code', verdict.kind === 'deny' ? verdict.code : undefined],
   ] as const;
   return `${paint(COLOURS[verdict.kind], verdict.kind)}  ${paint('bold', visible(call))}\n${fields(paint, rows)}`;

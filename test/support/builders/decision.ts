@@ -27,6 +27,10 @@ export function withdrawal(over: Partial<Extract<Decision, { kind: 'withdraw' }>
   return { kind: 'withdraw', ...base, ...over };
 }
 
+export function extension(over: Partial<Extract<Decision, { kind: 'extend' }>> = {}): Decision {
+  return { kind: 'extend', until: '2026-01-01T02:00:00.000Z', ...base, ...over };
+}
+
 /** The open request of a call, or a test that is wrong. */
 export function askingOf(run: Run, callId: string): Asking {
   const state = callOf(run, callId);

@@ -26,7 +26,7 @@ const LINES = program.commands.flatMap((command) => [
 
 test('the verbs are these', () => {
   expect(VERBS.join(' ')).toBe(
-    'dev setup worker catalog policy start requests show approve reject withdraw stop watch result ledger verify-ledger keys replay',
+    'dev setup worker catalog policy start requests show approve reject withdraw extend stop watch result ledger verify-ledger keys replay',
   );
   expect(LINES.filter((line) => line.startsWith('catalog ')).join(', ')).toBe(
     'catalog connect, catalog list, catalog show, catalog refresh, catalog diff, catalog allow, catalog ask, catalog deny, catalog enable, catalog disable, catalog approve, catalog reject, catalog export, catalog import, catalog disconnect',
@@ -86,6 +86,8 @@ test.each([
   ['a missing argument', ['approve', 'run-1', '--as', 'ann'], "'call'"],
   ['a missing option', ['approve', 'run-1', 't1.c0'], '--as'],
   ['a rejection without a reason', ['reject', 'run-1', 't1.c0', '--as', 'ann'], '--reason'],
+  ['a time without a zone', ['extend', 'r', 't1.c0', '--as', 'ann', '--until', '2026-02-01T09:00'], '--until'],
+  ['a time that is none', ['extend', 'r', 't1.c0', '--as', 'ann', '--until', '2026-02-31T29:00Z'], '--until'],
   ['one argument too many', ['show', 'run-1', 'run-2'], 'Too many'],
   ['a deadline that is no number', ['show', 'run-1', '--deadline', 'soon'], '--deadline'],
   ['a deadline of nothing', ['show', 'run-1', '--deadline', '0'], '--deadline'],

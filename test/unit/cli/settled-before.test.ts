@@ -36,6 +36,7 @@ test.each<[string, readonly LedgerFact[], string]>([
     [said('ann', 'approve', { counted: true }), said('ann', 'withdraw'), EXPIRED],
     'DECISION_EXPIRED',
   ],
+  ['postponed, and then expired', [said('ann', 'extend'), EXPIRED], 'DECISION_EXPIRED'],
   ['approved, asked again, and then expired', [said('ann', 'approve'), EXPIRED], 'DECISION_EXPIRED'],
   ['agreed to by one of two when the run ended', [said('ann', 'approve', { counted: true })], 'REQUEST_NOT_OPEN'],
   ['never made', [], 'CALL_UNKNOWN'],
@@ -48,6 +49,7 @@ test.each<[Accepted['decision'], Partial<Accepted>, string]>([
   ['approve', { counted: true }, 'counted'],
   ['reject', {}, 'rejected'],
   ['withdraw', {}, 'withdrawn'],
+  ['extend', { until: '2026-01-01T02:00:00.000Z' }, 'extended'],
 ])('sent again it gets its first answer: %s %j', async (decision, over, status) => {
   expect(await decideAfter([said('ann', decision, over), EXPIRED], 'of-ann')).toMatchObject({ ack: { status } });
 });

@@ -34,6 +34,31 @@ test.each<List>([
   expect(warnings(list)).toEqual([]);
 });
 
+test.each<[string, ConfigInput['policy'], string[]]>([
+  [
+    'as long as the deadline',
+    { deadlineSeconds: 60, extendableToSeconds: 60 },
+    ['policy.extendableToSeconds is not after the deadline (60 s)'],
+  ],
+  [
+    'no longer than 24 hours, where nothing is said',
+    { extendableToSeconds: 60 },
+    ['policy.extendableToSeconds is not after'],
+  ],
+  [
+    'no longer than the deadline of a tool',
+    { extendableToSeconds: 90_000, servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 90_000 } } } } },
+    ['policy.servers.bank.tools.pay.extendableToSeconds is not after'],
+  ],
+  [
+    'longer',
+    { deadlineSeconds: 60, extendableToSeconds: 61, servers: { bank: { tools: { pay: { action: 'ask' } } } } },
+    [],
+  ],
+])('F-4: a request that may wait %s', (_, policy, told) => {
+  expect(approverWarnings(Config.parse({ policy }))).toEqual(told.map((text) => expect.stringContaining(text)));
+});
+
 test('and none where nothing is said', () => {
   expect(approverWarnings(Config.parse({}))).toEqual([]);
 });

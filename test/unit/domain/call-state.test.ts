@@ -31,7 +31,7 @@ const TABLE: Readonly<Record<CallStatus, Partial<Record<EventName, CallStatus>>>
   proposed: { expire: 'settled', succeed: 'settled', cancel: 'settled' },
   cleared: { dispatch: 'in-flight', expire: 'settled', succeed: 'settled', cancel: 'settled' },
   asking: { approve: 'approved', reject: 'settled', expire: 'settled', succeed: 'settled', cancel: 'settled' },
-  approved: { dispatch: 'in-flight', expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  approved: { dispatch: 'in-flight', reopen: 'asking', expire: 'settled', succeed: 'settled', cancel: 'settled' },
   'in-flight': { 'not sent': 'cleared', reopen: 'asking', expire: 'settled', succeed: 'settled', cancel: 'settled' },
   settled: {},
 };
@@ -94,7 +94,8 @@ describe('a call', () => {
           const next = TABLE[state.status][event] ?? state.status;
           expect(after[callId]?.status).toBe(next === 'cleared' && consented.has(callId) ? 'approved' : next);
           if (event === 'approve' && state.status === 'asking') consented.add(callId);
-          if (event === 'reopen' && state.status === 'in-flight') consented.delete(callId);
+          if (event === 'reopen' && (state.status === 'in-flight' || state.status === 'approved'))
+            consented.delete(callId);
         }
       }),
       { numRuns: 200 },

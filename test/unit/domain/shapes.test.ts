@@ -6,7 +6,7 @@ import { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
 import type { Parsed } from '../../../domain/field-checks.ts';
 import { parseDecision, parseSay, parseStop } from '../../../domain/shapes.ts';
 import { anyText, hex64, jsonValue } from '../../support/builders/arbitraries.ts';
-import { approval, rejection, say, stop } from '../../support/builders/decision.ts';
+import { approval, extension, rejection, say, stop } from '../../support/builders/decision.ts';
 import { describeShape, type Shape } from '../../support/shape-suite.ts';
 
 const identifier = fc.stringMatching(/^[\x21-\x7e]{1,200}$/);
@@ -33,6 +33,21 @@ const decision = fc.oneof(
     { kind: fc.constant('withdraw'), ...base, comment: anyText() },
     { requiredKeys: ['kind', ...KEYS], ...sane },
   ),
+  fc.record(
+    {
+      kind: fc.constant('extend'),
+      ...base,
+      until: fc
+        .date({
+          min: new Date('0000-01-01T00:00:00.000Z'),
+          max: new Date('9999-12-31T23:59:59.999Z'),
+          noInvalidDate: true,
+        })
+        .map((date) => date.toISOString()),
+      comment: anyText(),
+    },
+    { requiredKeys: ['kind', 'until', ...KEYS], ...sane },
+  ),
 );
 const message = fc.record({ messageId: identifier, text: fc.string({ minLength: 1 }), from: identifier }, sane);
 const stopping = fc.record(
@@ -58,6 +73,12 @@ const nearMiss = fc.oneof(
     't1.c0000',
     't1234567.c0',
     'T1.c0',
+    '2026-02-29T00:00:00.000Z',
+    '2024-02-29T24:00:00.000Z',
+    '2026-01-01T00:00:00Z',
+    '+12026-01-01T00:00:00.000Z',
+    '2026-01-01T01:00:00.000+01:00',
+    'Thu, 01 Jan 1970 00:00:0',
   ),
   fc.constantFrom<unknown>(
     'A'.repeat(64),
@@ -93,6 +114,7 @@ const fieldName = fc.constantFrom(
   'from',
   'by',
   'inFlight',
+  'until',
   'constructor',
   'toString',
   'type',
@@ -145,7 +167,7 @@ describe('what is refused', () => {
   });
 
   test.each<[string, unknown, string]>([
-    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject or withdraw'],
+    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject or withdraw or extend'],
     [
       'an id',
       { ...approval(), decisionId: 'a b' },
@@ -167,6 +189,12 @@ describe('what is refused', () => {
     ],
     ['a comment', { ...approval(), comment: 7 }, 'comment: must be text of 0 to 4096 characters'],
     ['a reason', { ...rejection(), reason: '' }, 'reason: must be text of 1 to 4096 characters'],
+    ['no new deadline', { ...extension(), until: undefined }, 'until: must be a time like 2026-01-31T09:00:00.000Z'],
+    [
+      'a day that is none',
+      { ...extension(), until: '2026-13-01T00:00:00.000Z' },
+      'until: must be a time like 2026-01-31T09:00:00.000Z',
+    ],
     ['a field of the other kind', { ...approval(), reason: 'no' }, 'reason: is no field of this message'],
     ['an unknown field', { ...approval(), note: 1 }, 'note: is no field of this message'],
   ])('%s is named with what it must be', (_what, value, reason) => {
