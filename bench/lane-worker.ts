@@ -67,7 +67,7 @@ async function serviceOptions(): Promise<Lane> {
   const dataConverter = createDataConverter(config);
   const client = new Client({ connection: await connectClient({ address }), dataConverter });
   const artifacts = openArtifacts(loaded);
-  const runSide = runSideActivities(loaded, artifacts, client);
+  const runSide = await runSideActivities(loaded, artifacts, client);
   const modelStep: typeof runSide.modelStep = async (input) => {
     const step = await runSide.modelStep(input);
     if (step.judged?.judgements.some(({ verdict }) => verdict.kind === 'ask') === true)

@@ -96,6 +96,9 @@ export const ERRORS = {
   ARTIFACT_MISSING: unavailable,
   ARTIFACT_CORRUPT: fault,
   LEDGER_BROKEN: failedCheck,
+  // Both may pass: a person mends what conflicts, and the run waits until then.
+  LEDGER_UNAVAILABLE: unavailable,
+  LEDGER_CONFLICT: unavailable,
   REPLAY_FAILED: failedCheck,
   POLICY_CASES_FAILED: failedCheck,
   TRANSCRIPT_MISMATCH: fault,

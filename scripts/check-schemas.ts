@@ -19,6 +19,7 @@ import { CatalogFile } from '../contracts/schemas/catalog-file.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { Decision, DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
+import { LedgerLine, LedgerRecord } from '../contracts/schemas/ledger-record.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
 import { ApprovalRequest } from '../contracts/schemas/request.ts';
@@ -55,6 +56,12 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   verdict: { schema: Verdict, io: 'output', title: 'Verdict: what policy says of a call' },
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
   'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
+  'ledger-record': {
+    schema: LedgerRecord,
+    io: 'output',
+    title: 'Ledger record: body of the webhook of the ledger port',
+  },
+  'ledger-line': { schema: LedgerLine, io: 'output', title: 'Ledger line: a line of a JSONL record or export' },
   segment: { schema: Segment, io: 'output', title: 'Segment: a stored stretch of transcript and ledger' },
   'run-state': { schema: RunState, io: 'output', title: 'Run state: answer of the state query' },
   'run-result': { schema: RunResult, io: 'output', title: 'Run result' },

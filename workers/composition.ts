@@ -13,6 +13,10 @@ import { createCatalogReader } from '../activities/catalog/reader.ts';
 import { createReviewChange } from '../activities/catalog/review.ts';
 import { createToolsetLoader } from '../activities/catalog/toolset.ts';
 import { coded } from '../activities/coded.ts';
+import { createDelivery, type DeliverLedger } from '../activities/ledger/delivery.ts';
+import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
+import { createHeadSigner } from '../activities/ledger/signer.ts';
+import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
 import { createJudge } from '../activities/policy/judge.ts';
@@ -37,12 +41,38 @@ export type RunSide = RunActivities & ModelActivities & CatalogActivities;
  */
 export function openArtifacts({ config, baseDirectory }: LoadedConfig): ArtifactStore {
   const root = resolve(baseDirectory, config.artifacts.directory);
-  setUpRoot(root, root.startsWith(resolve(baseDirectory) + sep));
+  setUpRoot(root, isBeside(baseDirectory, root));
   return createDirectoryStore(root);
 }
 
+/**
+ * Sinks of the ledger port; undefined where none is configured.
+ *
+ * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the key cannot be read
+ */
+export async function openLedger({ config, baseDirectory }: LoadedConfig): Promise<DeliverLedger | undefined> {
+  if (config.ledger === undefined) return undefined;
+  const { sign, directory, webhook } = config.ledger;
+  const root = directory === undefined ? undefined : resolve(baseDirectory, directory);
+  if (root !== undefined) setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
+  const sinks = [
+    ...(root === undefined ? [] : [createLedgerDirectory(root)]),
+    ...(webhook === undefined ? [] : [createLedgerWebhook(webhook)]),
+  ];
+  return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
+}
+
+function isBeside(baseDirectory: string, root: string): boolean {
+  return root.startsWith(resolve(baseDirectory) + sep);
+}
+
 /** @param client on the worker's connection: model steps read what they have not cached by query, and so are catalogs */
-export function runSideActivities({ config }: LoadedConfig, artifacts: ArtifactStore, client: Client): RunSide {
+export async function runSideActivities(
+  loaded: LoadedConfig,
+  artifacts: ArtifactStore,
+  client: Client,
+): Promise<RunSide> {
+  const { config } = loaded;
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
   const judge = createJudge(config, loadToolset, readCatalog);
@@ -50,7 +80,7 @@ export function runSideActivities({ config }: LoadedConfig, artifacts: ArtifactS
     prepareRun: coded(createPrepareRun(config, readCatalog)),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
     judge: coded(judge),
-    storeSegment: coded(createStoreSegment(artifacts, client)),
+    storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     modelStep: coded(
       createModelStep({
         models: createModelRegistry(config.models),

@@ -31,6 +31,12 @@ export function checkConfig(config: Config, what: string): void {
       refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
     if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
   }
+  const { ledger } = config;
+  // Whatever egress allows: who answers in its place acknowledges what is kept nowhere.
+  if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
+    refuse('ledger.webhook.url', 'must use https, save to this machine');
+  if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
+    refuse('ledger', 'must name a directory or a webhook: it signs what is delivered there');
   for (const { path, url } of contactedUrls(config)) {
     if (!isSecureTransport(url, config.egress.allowInsecure)) {
       refuse(

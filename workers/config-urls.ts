@@ -21,7 +21,9 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
       ? []
       : [{ path: pathText(['models', name, 'baseUrl']), url: model.baseUrl }],
   );
-  return [...servers, ...issuers, ...models, ...origins(config)];
+  const webhook = config.ledger?.webhook;
+  const webhooks = webhook === undefined ? [] : [{ path: 'ledger.webhook.url', url: webhook.url }];
+  return [...servers, ...issuers, ...models, ...webhooks, ...origins(config)];
 }
 
 /** Of servers that runs and catalogs may name, and of those to which credentials may go. */

@@ -17,7 +17,9 @@ export function secretsOf(config: Config): readonly string[] {
   const models = Object.values(config.models).flatMap((model) =>
     model.provider !== 'scripted' && model.apiKey !== undefined ? [model.apiKey] : [],
   );
-  return [...new Set([...credentials, ...headers, ...models, ...config.encryption.keys.map(({ key }) => key)])];
+  const webhooks = config.ledger?.webhook === undefined ? [] : [config.ledger.webhook.secret];
+  const keys = config.encryption.keys.map(({ key }) => key);
+  return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...keys])];
 }
 
 /** The configuration with every secret masked, and every header value, whether it looks like a secret or not. */
@@ -33,6 +35,9 @@ export function describeConfig(config: Config): Config {
     models: mapValues(config.models, (model) =>
       model.provider === 'scripted' || model.apiKey === undefined ? model : { ...model, apiKey: MASK },
     ),
+    ...(config.ledger?.webhook === undefined
+      ? {}
+      : { ledger: { ...config.ledger, webhook: { ...config.ledger.webhook, url: MASK, secret: MASK } } }),
     encryption: { keys: config.encryption.keys.map((key) => ({ ...key, key: MASK })) },
   };
 }

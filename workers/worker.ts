@@ -97,7 +97,7 @@ async function optionsByQueue(
   client: Client,
 ): Promise<OwnOptions[]> {
   const artifacts = openArtifacts(loaded);
-  const runSide = role === 'tools' ? {} : runSideActivities(loaded, artifacts, client);
+  const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client);
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>

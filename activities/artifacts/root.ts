@@ -10,13 +10,30 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 
 export const MARKER = '.countersign-store';
 
-const TEXT = 'Countersign keeps artifacts in this directory. Without this file nothing more is stored here.\n';
-/** The first level of folders, see `directory.ts`. */
-const SHARD = /^[0-9a-f]{2}$/;
+/** A store that is kept in a directory. */
+export interface RootKind {
+  readonly marker: string;
+  readonly what: string;
+  /** Its field of the configuration. */
+  readonly path: string;
+  /** What only it has at its root. */
+  readonly content: RegExp;
+  /** Of the failure where the store is not there now. */
+  readonly missing: ErrorCode;
+}
+
+const ARTIFACTS: RootKind = {
+  marker: MARKER,
+  what: 'artifact',
+  path: 'artifacts.directory',
+  // The first level of folders, see `directory.ts`.
+  content: /^[0-9a-f]{2}$/,
+  missing: 'ARTIFACT_MISSING',
+};
 
 /**
  * For the start of a worker; a second call changes nothing.
@@ -24,23 +41,28 @@ const SHARD = /^[0-9a-f]{2}$/;
  * @param mayCreate where there is nothing at all
  * @throws CountersignError `SETUP_INCOMPLETE`
  */
-export function setUpRoot(root: string, mayCreate: boolean): void {
+export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): void {
   const found = entriesOf(root);
-  if (found?.includes(MARKER) === true) return;
-  if (found === undefined && mayCreate) create(root);
-  else if (found?.some((name) => SHARD.test(name)) === true) writeFileSync(join(root, MARKER), TEXT, { mode: 0o600 });
-  else throw notSetUp(root);
+  if (found?.includes(kind.marker) === true) return;
+  if (found === undefined && mayCreate) create(root, kind);
+  else if (found?.some((name) => kind.content.test(name)) === true) mark(root, kind);
+  else throw notSetUp(root, kind);
 }
 
-/** @throws CountersignError `ARTIFACT_MISSING` where the store is not there now. */
-export async function assertRoot(root: string): Promise<void> {
+function mark(root: string, { marker, what }: RootKind): void {
+  const text = `Countersign keeps its ${what} store in this directory. Without this file nothing more is stored here.\n`;
+  writeFileSync(join(root, marker), text, { mode: 0o600 });
+}
+
+/** @throws CountersignError with the code of the kind where the store is not there now. */
+export async function assertRoot(root: string, { marker, what, missing } = ARTIFACTS): Promise<void> {
   try {
-    await access(join(root, MARKER));
+    await access(join(root, marker));
   } catch (error) {
     if (!isAbsent(error)) throw error;
     throw new CountersignError(
-      'ARTIFACT_MISSING',
-      `The artifact store is not at ${root}: its file ${MARKER} is not there. Mount its volume on this worker; it is tried again.`,
+      missing,
+      `The ${what} store is not at ${root}: its file ${marker} is not there. Mount its volume on this worker; it is tried again.`,
       {},
       { cause: error },
     );
@@ -48,16 +70,16 @@ export async function assertRoot(root: string): Promise<void> {
 }
 
 /** Under another name first, so that a worker that starts at the same time finds either nothing or a root with its file. */
-function create(root: string): void {
+function create(root: string, kind: RootKind): void {
   mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
   const made = mkdtempSync(`${root}.`);
   try {
-    writeFileSync(join(made, MARKER), TEXT, { mode: 0o600 });
+    mark(made, kind);
     renameSync(made, root);
   } catch (error) {
     rmSync(made, { recursive: true, force: true });
     // Another worker was first: a folder that is not empty is not replaced.
-    if (entriesOf(root)?.includes(MARKER) !== true) throw error;
+    if (entriesOf(root)?.includes(kind.marker) !== true) throw error;
   }
 }
 
@@ -70,11 +92,11 @@ function entriesOf(root: string): readonly string[] | undefined {
   }
 }
 
-function notSetUp(root: string): CountersignError {
+function notSetUp(root: string, { marker, what, path }: RootKind): CountersignError {
   return new CountersignError(
     'SETUP_INCOMPLETE',
-    `The artifact directory ${root} is not set up: it has no file ${MARKER}. Where a volume belongs there, mount it. For a new store: mkdir -p '${root}' && touch '${root}/${MARKER}'`,
-    { path: 'artifacts.directory' },
+    `The ${what} directory ${root} is not set up: it has no file ${marker}. Where a volume belongs there, mount it. For a new store: mkdir -p '${root}' && touch '${root}/${marker}'`,
+    { path },
   );
 }
 

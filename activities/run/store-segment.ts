@@ -1,29 +1,39 @@
 /**
- * Puts a closed stretch of transcript and ledger into the artifact store. Content-addressed, so repeating it is harmless.
+ * Puts a closed stretch of transcript and ledger into the artifact store, and its ledger into every sink of the ledger port.
+ * The store is content-addressed and sinks know what they have, so repeating it is harmless.
  *
  * 1. What is stored is what the run that scheduled this answers to queries, whole and with its chain intact, or nothing.
+ * 2. Where it returns, store and sinks have all of it: a run continues as new or ends only then (INV-D3).
  */
-import { activityInfo, heartbeat } from '@temporalio/activity';
+import { heartbeat } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import type { StoreSegmentInput, Stretch } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { QUERIES } from '../../contracts/names.ts';
+import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
 import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { verifyChain } from '../../domain/ledger.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import type { DeliverLedger } from '../ledger/delivery.ts';
+import type { Scheduler } from '../tools/dispatch-check.ts';
+import { currentScheduler } from '../tools/scheduler.ts';
+import { type ExecutionId, executionOf } from './execution-of.ts';
+import { readSegment } from './read-transcript.ts';
 
 export const SEGMENT_TYPE = 'application/vnd.countersign.segment+json';
 
 export function createStoreSegment(
   artifacts: ArtifactStore,
-  client: Pick<Client, 'workflow'>,
+  client: Pick<Client, 'workflow' | 'workflowService'>,
+  deliver?: DeliverLedger,
 ): (input: StoreSegmentInput) => Promise<ArtifactRef> {
   return async ({ workflowId, previous, transcript, ledger }) => {
     // After a reset that is not the run that the input was written by, and its ledger is the one to keep.
-    const run = client.workflow.getHandle(workflowId, activityInfo().workflowExecution?.runId);
+    const scheduler = currentScheduler();
+    const { runId } = scheduler;
+    const run = client.workflow.getHandle(workflowId, runId);
     const messages = await whole(
       transcript,
       async (from, to) => (await run.query<TranscriptPage, [number, number]>(QUERIES.transcript, from, to)).messages,
@@ -39,8 +49,39 @@ export function createStoreSegment(
       transcript: { from: transcript.from, messages },
       ledger: { from: ledger.from, entries },
     };
-    return await artifacts.put(new TextEncoder().encode(canonicalJson(segment)), SEGMENT_TYPE);
+    const ref = await artifacts.put(new TextEncoder().encode(canonicalJson(segment)), SEGMENT_TYPE);
+    if (deliver !== undefined) {
+      const stream = await executionOf(client, ownLedger(scheduler, workflowId));
+      await deliverOn(async (stretch) => await deliver(stream, stretch), entries, artifacts, previous);
+    }
+    return ref;
   };
+}
+
+/** A worker signs for runs and catalogs only, and for none of them but the one that asks. */
+function ownLedger({ namespace, workflowType, workflowId, runId }: Scheduler, asked: string): ExecutionId {
+  const isOurs = workflowType === RUN_WORKFLOW || workflowType === CATALOG_WORKFLOW;
+  if (isOurs && workflowId === asked && runId !== undefined) return { namespace, workflowId, runId };
+  throw new CountersignError('DISPATCH_FORBIDDEN', `${asked} did not schedule this: its ledger was not signed.`);
+}
+
+/** A sink that was added later, or came back from an old backup, is first given what it misses. */
+async function deliverOn(
+  deliver: (entries: readonly LedgerEntry[]) => Promise<void>,
+  entries: readonly LedgerEntry[],
+  artifacts: ArtifactStore,
+  previous: ArtifactRef | undefined,
+): Promise<void> {
+  try {
+    await deliver(entries);
+  } catch (error) {
+    if (previous === undefined || !(error instanceof CountersignError) || error.code !== 'LEDGER_CONFLICT') throw error;
+    // Where it is no gap, one of these is refused in the same way.
+    const segment = await readSegment(artifacts, previous);
+    await deliverOn(deliver, segment.ledger.entries, artifacts, segment.previous);
+    heartbeat(segment.ledger.from);
+    await deliver(entries);
+  }
 }
 
 /** Page by page; one that brings nothing would never end. */

@@ -139,6 +139,33 @@ export const SealingKey = z.strictObject({
 });
 export type SealingKey = z.infer<typeof SealingKey>;
 
+export const LedgerKey = z.strictObject({
+  /** Key id that stands in each signed head. */
+  kid: Name,
+  /** PEM file (PKCS #8) of an Ed25519 private key, relative to the configuration file. */
+  privateKeyFile: z.string().min(1),
+});
+export type LedgerKey = z.infer<typeof LedgerKey>;
+
+export const LedgerWebhook = z.strictObject({
+  /** Over TLS, save to this machine. Not shown in errors and logs. */
+  url: HttpUrl,
+  /** Of Standard Webhooks: `whsec_` and 24 to 64 bytes in base64. */
+  secret: z.string().regex(/^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/, 'must be whsec_ and 24 to 64 bytes in base64'),
+  /** Of one POST. An attempt to store a segment has 60 s for all of them. */
+  timeoutSeconds: z.int().min(1).max(30).default(10),
+});
+export type LedgerWebhook = z.infer<typeof LedgerWebhook>;
+
+/** Where ledgers are kept beside Temporal. */
+export const LedgerConfig = z.strictObject({
+  sign: LedgerKey,
+  /** Relative to the configuration file, shared by all workers of role `runs`. */
+  directory: z.string().min(1).optional(),
+  webhook: LedgerWebhook.optional(),
+});
+export type LedgerConfig = z.infer<typeof LedgerConfig>;
+
 /** A symmetric key of the payload codec: 32 bytes, base64. The first encrypts; all decrypt. */
 export const CodecKey = z.strictObject({
   id: Name,
@@ -162,6 +189,7 @@ export const Config = z.strictObject({
     })
     .prefault({}),
   artifacts: z.strictObject({ directory: z.string().min(1).default('.countersign/artifacts') }).prefault({}),
+  ledger: LedgerConfig.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */

@@ -75,7 +75,9 @@ function sightings(canaries: readonly Canary[], among: readonly Piece[]): readon
 }
 
 test('the secrets were really used, and really given away', () => {
-  const { servers, secrets, provider, tokenServers } = scene;
+  const { servers, secrets, provider, tokenServers, receiver } = scene;
+  // Whoever does not have the secret cannot sign: this receiver keeps nothing then.
+  expect(receiver.received.some(({ headers }) => String(headers['webhook-signature']).startsWith('v1,'))).toBe(true);
   const seen = (server: CanaryServer) =>
     server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call').map(({ headers }) => headers);
   const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];

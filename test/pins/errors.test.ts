@@ -68,6 +68,8 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   ARTIFACT_MISSING: [true, 503, 6],
   ARTIFACT_CORRUPT: [false, 500, 70],
   LEDGER_BROKEN: [false, 422, 7],
+  LEDGER_UNAVAILABLE: [true, 503, 6],
+  LEDGER_CONFLICT: [true, 503, 6],
   REPLAY_FAILED: [false, 422, 7],
   POLICY_CASES_FAILED: [false, 422, 7],
   TRANSCRIPT_MISMATCH: [false, 500, 70],

@@ -16,6 +16,7 @@ import {
   SPEC_HASH_MEMO,
   UPDATES,
 } from '../../contracts/names.ts';
+import { HEAD_ALG, HEAD_TYPE } from '../../contracts/ledger-head.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { catalogId } from '../../domain/catalog.ts';
@@ -90,6 +91,10 @@ describe('names on the wire', () => {
 
   test('memo keys', () => {
     expect([PENDING_MEMO, SPEC_HASH_MEMO]).toEqual(['countersignPending', 'countersignSpecHash']);
+  });
+
+  test('the signature of ledger heads', () => {
+    expect([HEAD_TYPE, HEAD_ALG]).toEqual(['countersign-ledger-head+jws', 'EdDSA']);
   });
 
   test('algorithms with which grants are sealed', () => {

@@ -10,6 +10,8 @@ import { ADMINISTRATORS } from './catalogs.ts';
 import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
+import { headKey } from './ledger-key.ts';
+import { type LedgerReceiver, startLedgerReceiver } from './ledger-receiver.ts';
 import { type ListingServer, startListingServer } from './listing-server.ts';
 import { answered, failed } from './model-bench.ts';
 import { chatDialect } from './model-chat.ts';
@@ -31,6 +33,7 @@ export function newSecrets() {
     HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
     HEADER_SCHEMED: `scheme-${random()}`,
     HEADER_PADDED: `padded-${random()}`,
+    WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
   };
 }
 
@@ -44,6 +47,7 @@ export interface CanaryScene {
   readonly plain: ListingServer;
   readonly tokenServers: readonly HostileServer[];
   readonly provider: ModelProvider;
+  readonly receiver: LedgerReceiver;
   readonly world: FaultWorld;
   readonly worker: WorkerProcess;
   canaries(): readonly Canary[];
@@ -88,6 +92,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const plain = await startListingServer();
   const provider = await startModelProvider(chatDialect.schema);
   const zone = await zoneKey();
+  const receiver = await startLedgerReceiver(secrets.WEBHOOK_SECRET);
+  const signing = headKey();
   const headers = {
     'x-api-key': '${HEADER_KEY}',
     'x-session-cookie': 'Bearer ${HEADER_SCHEMED}',
@@ -133,11 +139,16 @@ export async function startCanaryScene(): Promise<CanaryScene> {
           apiKey: '${API_KEY}',
         },
       },
+      ledger: {
+        sign: { kid: signing.kid, privateKeyFile: 'ledger.pem' },
+        directory: 'ledger',
+        webhook: { url: receiver.url, secret: '${WEBHOOK_SECRET}' },
+      },
       grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       log: { level: 'trace' },
       tracing: 'console',
     },
-    files: { 'zone.pem': zone.pem },
+    files: { 'zone.pem': zone.pem, 'ledger.pem': signing.pem },
     env: secrets,
     client: {
       servers: {
@@ -154,6 +165,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     plain,
     tokenServers: [minter, refuser],
     provider,
+    receiver,
     world,
     worker,
     canaries: () => [
@@ -162,14 +174,16 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         { name: 'minted token', value: token },
         { name: 'signature of the minted token', value: token.split('.')[2] ?? '' },
       ]),
-      ...zone.pem
+      ...`${zone.pem}\n${signing.pem}`
         .split('\n')
         .filter((line) => /^[^-]{32,}$/.test(line))
         .map((value) => ({ name: 'private key', value })),
     ],
     close: async () => {
       await world.stop();
-      await Promise.all([...Object.values(servers), plain, minter, refuser, provider].map((part) => part.close()));
+      await Promise.all(
+        [...Object.values(servers), plain, minter, refuser, provider, receiver].map((part) => part.close()),
+      );
     },
   };
 }
@@ -274,7 +288,12 @@ export async function refusedStarts({ world, secrets: { GIVEN } }: CanaryScene):
   ];
 }
 
-/** What lies on disk, and what the worker wrote. */
-export async function lyingPieces({ world, worker }: CanaryScene): Promise<readonly Piece[]> {
-  return [...(await storedPieces(world)), { store: 'logs', place: 'worker', content: worker.output() }];
+/** What lies on disk, what the worker wrote, and what was sent to the webhook of the ledger. */
+export async function lyingPieces({ world, worker, receiver }: CanaryScene): Promise<readonly Piece[]> {
+  const sent = receiver.received.map(({ headers, body }): Piece => ({
+    store: 'ledger webhook',
+    place: String(headers['webhook-id']),
+    content: `${JSON.stringify(headers)}\n${body}`,
+  }));
+  return [...(await storedPieces(world)), ...sent, { store: 'logs', place: 'worker', content: worker.output() }];
 }

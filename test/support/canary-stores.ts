@@ -20,6 +20,8 @@ export const STORES = [
   'queries',
   'SQLite file',
   'artifacts',
+  'ledger directory',
+  'ledger webhook',
   'logs',
   'command line',
   'client errors',
@@ -151,6 +153,10 @@ async function printedPieces(
 
 /** What lies on disk. */
 export async function storedPieces({ engine, config }: FaultWorld): Promise<readonly Piece[]> {
+  const ledger = config.ledger?.directory;
+  const recorded =
+    ledger === undefined ? [] : await readdir(join(engine.directory, ledger), { recursive: true, withFileTypes: true });
+  const records = recorded.filter((entry) => entry.isFile());
   const beside = (await readdir(engine.directory)).filter((name) => name.startsWith('temporal.db'));
   const folder = join(engine.directory, config.artifacts.directory);
   const artifacts = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
@@ -163,6 +169,11 @@ export async function storedPieces({ engine, config }: FaultWorld): Promise<read
     ...artifacts.map(async ({ parentPath, name }): Promise<Piece> => ({
       store: 'artifacts',
       place: name,
+      content: await readFile(join(parentPath, name)),
+    })),
+    ...records.map(async ({ parentPath, name }): Promise<Piece> => ({
+      store: 'ledger directory',
+      place: `${parentPath}/${name}`,
       content: await readFile(join(parentPath, name)),
     })),
   ]);

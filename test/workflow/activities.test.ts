@@ -26,7 +26,10 @@ const newCalls = (): number => forger.bank.calls.length - callsBefore;
 async function registered(): Promise<Readonly<Record<string, unknown>>> {
   const { config, engine, artifacts, client } = forger.world;
   const loaded = { config, baseDirectory: engine.directory, path: undefined };
-  return { ...runSideActivities(loaded, artifacts, client), ...(await toolSideActivities(loaded, artifacts, client)) };
+  return {
+    ...(await runSideActivities(loaded, artifacts, client)),
+    ...(await toolSideActivities(loaded, artifacts, client)),
+  };
 }
 
 /** Runs an activity on a genuine input, as somebody that Temporal says this of. Answers with what it returns or throws. */

@@ -6,6 +6,7 @@ import { createScrubber } from '../../../activities/tools/scrub.ts';
 import { describeConfig, secretsOf } from '../../../workers/secrets.ts';
 
 const CODEC_KEY = `${'k'.repeat(43)}=`;
+const WEBHOOK_SECRET = `whsec_${'w'.repeat(43)}=`;
 
 const config = Config.parse({
   servers: {
@@ -39,10 +40,21 @@ const config = Config.parse({
     keyless: { provider: 'openai-compatible', model: 'm', baseUrl: 'http://127.0.0.1:1/v1' },
     scripted: { provider: 'scripted', script: { steps: [{ text: 'hi' }] } },
   },
+  ledger: {
+    sign: { kid: 'worker', privateKeyFile: 'ledger.pem' },
+    webhook: { url: 'https://siem.example.com/canary-path', secret: WEBHOOK_SECRET },
+  },
   encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
 });
 
-const CANARIES = ['canary-header', 'canary-client-secret', 'canary-named-secret', 'canary-api-key', CODEC_KEY];
+const CANARIES = [
+  'canary-header',
+  'canary-client-secret',
+  'canary-named-secret',
+  'canary-api-key',
+  WEBHOOK_SECRET,
+  CODEC_KEY,
+];
 
 describe('secrets of a configuration', () => {
   test('are all known, and nothing that is no secret is among them', () => {
@@ -71,13 +83,13 @@ describe('secrets of a configuration', () => {
     });
     expect(shown.models['keyless']).toEqual(config.models['keyless']);
     expect(shown.encryption).toEqual({ keys: [{ id: 'a', key: '[redacted]' }] });
-    expect({ ...shown, servers: 0, credentials: 0, models: 0, encryption: 0 }).toEqual({
-      ...config,
-      servers: 0,
-      credentials: 0,
-      models: 0,
-      encryption: 0,
+    // An address of a webhook may be all that its receiver asks for.
+    expect(shown.ledger).toMatchObject({
+      sign: { kid: 'worker' },
+      webhook: { url: '[redacted]', secret: '[redacted]' },
     });
+    const masked = { servers: 0, credentials: 0, models: 0, ledger: 0, encryption: 0 };
+    expect({ ...shown, ...masked }).toEqual({ ...config, ...masked });
   });
 
   test('the description of a description is the same', () => {
@@ -101,6 +113,7 @@ describe('secrets of a configuration', () => {
       'keys', // lists, whose fields are masked
       'maxOutputTokens', // a number
       'privateKeyFile', // a file name
+      'secret', // masked
       'tokens', // a limit
     ]);
   });

@@ -1,0 +1,60 @@
+/**
+ * Brings a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
+ *
+ * 1. Where it returns, every sink has all of it.
+ * 2. Where a stretch is cut depends on its first entries only: a longer one that is sent again begins with the same records.
+ */
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { LedgerHead } from '../../contracts/schemas/ledger-record.ts';
+import { byteLength } from '../../domain/canonical.ts';
+import type { LedgerSink } from './port.ts';
+import type { SignHead } from './signer.ts';
+
+/** Of the entries in one record; a receiver is to be ready for twice as much. */
+const MOST_BYTES = 524_288;
+
+/** Whose ledger it is, and which execution has recorded the stretch. */
+export type LedgerStream = Pick<LedgerHead, 'namespace' | 'workflowId' | 'firstRunId' | 'runId' | 'resetOf'>;
+
+export type DeliverLedger = (stream: LedgerStream, entries: readonly LedgerEntry[]) => Promise<void>;
+
+/** @param onRecord after each record that all sinks have; entries so far */
+export function createDelivery(
+  sign: SignHead,
+  sinks: readonly LedgerSink[],
+  onRecord: (delivered: number) => void = () => undefined,
+): DeliverLedger {
+  return async (stream, entries) => {
+    let delivered = 0;
+    for (const part of partsOf(entries)) {
+      const [first, last] = [part[0], part.at(-1)];
+      if (first === undefined || last === undefined) continue;
+      const head: LedgerHead = {
+        ...stream,
+        from: first.seq,
+        to: last.seq + 1,
+        previousHead: first.prev,
+        head: last.hash,
+      };
+      const record = { head, signedHead: await sign(head), entries: [...part] };
+      for (const sink of sinks) await sink.deliver(record);
+      delivered += part.length;
+      onRecord(delivered);
+    }
+  };
+}
+
+function* partsOf(entries: readonly LedgerEntry[]): Generator<readonly LedgerEntry[]> {
+  let part: LedgerEntry[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const size = byteLength(JSON.stringify(entry));
+    if (part.length > 0 && bytes + size > MOST_BYTES) {
+      yield part;
+      [part, bytes] = [[], 0];
+    }
+    part.push(entry);
+    bytes += size;
+  }
+  yield part;
+}

@@ -1,0 +1,85 @@
+/**
+ * A `LedgerSink` behind HTTP: one POST for each record, signed as Standard Webhooks 1.0 says.
+ *
+ * 1. A 2xx answer acknowledges; 409 is the receiver's word for a conflict; everything else is tried again, by Temporal.
+ * 2. `webhook-id` is the same whenever the same record is sent: receivers keep entries by run and number, or go by it.
+ * 3. One attempt is bounded in time; no redirect is followed; of the answer nothing but the status is read, and nothing of it
+ *    is quoted. The address is not either: it may hold what only the receiver should know.
+ */
+import { createHmac } from 'node:crypto';
+import { Agent, type Dispatcher, fetch } from 'undici';
+import type { LedgerWebhook } from '../../contracts/schemas/config.ts';
+import type { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
+import { canonicalJson, hashOf } from '../../domain/canonical.ts';
+import { networkCodeOf } from '../tools/network.ts';
+import type { LedgerSink } from './port.ts';
+import { conflict, unavailable } from './refusal.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** RFC 9110 §10.2.3, in seconds; the store activity itself waits at most a minute between attempts. */
+const LONGEST_RETRY_AFTER_SECONDS = 3_600;
+
+export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebhook): LedgerSink {
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const dispatcher = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
+  return {
+    deliver: async (record) => {
+      const body = canonicalJson(record);
+      const id = deliveryId(record);
+      const timestamp = String(Math.floor(Date.now() / 1_000));
+      const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+      const answer = await post(record, {
+        url,
+        dispatcher,
+        body,
+        signal: AbortSignal.timeout(timeoutSeconds * 1_000),
+        headers: {
+          'content-type': 'application/json',
+          'user-agent': 'countersign',
+          'webhook-id': id,
+          'webhook-timestamp': timestamp,
+          'webhook-signature': `v1,${signature}`,
+        },
+      });
+      if (answer.status >= 200 && answer.status < 300) return;
+      if (answer.status === 409)
+        throw conflict(record, record.head.from, 'or one after it was refused by ledger.webhook');
+      const facts = answer.retryAfterMs === undefined ? {} : { retryAfterMs: answer.retryAfterMs };
+      throw unavailable(record, `ledger.webhook answered ${answer.status}`, facts);
+    },
+  };
+}
+
+/** What makes two deliveries the same one. */
+export function deliveryId({ head }: LedgerRecord): string {
+  return hashOf(head);
+}
+
+interface Post {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly signal: AbortSignal;
+  readonly dispatcher: Dispatcher;
+}
+
+async function post(
+  record: LedgerRecord,
+  { url, ...request }: Post,
+): Promise<{ readonly status: number; readonly retryAfterMs: number | undefined }> {
+  try {
+    const answer = await fetch(url, { method: 'POST', redirect: 'manual', ...request });
+    const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
+    await answer.body?.cancel();
+    return { status: answer.status, retryAfterMs };
+  } catch (error) {
+    const reason = request.signal.aborted ? 'timed out' : `could not be reached (${networkCodeOf(error) ?? 'error'})`;
+    // Without the cause: it names the address.
+    throw unavailable(record, `ledger.webhook ${reason}`);
+  }
+}
+
+function retryAfter(header: string | null): number | undefined {
+  if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
+  return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+}

@@ -1,0 +1,233 @@
+/** Both sinks against the suite of their port, and what only one of them can do. */
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { setUpRoot } from '../../activities/artifacts/root.ts';
+import { createLedgerDirectory, folderOf, LEDGER_ROOT } from '../../activities/ledger/directory.ts';
+import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
+import type { LedgerLine } from '../../contracts/schemas/ledger-record.ts';
+import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
+import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
+import { ledgerSuite } from './ledger.suite.ts';
+
+let parent: string;
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), 'countersign-ledger-'));
+});
+afterAll(async () => rm(parent, { recursive: true, force: true }));
+
+let made = 0;
+function newRoot(): string {
+  made += 1;
+  const root = join(parent, `ledger-${made}`);
+  setUpRoot(root, true, LEDGER_ROOT);
+  return root;
+}
+
+/** Without what is no record. */
+async function filesOf(root: string, firstRunId = STREAM.firstRunId): Promise<string[]> {
+  const all = await readdir(root, { recursive: true });
+  return all.filter((path) => path.includes(`~${firstRunId}/`) && path.endsWith('.jsonl')).toSorted();
+}
+
+async function linesOf(root: string, firstRunId?: string): Promise<LedgerLine[]> {
+  const files = await filesOf(root, firstRunId);
+  const texts = await Promise.all(files.map(async (file) => await readFile(join(root, file), 'utf8')));
+  // Sound: the sink under test has written them.
+  return texts.flatMap((text) => text.trimEnd().split('\n')).map((line) => JSON.parse(line) as LedgerLine);
+}
+
+ledgerSuite({
+  name: 'a directory',
+  create: async () => {
+    const root = newRoot();
+    return {
+      sink: createLedgerDirectory(root),
+      other: createLedgerDirectory(root),
+      kept: async (firstRunId) => {
+        const lines = await linesOf(root, firstRunId);
+        return {
+          entries: lines.flatMap((line) => ('entry' in line ? [line.entry] : [])),
+          signedHeads: lines.flatMap((line) => ('signedHead' in line ? [line.signedHead] : [])),
+        };
+      },
+    };
+  },
+});
+
+const receivers: LedgerReceiver[] = [];
+afterAll(async () => {
+  await Promise.all(receivers.map(async (receiver) => receiver.close()));
+});
+async function newReceiver(): Promise<LedgerReceiver> {
+  const receiver = await startLedgerReceiver();
+  receivers.push(receiver);
+  return receiver;
+}
+const webhookTo = ({ url }: { readonly url: string }, timeoutSeconds = 10) =>
+  createLedgerWebhook({ url, secret: WEBHOOK_SECRET, timeoutSeconds });
+
+ledgerSuite({
+  name: 'a webhook',
+  create: async () => {
+    const receiver = await newReceiver();
+    return {
+      sink: webhookTo(receiver),
+      other: webhookTo(receiver),
+      kept: async (firstRunId = STREAM.firstRunId) => ({
+        entries: receiver.entries(firstRunId),
+        signedHeads: receiver.signedHeads(firstRunId),
+      }),
+    };
+  },
+});
+
+describe('the ledger directory', () => {
+  const AWAY = { code: 'LEDGER_UNAVAILABLE', traits: { retryable: true } };
+
+  test('files and folders are for their owner alone, named by number and the hash before, and no temporary file stays', async () => {
+    const root = newRoot();
+    const chain = chainOf(5);
+    const sink = createLedgerDirectory(root);
+    await sink.deliver(recordOf(chain.slice(0, 3)));
+    await sink.deliver(recordOf(chain));
+    const folder = folderOf(root, recordOf(chain).head);
+    expect((await readdir(folder)).toSorted()).toEqual([
+      '000000000000-0000000000000000.jsonl',
+      `000000000003-${chain[2]?.hash.slice(0, 16)}.jsonl`,
+    ]);
+    for (const path of [join(folder, '..'), folder]) expect((await stat(path)).mode & 0o777).toBe(0o700);
+    for (const file of await filesOf(root)) expect((await stat(join(root, file))).mode & 0o777).toBe(0o600);
+  });
+
+  test('a line without its end is not there: what comes again is written again, and nothing acknowledged is lost', async () => {
+    const root = newRoot();
+    const chain = chainOf(6);
+    const sink = createLedgerDirectory(root);
+    await sink.deliver(recordOf(chain.slice(0, 4)));
+    const file = join(root, (await filesOf(root))[0] ?? '');
+    const whole = await readFile(file, 'utf8');
+    // In the middle of the last entry: it and the head are gone.
+    const lines = whole.split('\n');
+    await truncate(file, lines.slice(0, 3).join('\n').length + 20);
+    await sink.deliver(recordOf(chain));
+    const kept = (await readdir(folderOf(root, recordOf(chain).head))).toSorted();
+    expect(kept).toHaveLength(2);
+    const second = await readFile(join(folderOf(root, recordOf(chain).head), kept[1] ?? ''), 'utf8');
+    expect(second.split('\n').filter((line) => line.includes('"entry"'))).toHaveLength(3);
+  });
+
+  test('F39: a line that was changed is refused, and what was to follow it waits', async () => {
+    const root = newRoot();
+    const chain = chainOf(4);
+    const sink = createLedgerDirectory(root);
+    await sink.deliver(recordOf(chain.slice(0, 2)));
+    const file = join(root, (await filesOf(root))[0] ?? '');
+    await writeFile(file, (await readFile(file, 'utf8')).replace('m-1', 'm-9'));
+    for (const record of [recordOf(chain.slice(2)), recordOf(chain)])
+      await expect(sink.deliver(record)).rejects.toMatchObject({
+        code: 'LEDGER_CONFLICT',
+        message: expect.stringContaining('line 2'),
+      });
+    expect(await filesOf(root)).toHaveLength(1);
+  });
+
+  test('what a dead worker left half-written is no record', async () => {
+    const root = newRoot();
+    const chain = chainOf(3);
+    const folder = folderOf(root, recordOf(chain).head);
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, '.5d0c.tmp'), '{"namespace":"default","work');
+    await createLedgerDirectory(root).deliver(recordOf(chain));
+    expect((await linesOf(root)).filter((line) => 'entry' in line)).toHaveLength(3);
+  });
+
+  test.each([
+    ['is a bare mount point', async (root: string) => rm(join(root, LEDGER_ROOT.marker)), '.countersign-ledger'],
+    ['cannot hold a folder', async (root: string) => writeFile(join(root, '3f'), 'no folder'), 'ENOTDIR'],
+  ])('a directory that %s is away, says why, and keeps nothing', async (_, damage, reason) => {
+    const root = newRoot();
+    await damage(root);
+    const before = await readdir(root, { recursive: true });
+    await expect(createLedgerDirectory(root).deliver(recordOf(chainOf(2)))).rejects.toMatchObject({
+      ...AWAY,
+      message: expect.stringContaining(reason),
+    });
+    expect(await readdir(root, { recursive: true })).toEqual(before);
+  });
+
+  test('a read-only directory is away, and works again once it can be written', async () => {
+    const root = newRoot();
+    const sink = createLedgerDirectory(root);
+    const chain = chainOf(2);
+    await sink.deliver(recordOf(chain.slice(0, 1)));
+    const folder = folderOf(root, recordOf(chain).head);
+    await chmod(folder, 0o500);
+    // The superuser may write everywhere.
+    if (process.getuid?.() !== 0) await expect(sink.deliver(recordOf(chain))).rejects.toMatchObject(AWAY);
+    await chmod(folder, 0o700);
+    await sink.deliver(recordOf(chain));
+    expect((await linesOf(root)).filter((line) => 'entry' in line)).toHaveLength(2);
+  });
+});
+
+describe('the ledger webhook', () => {
+  let receiver: LedgerReceiver;
+  beforeEach(async () => {
+    receiver = await newReceiver();
+  });
+  afterEach(() => receiver.answer());
+  const record = recordOf(chainOf(3));
+
+  test('sends the same id and the same body whenever it sends the same record', async () => {
+    for (const _ of [1, 2]) await webhookTo(receiver).deliver(record);
+    const [first, second] = receiver.received;
+    expect(second?.body).toBe(first?.body);
+    expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id']);
+    expect(first?.headers['webhook-id']).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test.each([302, 400, 401, 404, 429, 500, 503])('a %d acknowledges nothing, and is tried again', async (status) => {
+    receiver.answer((_, response) =>
+      response.writeHead(status, { location: '/elsewhere', 'retry-after': '7' }).end('no'),
+    );
+    await expect(webhookTo(receiver).deliver(record)).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+      facts: { retryAfterMs: 7_000 },
+      message: expect.stringContaining(String(status)),
+    });
+    // Redirects are not followed.
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('an answer that does not come, or does not end, is not waited for', async () => {
+    receiver.answer(() => undefined);
+    await expect(webhookTo(receiver, 1).deliver(record)).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+      message: expect.stringContaining('timed out'),
+    });
+    receiver.answer((_, response) => void response.writeHead(200).write('and so on'));
+    await webhookTo(receiver, 1).deliver(record);
+  });
+
+  test('INV-S1: no error names the secret, the address or what the receiver said', async () => {
+    const sink = createLedgerWebhook({
+      url: `${receiver.url}/path-canary`,
+      secret: WEBHOOK_SECRET,
+      timeoutSeconds: 5,
+    });
+    const errors: unknown[] = [];
+    receiver.answer((_, response) => response.writeHead(500, 'reason-canary').end('body-canary'));
+    errors.push(await sink.deliver(record).catch((error: unknown) => error));
+    receiver.answer((request) => request.socket.destroy());
+    errors.push(await sink.deliver(record).catch((error: unknown) => error));
+    await receiver.close();
+    errors.push(await sink.deliver(record).catch((error: unknown) => error));
+    for (const error of errors) {
+      expect(error).toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect(inspect(error, { depth: Infinity, showHidden: true })).not.toMatch(/canary|whsec|127\.0\.0\.1/);
+    }
+  });
+});

@@ -1,0 +1,24 @@
+/** A worker's key for ledger heads, as an operator makes it. */
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { JWK } from 'jose';
+
+export interface HeadKey {
+  readonly kid: string;
+  readonly pem: string;
+  readonly publicJwk: JWK;
+}
+
+export function headKey(kid = 'worker-1'): HeadKey {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+  // Sound: Node writes a JWK of this form for an Ed25519 key.
+  return { kid, pem, publicJwk: { ...(publicKey.export({ format: 'jwk' }) as JWK), kid } };
+}
+
+/** Beside a configuration. @returns its `ledger.sign` */
+export async function writeHeadKey(directory: string, { kid, pem }: HeadKey) {
+  await writeFile(join(directory, `${kid}.pem`), pem);
+  return { kid, privateKeyFile: `${kid}.pem` };
+}

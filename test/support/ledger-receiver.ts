@@ -1,0 +1,101 @@
+/**
+ * A receiver of ledger records over HTTP, as `docs/operations/ledger.md` tells an operator to write one: it believes no body
+ * whose signature does not hold, and keeps entries by run and hash.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
+import { GENESIS, verifyChain } from '../../domain/ledger.ts';
+
+export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of the ledger webhook').toString('base64')}`;
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface LedgerReceiver {
+  readonly url: string;
+  readonly received: readonly Received[];
+  /** By number, then by hash; of the chain with this first run. */
+  entries(firstRunId: string): readonly AnyEntry[];
+  signedHeads(firstRunId: string): readonly string[];
+  /** Answers so instead, until it is called again without. */
+  answer(instead?: 'keeps it and says nothing' | ((request: IncomingMessage, response: ServerResponse) => void)): void;
+  close(): Promise<void>;
+}
+
+interface Kept {
+  readonly byHash: Map<string, AnyEntry>;
+  readonly after: Map<string, string>;
+  readonly heads: string[];
+}
+
+export async function startLedgerReceiver(secret = WEBHOOK_SECRET): Promise<LedgerReceiver> {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+  const chains = new Map<string, Kept>();
+  const received: Received[] = [];
+  let instead: Parameters<LedgerReceiver['answer']>[0];
+  const server = createServer((request, response) => {
+    void bodyOf(request).then((body) => {
+      received.push({ headers: request.headers, body });
+      if (typeof instead === 'function') return instead(request, response);
+      const status = isSigned(key, request.headers, body) ? keep(chains, body) : 401;
+      if (instead === undefined) response.writeHead(status).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // Sound: a listening TCP server has an address of this form.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/ledger`,
+    received,
+    entries: (firstRunId) =>
+      [...(chains.get(firstRunId)?.byHash.values() ?? [])].toSorted(
+        (one, other) => one.seq - other.seq || one.hash.localeCompare(other.hash),
+      ),
+    signedHeads: (firstRunId) => chains.get(firstRunId)?.heads ?? [],
+    answer: (given) => {
+      instead = given;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** @returns the status to answer with */
+function keep(chains: Map<string, Kept>, body: string): number {
+  const { head, signedHead, entries } = LedgerRecord.parse(JSON.parse(body));
+  const kept: Kept = chains.get(head.firstRunId) ?? { byHash: new Map(), after: new Map(), heads: [] };
+  const fresh = entries.filter(({ hash }) => !kept.byHash.has(hash));
+  const [first] = fresh;
+  if (verifyChain(entries, head.from, head.previousHead).kind === 'broken') return 400;
+  if (first === undefined) return 200;
+  const follows = first.seq === 0 ? first.prev === GENESIS : kept.byHash.has(first.prev);
+  if (!follows || (kept.after.has(first.prev) && head.resetOf === undefined)) return 409;
+  for (const entry of fresh) {
+    kept.byHash.set(entry.hash, entry);
+    kept.after.set(entry.prev, entry.hash);
+  }
+  kept.heads.push(signedHead);
+  chains.set(head.firstRunId, kept);
+  return 204;
+}
+
+function isSigned(key: Buffer, headers: IncomingHttpHeaders, body: string): boolean {
+  const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`;
+  const expected = Buffer.from(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+  const given = Buffer.from(String(headers['webhook-signature']));
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  // Sound: a request without an encoding gives buffers.
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
