@@ -5,7 +5,11 @@
  */
 import { resolve } from 'node:path';
 import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
+import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import type { PolicyInput } from '../contracts/schemas/policy.ts';
+import { visible } from '../domain/escape.ts';
+import { conditionProblems } from '../workers/condition-problems.ts';
 import { substitute } from '../workers/config-environment.ts';
 import { type ConfigFile, readConfigFile } from '../workers/config-file.ts';
 import type { Terminal } from './terminal.ts';
@@ -35,11 +39,32 @@ export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
 ): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
-  return await load(path, terminal, (file) => {
+  const settings = await load(path, terminal, (file) => {
     const picked = pick(file);
     if (!isRecord(picked)) return picked;
     const { encryption: _, ...rest } = picked;
     return rest;
+  });
+  refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
+  return settings;
+}
+
+const SHOWN_PROBLEMS = 5;
+
+/** @throws CountersignError with `code`, naming each condition that cannot be evaluated */
+export function refuseConditions(
+  policy: PolicyInput,
+  at: readonly (string | number)[],
+  code: ErrorCode,
+  what: string,
+): void {
+  const problems = conditionProblems(policy, at);
+  const [first] = problems;
+  if (first === undefined) return;
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path} ${visible(reason)}`);
+  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
+  throw new CountersignError(code, `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`, {
+    path: first.path,
   });
 }
 

@@ -8,6 +8,7 @@ import type { Approver, Decision } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
+import type { Tally } from './schemas/tally.ts';
 import type { Discovery, RefusedTool, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
 
@@ -37,6 +38,8 @@ export interface PreparedRun {
   readonly hasOutputSchema: boolean;
   /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
   readonly repeats?: 'answered';
+  /** Some rule asks what became of earlier calls: the run counts them. */
+  readonly tally?: true;
 }
 
 export interface JudgeInput {
@@ -44,6 +47,8 @@ export interface JudgeInput {
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy: Policy | undefined;
   readonly calls: readonly ProposedCall[];
+  /** Of the turns before. */
+  readonly earlier?: Tally;
 }
 
 export interface JudgeResult {
@@ -68,6 +73,7 @@ export interface ModelStepInput {
   readonly tail: readonly Message[];
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
+  readonly earlier?: Tally;
   /** JSON Schema of the final answer. */
   readonly output?: JsonObject;
 }
@@ -131,6 +137,8 @@ export interface DispatchInput {
   readonly proof: DispatchProof;
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
+  /** As the judge saw it. */
+  readonly earlier?: Tally;
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly limits: Pick<Limits, 'resultBytes' | 'callTimeoutSeconds'>;

@@ -10,3 +10,8 @@ export function callIdOf(turn: number, index: number): CallId {
   // Sound: this is the only place that makes call ids.
   return `t${turn}.c${index}` as CallId;
 }
+
+/** The turn that proposed a call, from its id; 0 where that is none of ours. */
+export function turnOf(callId: string): number {
+  return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1] ?? 0);
+}

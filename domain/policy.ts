@@ -1,16 +1,26 @@
 /**
  * The judge: what policy says of one call.
  *
- * 1. First match wins in a layer: tool, then server, then strategy. Across layers the strictest verdict wins.
- * 2. Fail closed (INV-G4): without a policy every call is asked; a strategy nobody knows asks.
+ * 1. First match wins in a layer (`policy-layer.ts`). Across layers the strictest verdict wins.
+ * 2. Fail closed (INV-G4): without a policy every call is asked; a strategy nobody knows asks; a condition that nobody can
+ *    evaluate matches for what asks or denies.
  * 3. A server's annotations exempt a call only where the operator trusts the server, and only a boolean
  *    `readOnlyHint: true` does (MCP spec: annotations are untrusted).
  * 4. The layers of run and catalog can only tighten: they have no say where they state nothing.
  */
 import type { Verdict } from '../contracts/schemas/call.ts';
 import type { Action, ApproverClause, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
-import type { ToolAnnotations } from '../contracts/schemas/tool.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { visible } from './escape.ts';
+import {
+  type AskCondition,
+  type CalledTool,
+  type Considered,
+  consider,
+  DEFAULT,
+  type LayerName,
+  statesDefault,
+} from './policy-layer.ts';
 import { ruleTimes, type StatedTimes } from './rule-times.ts';
 
 /** 24 hours, see docs/adr/0010. */
@@ -24,34 +34,32 @@ export interface PolicyLayers {
   readonly catalog?: CatalogSay;
 }
 
-export interface JudgedTool {
-  readonly server: string;
-  /** Original name. */
-  readonly tool: string;
-  readonly annotations: ToolAnnotations | undefined;
-  /** The operator's word, not the server's. */
-  readonly serverTrusted: boolean;
-}
-
-type LayerName = 'organisation' | 'catalog' | 'run';
+export type JudgedTool = CalledTool;
 
 interface LayerVerdict {
   readonly layer: LayerName;
   readonly policy: PolicyInput;
   readonly action: Action;
   readonly rule: string;
-  readonly entry?: ToolPolicyInput;
+  readonly entry?: Omit<ToolPolicyInput, 'action'>;
+  readonly explain?: string;
 }
 
-export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: string): Verdict {
+/** @param ask conditions of rules; nobody who could evaluate them is there where absent */
+export function judge(
+  layers: PolicyLayers,
+  tool: JudgedTool,
+  initiatorId: string,
+  ask: AskCondition = () => 'unknown',
+): Verdict {
   // What is disabled or gone is said as such, whatever else holds.
   if (layers.catalog?.kind === 'deny') {
     const { rule, code, message } = layers.catalog;
     return { kind: 'deny', rules: [rule], code, message };
   }
-  const verdicts = [judgeLayer('organisation', layers.organisation, tool)];
+  const verdicts = judgeLayer('organisation', layers.organisation, consider(layers.organisation, tool, ask));
   if (layers.catalog?.kind === 'ask') verdicts.push(askOf(layers.catalog));
-  if (layers.run !== undefined && speaks(layers.run, tool.server)) verdicts.push(judgeLayer('run', layers.run, tool));
+  if (layers.run !== undefined) verdicts.push(...judgeRun(layers.run, tool, ask));
   const denied = verdicts.filter(({ action }) => action === 'deny');
   if (denied.length > 0) {
     const rules = denied.map(({ rule }) => rule);
@@ -59,16 +67,22 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
       kind: 'deny',
       rules,
       code: 'POLICY_DENIED',
-      message: `${tool.server}/${tool.tool} is denied by ${rules.join(', ')}.`,
+      message: [
+        `${tool.server}/${tool.tool} is denied by ${rules.join(', ')}.`,
+        ...denied.flatMap(({ explain }) => (explain === undefined ? [] : [visible(explain)])),
+      ].join(' '),
     };
   }
   const asked = verdicts.filter(({ action }) => action === 'ask');
   if (asked.length === 0) return { kind: 'allow', rules: verdicts.map(({ rule }) => rule) };
   const stated = statedBy(asked, layers);
-  const clauses = stated.flatMap(({ layer, approvers }) =>
-    approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
+  const clauses = distinct(
+    stated.flatMap(({ layer, approvers }) =>
+      approvers === undefined ? [] : [clauseOf(layer, approvers, initiatorId)],
+    ),
   );
   const deadlineSeconds = shortest(asked, stated);
+  const explain = asked.flatMap(({ rule, explain: text }) => (text === undefined ? [] : [{ rule, text }]));
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
@@ -79,6 +93,7 @@ export function judge(layers: PolicyLayers, tool: JudgedTool, initiatorId: strin
       ...ruleTimes(stated, deadlineSeconds),
     },
     deadlineSeconds,
+    ...(explain.length === 0 ? {} : { explain }),
   };
 }
 
@@ -88,7 +103,7 @@ function askOf(say: Extract<CatalogSay, { kind: 'ask' }>): LayerVerdict {
     policy: {},
     action: 'ask',
     rule: say.rule,
-    entry: { action: 'ask', ...ruleOf(say) },
+    entry: ruleOf(say),
   };
 }
 
@@ -102,47 +117,32 @@ function ruleOf({
   };
 }
 
-function judgeLayer(
-  layer: LayerName,
-  policy: PolicyInput,
-  { server, tool, annotations, serverTrusted }: JudgedTool,
-): LayerVerdict {
-  const ofServer = own(policy.servers, server);
-  const ofTool = own(ofServer?.tools, tool);
-  if (ofTool !== undefined) {
-    const entry = typeof ofTool === 'string' ? { action: ofTool } : ofTool;
-    return { layer, policy, action: known(entry.action), rule: `${layer}/servers/${server}/tools/${tool}`, entry };
-  }
-  if (ofServer?.default !== undefined) {
-    return { layer, policy, action: known(ofServer.default), rule: `${layer}/servers/${server}/default` };
-  }
-  const { action, rule } = byStrategy(policy.strategy, serverTrusted && own(annotations, 'readOnlyHint') === true);
-  return { layer, policy, action, rule: `${layer}/${rule}` };
+/** Those that decide: one, and before it what asks because nobody could tell whether it matches. */
+function judgeLayer(layer: LayerName, policy: PolicyInput, considered: readonly Considered[]): LayerVerdict[] {
+  return considered
+    .filter(({ decides }) => decides)
+    .map(({ rule, action, entry, explain, holds }) => ({
+      layer,
+      policy,
+      action,
+      rule: `${layer}/${rule}${UNCERTAIN[String(holds)] ?? ''}`,
+      ...(entry === undefined ? {} : { entry }),
+      ...(explain === undefined ? {} : { explain }),
+    }));
 }
 
-function byStrategy(strategy: string | undefined, readOnly: boolean): { action: Action; rule: string } {
-  switch (strategy) {
-    case 'never':
-      return { action: 'allow', rule: 'strategy/never' };
-    case 'annotations':
-      return readOnly
-        ? { action: 'allow', rule: 'strategy/annotations/read-only' }
-        : { action: 'ask', rule: 'strategy/annotations' };
-    case 'always':
-      return { action: 'ask', rule: 'strategy/always' };
-    default:
-      return { action: 'ask', rule: 'default' };
-  }
+const UNCERTAIN: Readonly<Record<string, string>> = { failed: ' (condition failed)', unknown: ' (not known)' };
+
+/** A run has a say where it states something. */
+function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerVerdict[] {
+  const considered = consider(policy, tool, ask);
+  const isSilent = policy.strategy === undefined && !statesDefault(policy, tool.server);
+  return judgeLayer('run', policy, isSilent ? considered.filter(({ rule }) => rule !== DEFAULT) : considered);
 }
 
-/** An action that nobody knows, as a stored policy of a later version may hold, asks. */
-function known(action: string): Action {
-  return action === 'allow' || action === 'deny' ? action : 'ask';
-}
-
-/** Does the run's layer state anything about this server? A layer that only names approvers tightens who, not what. */
-function speaks(policy: PolicyInput, server: string): boolean {
-  return policy.strategy !== undefined || own(policy.servers, server) !== undefined;
+/** Two rules of a layer that name the same people need them once. */
+function distinct(clauses: readonly ApproverClause[]): ApproverClause[] {
+  return [...new Map(clauses.map((clause) => [JSON.stringify(clause), clause])).values()];
 }
 
 interface Statement extends StatedTimes {
@@ -162,12 +162,12 @@ function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]):
 /** Who and until when: from each layer that asks, and from a layer of run or catalog that says only that. */
 function statedBy(asked: readonly LayerVerdict[], { run, catalog }: PolicyLayers): Statement[] {
   const stated = asked.map(({ layer, policy, entry }) => statementOf(layer, policy, entry));
-  if (catalog?.kind === 'nothing') stated.push(statementOf('catalog', {}, { action: 'ask', ...ruleOf(catalog) }));
+  if (catalog?.kind === 'nothing') stated.push(statementOf('catalog', {}, ruleOf(catalog)));
   if (run !== undefined && asked.every(({ layer }) => layer !== 'run')) stated.push(statementOf('run', run));
   return stated;
 }
 
-function statementOf(layer: LayerName, policy: PolicyInput, entry?: ToolPolicyInput): Statement {
+function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict['entry']): Statement {
   return {
     layer,
     approvers: entry?.approvers ?? policy.approvers,
@@ -193,9 +193,4 @@ function clauseOf(
     ...(need === undefined ? {} : { need }),
     ...(notInitiator === true ? { not: [initiatorId] } : {}),
   };
-}
-
-/** Tools and servers may be called `constructor`. */
-function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
-  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }

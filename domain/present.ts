@@ -55,6 +55,9 @@ function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Ask
     ...(duplicateOf === undefined
       ? []
       : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
+    ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
+      .slice(0, 5)
+      .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 500))} (${markdown(rule)})`),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
 }

@@ -9,6 +9,7 @@ import type { DispatchResult } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
 import {
   type CallState,
@@ -24,6 +25,7 @@ import {
 import { canonicalJson, sha256Hex } from './canonical.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
 import { answeredBefore, Duplicates, type Refusal, withRefusals } from './repeats.ts';
+import { EMPTY_TALLY, tallied } from './tally.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
 export interface Answered {
@@ -55,6 +57,8 @@ export interface Run {
   readonly stop?: Stop;
   /** What repeats are answered; absent where they are asked. */
   readonly refusals?: readonly Refusal[];
+  /** Of the turns that are over, where some rule asks for it. */
+  readonly tally?: Tally;
 }
 
 export interface Change {
@@ -217,9 +221,16 @@ export function askedAgain(
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
-/** Every call has its outcome, and the transcript has them all: the turn is over. */
-export function closeTurn(run: Run): Run {
-  return { ...withRefusals(run), calls: [] };
+/**
+ * Every call has its outcome, and the transcript has them all: the turn is over.
+ * @param counts is what became of the calls asked for later?
+ */
+export function closeTurn(run: Run, counts?: true): Run {
+  return {
+    ...withRefusals(run),
+    calls: [],
+    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
+  };
 }
 
 /** The one repair turn of a final answer that does not fit `agent.output` was taken. */

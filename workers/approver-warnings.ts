@@ -12,7 +12,10 @@ export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
         : ofEntry({ ...policy, ...entry }, entry, ['policy', 'servers', server, 'tools', tool]),
     ),
   );
-  return [...ofEntry(policy, policy, ['policy']), ...servers];
+  const rules = (policy.rules ?? []).flatMap((rule, index) =>
+    ofEntry({ ...policy, ...rule }, rule, ['policy', 'rules', index]),
+  );
+  return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers];
 }
 
 interface Entry extends RequestTimes {
@@ -34,7 +37,7 @@ function timeWarnings(whole: Entry, own: Entry, path: readonly string[]): string
 }
 
 /** Of groups nobody knows how many are in them. */
-function warningsOf(list: ApproverList | undefined, path: readonly string[]): string[] {
+function warningsOf(list: ApproverList | undefined, path: readonly (string | number)[]): string[] {
   if (list === undefined || list.groups.length > 0) return [];
   const where = pathText([...path, 'approvers']);
   const people = new Set(list.ids).size;

@@ -19,6 +19,7 @@ import { createHeadSigner } from '../activities/ledger/signer.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
+import { Conditions } from '../activities/policy/conditions.ts';
 import { createJudge } from '../activities/policy/judge.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createTranscriptReader } from '../activities/run/read-transcript.ts';
@@ -75,9 +76,10 @@ export async function runSideActivities(
   const { config } = loaded;
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
-  const judge = createJudge(config, loadToolset, readCatalog);
+  const conditions = new Conditions();
+  const judge = createJudge(config, loadToolset, readCatalog, conditions);
   return {
-    prepareRun: coded(createPrepareRun(config, readCatalog)),
+    prepareRun: coded(createPrepareRun(config, readCatalog, conditions)),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
@@ -103,7 +105,7 @@ export async function toolSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server, readCatalog })),
-    callTool: coded(createCallTool({ config, loadToolset, broker, server, readCatalog })),
+    callTool: coded(createCallTool({ config, conditions: new Conditions(), loadToolset, broker, server, readCatalog })),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
 }

@@ -8,6 +8,8 @@ import { pathText } from '../contracts/schemas/issues.ts';
 import { namesSecret } from '../domain/secret-parameter.ts';
 import { approverWarnings } from './approver-warnings.ts';
 import { catalogWarnings } from './catalog-warnings.ts';
+import { conditionProblems } from './condition-problems.ts';
+import { ruleWarnings } from './rule-warnings.ts';
 import { contactedUrls, credentialsOf, identifiers, origins } from './config-urls.ts';
 
 /** @param what names the file in errors. */
@@ -50,6 +52,7 @@ export function checkConfig(config: Config, what: string): void {
     if (url !== origin && url !== `${origin}/`)
       refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
+  for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
   refuseRepeated(
     'grants.keys',
     config.grants.keys.map(({ kid }) => kid),
@@ -100,7 +103,12 @@ export function warningsOf(config: Config): string[] {
         warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
     }
   }
-  return [...warnings, ...approverWarnings(config), ...catalogWarnings(config)];
+  return [
+    ...warnings,
+    ...ruleWarnings(config.policy, configured),
+    ...approverWarnings(config),
+    ...catalogWarnings(config),
+  ];
 }
 
 function refuseRepeated(

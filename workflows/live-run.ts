@@ -8,10 +8,12 @@ import { CancellationScope, workflowInfo } from '@temporalio/workflow';
 import type { PreparedRun, RunIdentity, ToolsetRef } from '../contracts/activities.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import type { RunSpec } from '../contracts/schemas/run-spec.ts';
+import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Message } from '../contracts/schemas/transcript.ts';
 import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
+import { EMPTY_TALLY } from '../domain/tally.ts';
 import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
 import { type Phase, statusOf } from '../domain/status.ts';
 
@@ -99,6 +101,11 @@ export class LiveRun {
   /** For live code only (INV-D4): differs after a reset. */
   get decidedIn(): readonly string[] {
     return decidedIn(this.#execution);
+  }
+
+  /** Of the turns before this one, where some rule asks for it. */
+  get earlier(): { readonly earlier?: Tally } {
+    return this.prepared.tally === undefined ? {} : { earlier: this.run.tally ?? EMPTY_TALLY };
   }
 
   get status(): ReturnType<typeof statusOf> {

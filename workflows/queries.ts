@@ -66,6 +66,9 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(judgement.description === undefined ? {} : { description: judgement.description }),
       ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
       rules: judgement.verdict.rules,
+      ...(judgement.verdict.kind === 'ask' && judgement.verdict.explain !== undefined
+        ? { explain: judgement.verdict.explain }
+        : {}),
       approvers: request.approvers,
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),

@@ -15,6 +15,7 @@ import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
 import { summaryOf } from '../domain/present.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
+import { earlierThan } from '../domain/tally.ts';
 import { callActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -172,6 +173,9 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
           },
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...(live.earlier.earlier === undefined
+      ? {}
+      : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
     server,
     ...(grant === undefined ? {} : { grant }),
     limits: { resultBytes: prepared.limits.resultBytes, callTimeoutSeconds: prepared.limits.callTimeoutSeconds },

@@ -32,6 +32,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
     ...conversationOf(live),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...live.earlier,
     ...(spec.agent.output === undefined ? {} : { output: spec.agent.output }),
   });
   live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };
@@ -68,6 +69,7 @@ async function judgeAll(
       toolset: live.toolset,
       runPolicy: spec.policy,
       calls,
+      ...live.earlier,
     }));
   const denied = overLimit(calls, prepared.limits, callsBefore);
   const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
@@ -93,7 +95,7 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     return { callId, providerCallId, name, outcome };
   });
   live.say({ role: 'tool', results });
-  live.run = closeTurn(live.run);
+  live.run = closeTurn(live.run, live.prepared.tally);
   return 'done';
 }
 

@@ -99,9 +99,12 @@ async function withVerdicts(
 ): Promise<ModelStepResult> {
   const calls = callsOf(step);
   if (judge === undefined || calls.length === 0) return step;
-  const { run, toolset, runPolicy } = input;
+  const { run, toolset, runPolicy, earlier } = input;
   try {
-    const judged = { ...step, judged: await judge({ run, toolset, runPolicy, calls }) };
+    const judged = {
+      ...step,
+      judged: await judge({ run, toolset, runPolicy, calls, ...(earlier === undefined ? {} : { earlier }) }),
+    };
     return jsonBytes(judged) <= MOST_RESULT_BYTES ? judged : step;
   } catch {
     return step;

@@ -6,22 +6,28 @@
  * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { JudgeInput, JudgeResult, ToolsetRef } from '../../contracts/activities.ts';
+import type { JudgeInput, JudgeResult, RunIdentity, ToolsetRef } from '../../contracts/activities.ts';
+import { turnOf } from '../../contracts/ids.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
+import type { Tally } from '../../contracts/schemas/tally.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import { trustsServer } from '../../domain/catalog-layer.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { bounded } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
+import { toolKey, withOpen } from '../../domain/tally.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from './arguments.ts';
+import type { ConditionInputs } from './condition.ts';
+import { ConditionClock, Conditions, hasConditions } from './conditions.ts';
 
 /** What an approver reads of a description; the whole one is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;
@@ -34,38 +40,65 @@ export function policyVersionOf({ policy, servers }: PolicyConfig): string {
   return hashOf({ policy, trusted: trusted.toSorted() });
 }
 
-export function verdictOn(
+/** One call, with all that its verdict may depend on. */
+export interface JudgedCall {
+  readonly run: RunIdentity;
+  readonly runPolicy: Policy | undefined;
+  readonly now: ToolNow;
+  readonly catalog: CatalogSnapshot | undefined;
+  readonly callId: string;
+  readonly arguments: JsonObject;
+  readonly earlier: Tally | undefined;
+}
+
+export async function verdictOn(
   config: PolicyConfig,
-  runPolicy: Policy | undefined,
-  now: ToolNow,
-  initiatorId: string,
-  catalog: CatalogSnapshot | undefined,
-): Verdict {
+  conditions: Conditions,
+  call: JudgedCall,
+  clock: ConditionClock = new ConditionClock(),
+): Promise<Verdict> {
+  const { run, runPolicy, now, catalog } = call;
   const { tool } = now;
   const layer = layerOf(catalog, now, config.catalog);
-  return judge(
-    { organisation: config.policy, run: runPolicy, ...(layer === undefined ? {} : { catalog: layer }) },
-    {
-      server: tool.server,
-      tool: tool.definition.name,
-      annotations: tool.definition.annotations,
-      serverTrusted: trustsServer(
-        catalog,
-        Object.hasOwn(config.servers, tool.server) ? config.servers[tool.server]?.trusted : undefined,
-      ),
+  const layers = { organisation: config.policy, run: runPolicy, ...(layer === undefined ? {} : { catalog: layer }) };
+  const called = {
+    server: tool.server,
+    tool: tool.definition.name,
+    annotations: tool.definition.annotations,
+    serverTrusted: trustsServer(
+      catalog,
+      Object.hasOwn(config.servers, tool.server) ? config.servers[tool.server]?.trusted : undefined,
+    ),
+  };
+  const policies = [config.policy, runPolicy];
+  if (!policies.some(hasConditions)) return judge(layers, called, run.initiator.id);
+  const inputs: ConditionInputs = {
+    call: {
+      server: called.server,
+      tool: called.tool,
+      callId: call.callId,
+      annotations: called.serverTrusted ? (called.annotations ?? {}) : undefined,
     },
-    initiatorId,
-  );
+    args: call.arguments,
+    run: { id: run.workflowId, tenant: run.initiator.tenant, turn: turnOf(call.callId) },
+    initiator: run.initiator,
+    earlier: call.earlier,
+  };
+  return await conditions.asked(policies, inputs, clock, (ask) => judge(layers, called, run.initiator.id, ask));
 }
 
 export function createJudge(
   config: PolicyConfig,
   loadToolset: LoadToolset,
   readCatalog: ReadCatalog,
+  conditions: Conditions = new Conditions(),
 ): (input: JudgeInput) => Promise<JudgeResult> {
   const checker = new ArgumentChecker();
   const ownVersion = policyVersionOf(config);
-  return async ({ run, toolset, runPolicy, calls }) => {
+  return async ({ run, toolset, runPolicy, calls, earlier }) => {
+    const clock = new ConditionClock();
+    /** Of this turn, before the call that is judged. */
+    const open: string[] = [];
     const offered = await loadToolset(toolset);
     const catalogs = await catalogsOf(readCatalog, run.initiator.tenant, toolset);
     const judgementOn = async (call: ProposedCall): Promise<Judgement> => {
@@ -74,7 +107,20 @@ export function createJudge(
       const catalog = catalogs.get(pinned.server);
       const now = await currentTool(loadToolset, catalog, pinned);
       const { tool } = now;
-      const verdict = verdictOn(config, runPolicy, now, run.initiator.id, catalog);
+      const verdict = await verdictOn(
+        config,
+        conditions,
+        {
+          run,
+          runPolicy,
+          now,
+          catalog,
+          callId: call.callId,
+          arguments: call.arguments,
+          earlier: earlier === undefined ? undefined : withOpen(earlier, open),
+        },
+        clock,
+      );
       const resolved = {
         callId: call.callId,
         target: {
@@ -96,7 +142,9 @@ export function createJudge(
     };
     const judgements: Judgement[] = [];
     for (const call of calls.slice(0, MOST_CALLS_PER_TURN)) {
-      judgements.push(await judgementOn(call));
+      const judgement = await judgementOn(call);
+      judgements.push(judgement);
+      if (judgement.target !== undefined && judgement.verdict.kind !== 'deny') open.push(toolKey(judgement.target));
       await setImmediate();
     }
     return { policyVersion: versionWith(ownVersion, config, catalogs), judgements };

@@ -12,7 +12,9 @@ import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
+import { TALLY_BYTES } from '../../domain/tally.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
+import { Conditions } from '../policy/conditions.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { bindServer, hint } from './bind-server.ts';
 
@@ -22,7 +24,11 @@ const TASK_BYTES = 3_145_728;
 /** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
 const TURN_BYTES = 1_310_720;
 
-export function createPrepareRun(config: Config, readCatalog: ReadCatalog): (spec: unknown) => Promise<PreparedRun> {
+export function createPrepareRun(
+  config: Config,
+  readCatalog: ReadCatalog,
+  conditions: Conditions = new Conditions(),
+): (spec: unknown) => Promise<PreparedRun> {
   return async (given) => {
     const finding = screenSpec(given);
     if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
@@ -37,6 +43,8 @@ export function createPrepareRun(config: Config, readCatalog: ReadCatalog): (spe
     }
     assertDistinct(spec);
     assertGrants(config, spec);
+    await assertConditions(conditions, spec);
+    const tally = (await conditions.readEarlier(config.policy)) || (await conditions.readEarlier(spec.policy));
     const { tenant } = spec.initiator;
     const servers = await Promise.all(
       spec.servers.map(async (server, index) =>
@@ -46,12 +54,13 @@ export function createPrepareRun(config: Config, readCatalog: ReadCatalog): (spe
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
-      limits: limitsOf(config, spec),
+      limits: limitsOf(config, spec, tally ? TALLY_BYTES : 0),
       initiator: spec.initiator,
       servers,
       opening: opening(spec),
       hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
+      ...(tally ? { tally } : {}),
     };
   };
 }
@@ -66,6 +75,14 @@ function assertSize(spec: RunSpec): void {
       'SPEC_INVALID',
       `The run spec has ${bytes} bytes; ${SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
     );
+}
+
+/** A run's conditions are written by whoever starts it: what cannot be evaluated is refused before it could fail for each call. */
+async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
+  const [problem] = await conditions.problems(policy);
+  if (problem === undefined) return;
+  const path = `policy.rules[${problem.index}].when`;
+  throw new CountersignError('SPEC_INVALID', `${path} ${problem.reason}. Correct it and try again.`, { path });
 }
 
 function assertDistinct({ servers }: RunSpec): void {
@@ -108,7 +125,8 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
   }
 }
 
-function limitsOf({ limits: ceilings }: Config, spec: RunSpec): Limits {
+/** @param beside what else each call brings, in bytes */
+function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): Limits {
   const asked = spec.limits;
   const capped = Object.fromEntries(
     Object.entries(asked).map(([name, value]) => {
@@ -125,7 +143,7 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec): Limits {
       { path: 'limits.resultBytes' },
     );
   }
-  const besideEach = bytesBesideCall(spec);
+  const besideEach = bytesBesideCall(spec) + beside;
   if (limits.callsPerTurn * besideEach + limits.argumentBytesPerTurn > TASK_BYTES) {
     throw new CountersignError(
       'SPEC_INVALID',

@@ -17,6 +17,7 @@ import { currentTool, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
+import type { Conditions } from '../policy/conditions.ts';
 import { verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { checkCatalog, checkDefinition, checkProof, checkScheduler, checkTool } from './dispatch-check.ts';
@@ -31,6 +32,7 @@ const CANCELLED_BEFORE_SENDING = {
 
 export interface CallToolParts {
   readonly config: Config;
+  readonly conditions: Conditions;
   readonly loadToolset: LoadToolset;
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
@@ -38,7 +40,7 @@ export interface CallToolParts {
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { config, loadToolset, readCatalog } = parts;
+  const { config, conditions, loadToolset, readCatalog } = parts;
   const checker = new ArgumentChecker();
   return async (input) => {
     const unscheduled = checkScheduler(input, currentScheduler());
@@ -57,7 +59,15 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
     const { tool, pinned } = now;
-    const verdict = verdictOn(config, runPolicy, now, run.initiator.id, catalog);
+    const verdict = await verdictOn(config, conditions, {
+      run,
+      runPolicy,
+      now,
+      catalog,
+      callId: input.callId,
+      arguments: input.arguments,
+      earlier: input.earlier,
+    });
     // What may not be called at all is not asked about again.
     if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
     // Nobody is asked for what cannot run (G-5); what was pinned was checked by the judge.

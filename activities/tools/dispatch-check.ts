@@ -14,6 +14,7 @@ import { isMet } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { provenDeadline } from '../../domain/extension.ts';
 import { describeLapse, lapsedSince } from '../../domain/validity.ts';
+import { visible } from '../../domain/escape.ts';
 import { shownOf } from '../policy/judge.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 
@@ -93,7 +94,10 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
   const { proof } = input;
   if (proof.kind === 'policy') {
     if (verdict.kind === 'allow') return undefined;
-    return { ...stricter(verdict), message: `Policy asks for a decision now (${verdict.rules.join(', ')}).` };
+    return {
+      ...stricter(verdict),
+      message: `Policy asks for a decision now (${verdict.rules.join(', ')}).${saidBy(verdict)}`,
+    };
   }
   const decisions = [proof.decision, ...(proof.further ?? [])];
   const people = decisions.map(({ approver }) => approver);
@@ -116,7 +120,7 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
   if (verdict.kind === 'ask' && !isMet(verdict.approvers, people)) {
     return {
       ...stricter(verdict),
-      message: `Policy now asks others to decide than ${people.map(({ id }) => id).join(', ')}.`,
+      message: `Policy now asks others to decide than ${people.map(({ id }) => id).join(', ')}.${saidBy(verdict)}`,
     };
   }
   const rules = verdict.kind === 'ask' ? [proof.approvers, verdict.approvers] : [proof.approvers];
@@ -161,6 +165,10 @@ function stricter({
   deadlineSeconds,
 }: Extract<Verdict, { kind: 'ask' }>): Extract<DispatchResult, { kind: 'reopen' }> {
   return { kind: 'reopen', code: 'VERDICT_STRICTER', message: '', approvers, deadlineSeconds };
+}
+
+function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
+  return explain.map(({ text }) => ` ${visible(text)}`).join('');
 }
 
 function forbidden(message: string): Refused {

@@ -52,6 +52,12 @@ export function requestText(request: ApprovalRequest, { full, now }: RequestView
     ['holds', holds(approvers)],
     ['asked by', rules.map(visible).join(', ')],
     ['same call as', request.duplicateOf && `${visible(request.duplicateOf)}; each runs only if it is approved itself`],
+    [
+      'because',
+      request.explain === undefined
+        ? undefined
+        : request.explain.map(({ rule, text }) => `${visible(text)} (${visible(rule)})`).join('; '),
+    ],
     ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],
     ['tool says', description === undefined ? undefined : shown(description, full ? undefined : SHOWN_DESCRIPTION)],
     ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],

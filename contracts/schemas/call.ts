@@ -25,6 +25,10 @@ export const ToolTarget = z.strictObject({
 });
 export type ToolTarget = z.infer<typeof ToolTarget>;
 
+/** Why, in the words of whoever wrote the rule. */
+export const Explanation = z.strictObject({ rule: z.string(), text: z.string() });
+export type Explanation = z.infer<typeof Explanation>;
+
 /** Recorded once; never computed again in replay. */
 export const Verdict = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('allow'), rules: z.array(z.string()).min(1) }),
@@ -33,6 +37,7 @@ export const Verdict = z.discriminatedUnion('kind', [
     rules: z.array(z.string()).min(1),
     approvers: ApproverRule,
     deadlineSeconds: z.int().positive(),
+    explain: z.array(Explanation).optional(),
   }),
   z.strictObject({
     kind: z.literal('deny'),

@@ -1,8 +1,20 @@
 /** A table of calls and of what policy must say of them: documentation that is checked. */
 import { z } from 'zod';
-import { Identifier, Name } from './json.ts';
+import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
+import type { Counted } from './tally.ts';
 import { ToolAnnotations } from './tool.ts';
+
+const OutcomeKind = z.enum([
+  'succeeded',
+  'failed',
+  'denied',
+  'rejected',
+  'expired',
+  'cancelled',
+  'unknown',
+  'open',
+]) satisfies z.ZodType<Counted>;
 
 export const PolicyCase = z.strictObject({
   /** What a reader should learn of it. */
@@ -13,11 +25,20 @@ export const PolicyCase = z.strictObject({
   annotations: ToolAnnotations.optional(),
   /** Who starts the run. */
   initiator: Identifier.default('someone'),
+  initiatorGroups: z.array(Identifier).max(100).default([]),
+  tenant: Identifier.default('default'),
+  /** What the call is made with. */
+  args: JsonObject.default({}),
+  turn: z.int().min(1).default(1),
+  /** What became of earlier calls: `server/tool` → kind → how many. */
+  earlier: z.record(z.string(), z.partialRecord(OutcomeKind, z.int().min(0))).default({}),
   /** The run's own policy. */
   run: Policy.optional(),
   expect: z.enum(['allow', 'ask', 'deny']),
   /** Which rules decide, where that matters. */
   rules: z.array(z.string()).min(1).optional(),
+  /** Words that who is asked, or the model, is told of why. */
+  told: z.string().optional(),
   /** Who decides, in words: `2 of ann or group:ops, not ben`. */
   approvers: z.string().optional(),
   deadlineSeconds: z.int().positive().optional(),

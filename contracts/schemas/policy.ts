@@ -1,6 +1,6 @@
 /**
  * Policy: what may run at once, what waits for a person, what is refused.
- * First match wins inside a layer (tool, then server, then strategy); across layers the strictest verdict wins.
+ * First match wins inside a layer (rules, lists, tool, server, strategy); across layers the strictest verdict wins.
  */
 import { z } from 'zod';
 import { Identifier, Name } from './json.ts';
@@ -53,7 +53,73 @@ export const ServerPolicy = z.strictObject({
 });
 export type ServerPolicy = z.infer<typeof ServerPolicy>;
 
+/** An exact name, or one with `*` for any characters, none included. There is no escape: a star is always a star. */
+const Glob = z.string().min(1).max(128);
+
+/** `server/tool`, both exact or with `*`; a server's name has no slash, a tool's may. */
+const ToolGlob = z
+  .string()
+  .regex(/^[A-Za-z0-9._*-]{1,64}\/.{1,128}$/u, 'must look like server/tool, with * for any characters');
+
+/**
+ * What a rule is about; all that is stated must hold. A hint that the tool does not state is what MCP says it is then; one of a
+ * server that is not trusted may be either (`domain/hints.ts`).
+ */
+export const RuleMatch = z.strictObject({
+  server: Glob.optional(),
+  tool: Glob.optional(),
+  annotations: z
+    .strictObject({
+      readOnlyHint: z.boolean(),
+      destructiveHint: z.boolean(),
+      idempotentHint: z.boolean(),
+      openWorldHint: z.boolean(),
+    })
+    .partial()
+    .optional(),
+});
+export type RuleMatch = z.infer<typeof RuleMatch>;
+
+/** UTF-16 units. */
+export const LONGEST_CONDITION = 1_000;
+export const MOST_RULES = 500;
+
+const { action: _, ...asking } = ToolPolicy.shape;
+
+export const PolicyRule = z.strictObject({
+  /** Stands in verdicts as `<layer>/rules/<id>`. */
+  id: Name,
+  /** Absent: every call. */
+  match: RuleMatch.optional(),
+  /** A condition in CEL; see docs/guide/policy.md. */
+  when: z.string().min(1).max(LONGEST_CONDITION).optional(),
+  // oxlint-disable-next-line unicorn/no-thenable -- never awaited: a rule reads `when … then …`.
+  then: Action,
+  /** Who is asked, until when and how, as with a tool. */
+  ...asking,
+  /** Told to who is asked, and to the model where the call is refused. */
+  explain: z.string().min(1).max(500).optional(),
+});
+export type PolicyRule = z.infer<typeof PolicyRule>;
+export type PolicyRuleInput = z.input<typeof PolicyRule>;
+
+const Rules = z
+  .array(PolicyRule)
+  .max(MOST_RULES)
+  .superRefine((rules, context) => {
+    for (const [index, { id }] of rules.entries()) {
+      if (rules.findIndex((rule) => rule.id === id) === index) continue;
+      const message = 'stands in the list already; each rule needs its own';
+      context.addIssue({ code: 'custom', path: [index, 'id'], message });
+    }
+  });
+
 export const Policy = z.strictObject({
+  rules: Rules.optional(),
+  /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
+  always: z.array(ToolGlob).max(MOST_RULES).optional(),
+  /** Ask for none of these. */
+  never: z.array(ToolGlob).max(MOST_RULES).optional(),
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),

@@ -1,5 +1,6 @@
 /** An approval request: one call that waits for a countersignature. */
 import { z } from 'zod';
+import { Explanation } from './call.ts';
 import { Approver } from './decision.ts';
 import { JsonObject, Sha256Hex } from './json.ts';
 import { ApproverRule, ToolName } from './policy.ts';
@@ -29,6 +30,8 @@ export const ApprovalRequest = z.strictObject({
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),
   rules: z.array(z.string()),
+  /** What the rules that ask say of themselves. */
+  explain: z.array(Explanation).optional(),
   approvers: ApproverRule,
   openedAt: z.string(),
   /** As it is now, postponed or not. */

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { Conditions } from '../../activities/policy/conditions.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
 import type { TokenBroker } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/tools/call-tool.ts';
@@ -115,6 +116,7 @@ describe('a call that was not sent', () => {
     return await environment.run(
       createCallTool({
         config: world.config,
+        conditions: new Conditions(),
         loadToolset: createToolsetLoader(world.artifacts),
         broker,
         server,

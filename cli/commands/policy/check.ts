@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { visible } from '../../../domain/escape.ts';
 import { approverWarnings } from '../../../workers/approver-warnings.ts';
+import { ruleWarnings } from '../../../workers/rule-warnings.ts';
 import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
@@ -24,7 +25,11 @@ export function addCheck(policy: Command, terminal: Terminal): void {
     .action(async (file: string | undefined, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<CheckOptions>();
       const settings = await loadPolicySettings(file ?? options.config, terminal);
-      const warnings = [...neverApplies(settings), ...approverWarnings(settings)];
+      const warnings = [
+        ...neverApplies(settings),
+        ...ruleWarnings(settings.policy, Object.keys(settings.serverUrls)),
+        ...approverWarnings(settings),
+      ];
       print(
         terminal,
         {
@@ -32,7 +37,7 @@ export function addCheck(policy: Command, terminal: Terminal): void {
           text: (paint) =>
             [
               ...warnings.map((warning) => `${paint('yellow', 'warning')}  ${visible(warning)}`),
-              `${paint('green', 'valid')}    ${Object.keys(settings.policy.servers ?? {}).length} servers, ${warnings.length} warnings`,
+              `${paint('green', 'valid')}    ${(settings.policy.rules ?? []).length} rules, ${Object.keys(settings.policy.servers ?? {}).length} servers, ${warnings.length} warnings`,
             ].join('\n'),
         },
         options.json === true,

@@ -8,7 +8,7 @@ import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
 import { type CaseResult, runCases } from '../../policy-cases.ts';
-import { loadPolicySettings } from '../../settings.ts';
+import { loadPolicySettings, refuseConditions } from '../../settings.ts';
 import { readInput } from '../../input-file.ts';
 import type { Paint, Terminal } from '../../terminal.ts';
 
@@ -30,7 +30,8 @@ export function addTest(policy: Command, terminal: Terminal): void {
           'USAGE',
           `table ${file}`,
         );
-        results.push(...runCases(table, settings));
+        refuseTable(table, file);
+        results.push(...(await runCases(table, settings)));
       }
       const failed = results.filter(({ ok }) => !ok);
       print(
@@ -52,6 +53,15 @@ export function addTest(policy: Command, terminal: Terminal): void {
           { failed: failed.length },
         );
     });
+}
+
+/** A case with a condition that nobody can evaluate would hold for the wrong reason. */
+function refuseTable({ groups }: PolicyCases, file: string): void {
+  for (const [index, { policy = {}, cases }] of groups.entries()) {
+    refuseConditions(policy, ['groups', index, 'policy'], 'USAGE', `table ${file}`);
+    for (const [at, { run = {} }] of cases.entries())
+      refuseConditions(run, ['groups', index, 'cases', at, 'run'], 'USAGE', `table ${file}`);
+  }
 }
 
 function failure({ group, name, differences, rules }: CaseResult, paint: Paint): string {

@@ -62,8 +62,39 @@ const action = fc.constantFrom('allow', 'ask', 'deny');
 const deadlineSeconds = fc.integer({ min: 1, max: 31_536_000 });
 
 /** Policies over few names, so that layers often speak of the same tool. */
+const glob = fc.constantFrom('*', 'files', 'mail', 'write_*', 'read_file', 'f*s');
+const listed = fc.array(fc.constantFrom('files/*', 'files/write_file', '*/read_file', 'mail/send'), { maxLength: 3 });
+
+/** Ids are distinct by their place. */
+const rules = fc
+  .array(
+    fc.record(
+      {
+        match: fc.record(
+          {
+            server: glob,
+            tool: glob,
+            annotations: fc.constantFrom({ readOnlyHint: true }, { destructiveHint: false }),
+          },
+          { requiredKeys: [], noNullPrototype: true },
+        ),
+        when: fc.constantFrom('a', 'b'),
+        then: action,
+        approvers: approverList,
+        deadlineSeconds,
+        explain: fc.constantFrom('So it is.'),
+      },
+      { requiredKeys: ['then'], noNullPrototype: true },
+    ),
+    { maxLength: 4 },
+  )
+  .map((each) => each.map((rule, index) => ({ ...rule, id: `r${index}` })));
+
 export const policy: fc.Arbitrary<Policy> = fc.record(
   {
+    rules,
+    always: listed,
+    never: listed,
     strategy: fc.constantFrom('always', 'never', 'annotations'),
     servers: fc.dictionary(
       fc.constantFrom('files', 'mail', 'constructor'),
