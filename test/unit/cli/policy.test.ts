@@ -59,7 +59,74 @@ describe('explain', () => {
   });
 });
 
+describe('explain, of rules', () => {
+  const RULES = {
+    'countersign.yaml': `
+servers: { bank: { url: 'http://127.0.0.1:1/mcp', credentials: { kind: none } } }
+policy:
+  strategy: never
+  rules:
+    - { id: big, match: { server: bank, tool: pay }, when: args.amount > 100, then: deny, explain: Too much. }
+    - { id: hints, match: { annotations: { destructiveHint: false } }, then: allow }
+    - { id: third, when: 'earlier["bank/pay"].total > 1', then: ask }
+    - { id: ops, when: '"ops" in initiator.groups && initiator.tenant == "acme" && run.turn > 2', then: deny }
+`,
+  };
+
+  test('says of each layer which rule decides, and what became of its condition', async () => {
+    const line = 'explain bank pay --args {"amount":5} --earlier {"bank/pay":{"succeeded":2}} --spec run.yaml';
+    const run = { 'run.yaml': "policy: { rules: [{ id: no, when: 'args.to == 1', then: deny }] }" };
+    const { out } = await policy(line, { ...RULES, ...run });
+    expect(out).toMatch(/^deny {2}bank\/pay\n.*run\/rules\/no \(condition failed\)/s);
+    expect(out).toMatch(/organisation +rules\/big: the condition is false.*, passed over {2}when args.amount > 100/);
+    expect(out).toContain('rules/hints: its hints are not to be trusted, passed over');
+    expect(out).toContain('rules/third: the condition is true, ask');
+    expect(out).toMatch(/run +rules\/no: the condition failed, deny/);
+  });
+
+  test('takes arguments, groups, tenant and turn', async () => {
+    expect((await policy('explain bank pay --args {"amount":500}', RULES)).out).toMatch(
+      /^deny.*organisation\/rules\/big/s,
+    );
+    const who = 'explain bank look --tenant acme --turn 3 --group ops';
+    expect((await policy(who, RULES)).out).toMatch(/^deny.*organisation\/rules\/ops/s);
+    expect(documentOf(await policy('explain bank pay --args {"amount":5} --json', RULES))).toMatchObject({
+      verdict: { kind: 'allow' },
+      layers: [
+        { layer: 'organisation', considered: expect.arrayContaining([expect.objectContaining({ decides: true })]) },
+      ],
+    });
+  });
+
+  test.each([
+    ['arguments that are no JSON', 'explain bank pay --args {amount', '--args is not JSON'],
+    ['arguments that are no object', 'explain bank pay --args [1]', 'args'],
+    ['a turn that is no number', 'explain bank pay --turn soon', 'turn'],
+  ])('%s are refused', async (_, line, reason) => {
+    expect(errorOf(await policy(`${line} --json`, RULES))).toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining(reason),
+    });
+  });
+});
+
 describe('check', () => {
+  test('names each condition that cannot be evaluated, with its path', async () => {
+    const rules = ['user == "x"', 'true', 'args.x ==']
+      .map((when, index) => `{ id: r${index}, when: '${when}', then: deny }`)
+      .join(', ');
+    const wrong = errorOf(await policy('check wrong.yaml --json', { 'wrong.yaml': `policy: { rules: [${rules}] }` }));
+    expect(wrong).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('policy.rules[2].when') });
+    expect(wrong).toMatchObject({
+      message: expect.stringContaining('policy.rules[0].when cannot be read: Unknown variable'),
+    });
+  });
+
+  test('says which rule never matches', async () => {
+    const shadowed = { 'odd.yaml': 'policy: { rules: [{ id: a, then: ask }, { id: b, then: deny }] }' };
+    expect((await policy('check odd.yaml', shadowed)).out).toContain('policy.rules[1] never matches: policy.rules[0]');
+  });
+
   test('a policy that is meant so is valid', async () => {
     expect(documentOf(await policy('check --strict --json'))).toEqual({ valid: true, warnings: [] });
   });
@@ -105,6 +172,11 @@ describe('test', () => {
     ['a field that there is not', CASES.replace('expect', 'expects'), 'groups[0].cases[0]'],
     ['a call without a server', CASES.replace('bank/pay', 'pay'), 'must look like server/tool'],
     ['no case', 'groups: []', 'groups'],
+    [
+      'a condition that nobody can evaluate',
+      CASES.replace('name: ours,', "name: ours, policy: { rules: [{ id: a, when: 'x', then: ask }] },"),
+      'groups[0].policy.rules[0].when',
+    ],
   ])('%s is refused, with its path', async (_, text, reason) => {
     const result = await policy('test cases.yaml --json', { 'cases.yaml': text });
     expect(result.exitCode).toBe(2);

@@ -151,6 +151,14 @@ describe('current details', () => {
     expect(currentDetails('thinking', startRun(START))).toBe('**thinking** · turn 0 · 0 calls');
   });
 
+  test('say what the rules that ask say of themselves', () => {
+    const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
+    const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
+    expect(currentDetails('waiting', run)).toContain(
+      '  - because: Money &#42;leaves&#42;&#46; (organisation/rules/pay)',
+    );
+  });
+
   test('say why a call is asked again', () => {
     const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
     const flying = dispatched(cleared, 't1.c0')?.run ?? cleared;

@@ -4,6 +4,7 @@ import { createJudge } from '../../../activities/policy/judge.ts';
 import type { JudgeInput } from '../../../contracts/activities.ts';
 import { callIdOf } from '../../../contracts/ids.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
+import { Policy } from '../../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../../contracts/schemas/run-spec.ts';
 import type { OfferedTool } from '../../../domain/toolset.ts';
 
@@ -54,6 +55,80 @@ describe('the judge', () => {
       Array.from({ length: MOST_CALLS_PER_TURN }, (_, index) => callIdOf(1, index)),
     );
     expect(MOST_CALLS_PER_TURN).toBe(64);
+  });
+});
+
+describe('conditions', () => {
+  const policy = {
+    strategy: 'never' as const,
+    rules: [
+      { id: 'third', when: 'earlier["files/read_file"].total >= 2', then: 'ask' as const },
+      { id: 'etc', when: 'args.path.startsWith("/etc")', then: 'deny' as const },
+    ],
+  };
+  const judging = createJudge(
+    Config.parse({ policy }),
+    async () => [TOOL],
+    async () => undefined,
+  );
+  const names = [TOOL.modelName, TOOL.modelName, TOOL.modelName];
+
+  test('B-11: count the calls of the same turn that stand before, so that many at once are as many one by one', async () => {
+    const { judgements } = await judging({ ...asking(...names), earlier: { tools: {} } });
+    expect(judgements.map(({ verdict }) => verdict.kind)).toEqual(['allow', 'allow', 'ask']);
+  });
+
+  test('and those of the turns before; not what is denied', async () => {
+    const { calls, ...input } = asking(...names);
+    const [first, ...rest] = calls;
+    const denied = { ...first, arguments: { path: '/etc/passwd' } } as (typeof calls)[number];
+    const earlier = { tools: { 'files/read_file': { succeeded: 1 } } };
+    const { judgements } = await judging({ ...input, calls: [denied, ...rest], earlier });
+    expect(judgements.map(({ verdict }) => verdict.kind)).toEqual(['deny', 'allow', 'ask']);
+  });
+
+  test('INV-G4: a run that counts nothing is asked by what counts', async () => {
+    const { judgements } = await judging(asking(TOOL.modelName));
+    expect(judgements).toMatchObject([
+      { verdict: { kind: 'ask', rules: ['organisation/rules/third (condition failed)'] } },
+    ]);
+  });
+
+  test('read hints only of a server that the operator trusts', async () => {
+    const tool = { ...TOOL, definition: { ...TOOL.definition, annotations: { readOnlyHint: true } } };
+    const reads = { rules: [{ id: 'reads', when: 'call.annotations.readOnlyHint', then: 'allow' as const }] };
+    const kinds = [true, false].map(async (trusted) => {
+      const servers = { files: { url: 'https://files.test/mcp', trusted, credentials: { kind: 'none' as const } } };
+      const config = Config.parse({ policy: reads, servers });
+      const { judgements } = await createJudge(
+        config,
+        async () => [tool],
+        async () => undefined,
+      )(asking(tool.modelName));
+      return judgements[0]?.verdict.kind;
+    });
+    expect(await Promise.all(kinds)).toEqual(['allow', 'ask']);
+  });
+
+  test('hold no worker: 64 calls under two layers of 200 conditions are judged in one turn', async () => {
+    const many = (prefix: string) => ({
+      rules: Array.from({ length: 200 }, (_, index) => ({
+        id: `${prefix}${index}`,
+        when: `args.path.matches("^/${prefix}/${index}/.*$") && initiator.id == "${index}"`,
+        then: 'deny' as const,
+      })),
+    });
+    const config = Config.parse({ policy: { strategy: 'never', ...many('a') } });
+    const loaded = createJudge(
+      config,
+      async () => [TOOL],
+      async () => undefined,
+    );
+    const { judgements } = await loaded({
+      ...asking(...Array.from({ length: 64 }, () => TOOL.modelName)),
+      runPolicy: Policy.parse(many('b')),
+    });
+    expect(new Set(judgements.map(({ verdict }) => verdict.kind))).toEqual(new Set(['allow']));
   });
 });
 
