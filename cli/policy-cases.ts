@@ -1,12 +1,10 @@
 /** Puts cases to the very judge that runs ask. */
-import { ConditionClock, Conditions } from '../activities/policy/conditions.ts';
 import type { Verdict } from '../contracts/schemas/call.ts';
+import { callIdOf } from '../contracts/ids.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../contracts/schemas/policy-cases.ts';
 import type { Policy } from '../contracts/schemas/policy.ts';
 import { describeRule } from '../domain/approver.ts';
-import { callIdOf } from '../contracts/ids.ts';
-import { judge } from '../domain/policy.ts';
-import { type Considered, consider } from '../domain/policy-layer.ts';
+import { createOfflineJudge, type Traced } from '../workers/offline-judge.ts';
 
 export interface Judging {
   readonly policy: Policy;
@@ -25,14 +23,8 @@ export interface CaseResult {
   readonly rules: readonly string[];
 }
 
-export interface LayerTrace {
-  readonly layer: 'organisation' | 'run';
-  /** The rules about the tool, up to the one that decides. */
-  readonly considered: readonly Considered[];
-}
-
 export async function runCases({ groups }: PolicyCases, configured: Judging): Promise<CaseResult[]> {
-  const conditions = new Conditions();
+  const judge = createOfflineJudge();
   const results: CaseResult[] = [];
   for (const { name: group, policy, trusted, cases } of groups) {
     const judging = {
@@ -40,7 +32,7 @@ export async function runCases({ groups }: PolicyCases, configured: Judging): Pr
       trusted: trusted === undefined ? configured.trusted : Object.fromEntries(trusted.map((name) => [name, true])),
     };
     for (const each of cases) {
-      const { verdict } = await verdictOn(judging, each, conditions);
+      const { verdict } = await verdictOn(judging, each, judge);
       const differences = differencesOf(each, verdict);
       results.push({ group, name: each.name, ok: differences.length === 0, differences, rules: verdict.rules });
     }
@@ -48,30 +40,26 @@ export async function runCases({ groups }: PolicyCases, configured: Judging): Pr
   return results;
 }
 
-/** The verdict, and how each layer came to its part of it. */
 export async function verdictOn(
   { policy, trusted }: Judging,
   asked: JudgedCase,
-  conditions: Conditions = new Conditions(),
-): Promise<{ verdict: Verdict; layers: LayerTrace[] }> {
+  judge = createOfflineJudge(),
+): Promise<Traced> {
   const { call, annotations, initiator: id, initiatorGroups: groups, tenant, args, turn, earlier, run } = asked;
   const { server, tool } = calledTool(call);
   const serverTrusted = Object.hasOwn(trusted, server) && trusted[server] === true;
-  const called = { server, tool, annotations, serverTrusted };
-  const inputs = {
-    call: { server, tool, callId: callIdOf(turn, 0), annotations: serverTrusted ? (annotations ?? {}) : undefined },
-    args,
-    run: { id: 'policy-case', tenant, turn },
-    initiator: { id, groups, tenant },
-    earlier: { tools: earlier },
-  };
-  return await conditions.asked([policy, run], inputs, new ConditionClock(), (ask) => ({
-    verdict: judge({ organisation: policy, run }, called, id, ask),
-    layers: [
-      { layer: 'organisation', considered: consider(policy, called, ask) },
-      ...(run === undefined ? [] : [{ layer: 'run' as const, considered: consider(run, called, ask) }]),
-    ],
-  }));
+  return await judge({
+    organisation: policy,
+    run,
+    tool: { server, tool, annotations, serverTrusted },
+    inputs: {
+      call: { server, tool, callId: callIdOf(turn, 0), annotations: serverTrusted ? (annotations ?? {}) : undefined },
+      args,
+      run: { id: 'policy-case', tenant, turn },
+      initiator: { id, groups, tenant },
+      earlier: { tools: earlier },
+    },
+  });
 }
 
 function differencesOf(wanted: PolicyCase, verdict: Verdict): string[] {

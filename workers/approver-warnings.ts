@@ -23,11 +23,11 @@ interface Entry extends RequestTimes {
 }
 
 /** @param whole with what the layer says where the entry is silent */
-function ofEntry(whole: Entry, own: Entry, path: readonly string[]): string[] {
+function ofEntry(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
   return [...warningsOf(own.approvers, path), ...timeWarnings(whole, own, path)];
 }
 
-function timeWarnings(whole: Entry, own: Entry, path: readonly string[]): string[] {
+function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
   const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds } = whole;
   const isStatedHere = own.extendableToSeconds !== undefined || own.deadlineSeconds !== undefined;
   if (!isStatedHere || extendableToSeconds === undefined || extendableToSeconds > deadlineSeconds) return [];

@@ -20,7 +20,7 @@ import {
 
 /** A condition takes microseconds; this is for a machine that does much else. */
 const CONDITION_MS = 50;
-const TURN_MS = 500;
+const TURN_MS = 1_000;
 const MOST_KEPT = 5_000;
 
 /** What one turn, or one dispatch, may spend on conditions. */
@@ -45,37 +45,39 @@ export class Conditions {
   ): Promise<Value> {
     const known = new Map<string, Holds>();
     const tried = new Set<string>();
+    let current: string | undefined;
     let facts: Facts | undefined;
-    for (;;) {
+    const isOver = (): boolean => clock.leftMs <= 0;
+    const ask: AskCondition = (text) => {
+      const before = known.get(text);
+      if (before !== undefined) return before;
+      current = text;
+      const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, (facts ??= factsOf(inputs)));
+      known.set(text, holds);
+      current = undefined;
+      return holds;
+    };
+    while (!isOver()) {
       await this.#compile(policies);
-      let current: string | undefined;
-      const isOver = clock.leftMs <= 0;
-      const ask: AskCondition = (text) => {
-        const before = known.get(text);
-        if (before !== undefined) return before;
-        current = text;
-        const holds = isOver || clock.slow.has(text) ? 'failed' : this.#holds(text, (facts ??= factsOf(inputs)));
-        known.set(text, holds);
-        current = undefined;
-        return holds;
-      };
-      // With no time left nothing is evaluated any more, and a task without conditions takes none that counts.
-      if (isOver) return task(ask);
       const started = performance.now();
       try {
         return within(Math.ceil(Math.min(CONDITION_MS, clock.leftMs)), () => task(ask));
       } catch (error) {
         if (!(error instanceof OutOfTime)) throw error;
-        if (current !== undefined) {
-          this.#kept.delete(current);
-          // Once may be the machine's doing.
-          if (tried.has(current)) clock.slow.add(current);
-          tried.add(current);
-        }
+        if (current !== undefined) this.#outOfTime(current, tried, clock);
       } finally {
         clock.leftMs -= performance.now() - started;
       }
     }
+    // Nothing is evaluated any more.
+    return task(ask);
+  }
+
+  /** Once may be the machine's doing. */
+  #outOfTime(condition: string, tried: Set<string>, clock: ConditionClock): void {
+    this.#kept.delete(condition);
+    if (tried.has(condition)) clock.slow.add(condition);
+    tried.add(condition);
   }
 
   /** What is wrong with the conditions of a policy, in their order. */

@@ -93,7 +93,6 @@ export const PolicyRule = z.strictObject({
   match: RuleMatch.optional(),
   /** A condition in CEL; see docs/guide/policy.md. */
   when: z.string().min(1).max(LONGEST_CONDITION).optional(),
-  // oxlint-disable-next-line unicorn/no-thenable -- never awaited: a rule reads `when … then …`.
   then: Action,
   /** Who is asked, until when and how, as with a tool. */
   ...asking,

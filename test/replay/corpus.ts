@@ -56,6 +56,8 @@ export const HISTORIES = [
   'agent-run.v1.unknown',
   // Recorded again with what docs/adr/0019 changed.
   'agent-run.v2.completed',
+  'agent-run.v2.counted',
+  'agent-run.v2.counted-sent',
   'agent-run.v2.continued-first',
   'agent-run.v2.continued-resent',
   'agent-run.v2.continued-second',

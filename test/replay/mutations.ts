@@ -68,6 +68,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     put: 'return { version: CATALOG_CARRY_VERSION, catalog: { ...this.catalog, entries: [] }, journal };',
   },
   {
+    name: 'a dispatch is not told of the calls before it',
+    file: 'workflows/settle-call.ts',
+    find: 'earlierThan(live.earlier.earlier, live.run.calls, call.callId)',
+    put: 'earlierThan(live.earlier.earlier, [], call.callId)',
+  },
+  {
+    name: 'a turn that is over is not counted',
+    file: 'workflows/turn.ts',
+    find: 'closeTurn(live.run, live.prepared.tally)',
+    put: 'closeTurn(live.run)',
+  },
+  {
     name: 'other tool arguments are sent',
     file: 'workflows/settle-call.ts',
     find: '    arguments: call.arguments,\n',

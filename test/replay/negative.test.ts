@@ -15,6 +15,7 @@ const SOME = [
   'agent-run.v1.one-decided',
   'agent-run.v1.reset-waiting',
   'agent-run.v1.two-lists',
+  'agent-run.v2.counted-sent',
   'agent-run.v2.extended',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',

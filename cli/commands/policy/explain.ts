@@ -7,10 +7,11 @@ import type { Verdict } from '../../../contracts/schemas/call.ts';
 import { describeRule } from '../../../domain/approver.ts';
 import { visible } from '../../../domain/escape.ts';
 import type { Considered } from '../../../domain/policy-layer.ts';
+import type { LayerTrace } from '../../../workers/offline-judge.ts';
 import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
 import type { GlobalOptions } from '../../options.ts';
-import { type LayerTrace, verdictOn } from '../../policy-cases.ts';
+import { verdictOn } from '../../policy-cases.ts';
 import { loadPolicySettings, refuseConditions } from '../../settings.ts';
 import { readSpec } from '../../spec-file.ts';
 import type { Paint, Terminal } from '../../terminal.ts';
@@ -113,9 +114,9 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
 }
 
 /** One rule that was looked at, and why it does or does not decide. */
-function step({ rule, action, condition, holds, decides }: Considered, paint: Paint): string {
+function step({ rule, action, condition, holds: held, decides }: Considered, paint: Paint): string {
   const about = condition === undefined ? '' : `  when ${visible(condition)}`;
-  const why = condition === undefined ? HINTS[String(holds)] : CONDITION[String(holds)];
+  const why = condition === undefined ? HINTS[String(held)] : CONDITION[String(held)];
   const line = `${visible(rule)}: ${why}${decides ? `, ${action}` : ', passed over'}${about}`;
   return decides ? line : paint('dim', line);
 }
