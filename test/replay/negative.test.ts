@@ -60,7 +60,7 @@ test.each(named(OTHER_CONTENT))('the comparison notices, and Temporal does not: 
   // Where, and never what: values are prompts and arguments.
   for (const message of messages)
     expect(message).toMatch(
-      /^Event \d+, [a-zA-Z -]+, differs at [\w.[\]]+: this code would do otherwise than the run has done\.$/,
+      /^Event \d+, [a-zA-Z -]+, differs at [\w./[\]]+: this code would do otherwise than the run has done\.$/,
     );
 });
 
