@@ -74,6 +74,26 @@ async function storedEntries(
   return stretches.flat().filter(({ seq }) => seq >= from);
 }
 
+/** All entries, from the newest stored segment back to the first. No Temporal is asked. @throws CountersignError `USAGE`, `ARTIFACT_…` */
+export async function readSegments(
+  artifacts: ArtifactReader,
+  newest: string,
+  workflowId: string,
+): Promise<readonly LedgerEntry[]> {
+  const stretches: LedgerEntry[][] = [];
+  let ref: ArtifactRef | undefined = { sha256: newest, bytes: 0, contentType: '' };
+  while (ref !== undefined) {
+    const segment: Segment = await readSegment(artifacts, ref);
+    if (segment.workflowId !== workflowId)
+      throw new CountersignError('USAGE', `The segment is of another run: ${segment.workflowId}.`, {
+        runId: workflowId,
+      });
+    stretches.unshift(segment.ledger.entries);
+    ref = segment.previous;
+  }
+  return stretches.flat();
+}
+
 async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {
   const text = new TextDecoder().decode(await artifacts.get(ref));
   return parseAs(Segment, JSON.parse(text), 'ARTIFACT_CORRUPT', 'stored segment');

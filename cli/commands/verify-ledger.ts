@@ -1,108 +1,190 @@
 /**
  * `countersign verify-ledger`: is the record of a run, or of a catalog, whole and unchanged?
  *
- * 1. Exit code 7 where it is not, with the number of the first entry that is wrong.
+ * 1. Exit code 7 where it is not, with each entry that is wrong and how. The report is on standard output in either case.
+ * 2. Asks nobody where a copy is named, unless --live says so.
  */
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { z } from 'zod';
-import { assertIntact, type LedgerEntry } from '../../client/index.ts';
+import type { Client } from '@temporalio/client';
+import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger-heads.ts';
+import { checkLedger, type CheckedHead, type LedgerFault, type LedgerReport } from '../../client/ledger-check.ts';
+import type { LedgerCopy } from '../../client/ledger-files.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { LedgerEntry as LedgerEntrySchema } from '../../contracts/schemas/ledger.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
 import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
-import { ledgerOwner } from '../record.ts';
+import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
+import { ledgerOwner, type LedgerOwner } from '../record.ts';
 import { withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Paint, Terminal } from '../terminal.ts';
+import { count } from '../views/words.ts';
 
-interface VerifyOptions extends GlobalOptions {
-  readonly file?: string;
+interface VerifyOptions extends SourceOptions {
+  readonly keys?: string;
   readonly head?: string;
+  readonly live?: true;
+  /** False with --no-history. */
+  readonly history: boolean;
+}
+
+interface Verified extends LedgerReport {
+  readonly runId: string;
+  readonly intact: boolean;
+  readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
+  /** First entry that history was compared for; absent where it was not. */
+  readonly historyFrom?: number;
 }
 
 export function addVerifyLedger(program: Command, terminal: Terminal): void {
   program
     .command('verify-ledger')
     .summary('is the record of a run whole and unchanged?')
-    .description("Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped")
+    .description(
+      "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
+    )
     .argument('<run>', 'run id, or catalog/<tenant>/<server>')
-    .option('--file <file>', 'check what `countersign ledger --json` wrote, without a server')
+    .option('--file <file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server')
+    .option('--records <directory>', 'check what ledger.directory holds of the run, without a server')
+    .option('--first-run <id>', 'with --records: which run of this id, by its first Temporal run id')
+    .option('--segment <sha256>', 'check the artifact store, from the newest segment back, without a server')
+    .option(
+      '--keys <file>',
+      'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head',
+    )
+    .option('--live', 'compare a named copy with the run itself, and with history')
+    .option('--no-history', "do not compare with Temporal's history")
     .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
     .addHelpText(
       'after',
-      examples('verify-ledger nightly-42', 'verify-ledger nightly-42 --file nightly-42.ledger.json --head 5c1d…'),
+      examples(
+        'verify-ledger nightly-42',
+        'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
+        'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
+      ),
     )
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<VerifyOptions>();
-      const entries =
-        options.file === undefined
-          ? await storedLedger(runId, options, terminal)
-          : await exportedLedger(runId, resolve(terminal.directory, options.file));
-      const { head, length } = assertIntact(entries, runId);
-      assertHolds(entries, options.head, runId);
-      print(
-        terminal,
-        {
-          json: { runId, intact: true, length, head },
-          text: (paint) => `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}`,
-        },
-        options.json === true,
-      );
+      const keys =
+        options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
+      const copy = await namedCopy(runId, options, terminal);
+      const checked = copy === undefined ? undefined : await checkCopy(copy, keys);
+      const live =
+        copy !== undefined && options.live !== true
+          ? undefined
+          : await withSession(terminal, options, async ({ countersign, client }) =>
+              checkLive(ledgerOwner(countersign, runId), runId, client, options),
+            );
+      report(terminal, runId, combined(runId, copy, checked, live, options.head), options.json === true);
     });
 }
 
+interface CheckedCopy {
+  readonly report: LedgerReport;
+  readonly heads: readonly CheckedHead[];
+}
+
+async function checkCopy(copy: LedgerCopy, keys: HeadKeys | undefined): Promise<CheckedCopy> {
+  const checks = await Promise.all(copy.signedHeads.map(async (signed) => checkHead(signed, copy.place, keys)));
+  const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
+  const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
+  const checked = checkLedger(copy.entries, heads, keys !== undefined);
+  return { heads, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
+}
+
+interface CheckedRun {
+  readonly entries: readonly AnyEntry[];
+  readonly report: LedgerReport;
+  readonly historyFrom?: number;
+}
+
 /** The run's own count and head are compared too: a ledger cut off at its end is a valid chain. */
-async function storedLedger(
+async function checkLive(
+  owner: LedgerOwner,
   runId: string,
-  options: VerifyOptions,
-  terminal: Terminal,
-): Promise<readonly LedgerEntry[]> {
-  return await withSession(terminal, options, async ({ countersign }) => {
-    const owner = ledgerOwner(countersign, runId);
-    // Asked first: the ledger may grow meanwhile, and never shrinks.
-    const { ledgerHead, ledgerLength } = await owner.head();
-    const entries = await owner.ledger();
-    if (entries.length < ledgerLength) {
-      throw new CountersignError(
-        'LEDGER_BROKEN',
-        `The ledger of ${runId} has ${entries.length} entries; ${ledgerLength} were written.`,
-        { runId, seq: entries.length },
-      );
-    }
-    if (ledgerLength > 0) assertHolds(entries, ledgerHead, runId);
-    return entries;
+  client: Client,
+  { history }: VerifyOptions,
+): Promise<CheckedRun> {
+  // Asked first: the ledger may grow meanwhile, and never shrinks.
+  const { ledgerHead, ledgerLength } = await owner.head();
+  const before = await owner.ledger();
+  const checked = checkLedger(before);
+  const faults: LedgerFault[] = [...checked.faults];
+  if (before.length < ledgerLength)
+    faults.push({ kind: 'truncated', seq: before.length, reason: `is cut off: ${ledgerLength} entries were written` });
+  else if (ledgerLength > 0 && before[ledgerLength - 1]?.hash !== ledgerHead)
+    faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
+  if (!history || runId.startsWith('catalog/')) return { entries: before, report: { ...checked, faults } };
+  const deeds = await readDeeds(client, runId);
+  faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
+  return { entries: before, report: { ...checked, faults }, historyFrom: deeds.from };
+}
+
+function combined(
+  runId: string,
+  copy: LedgerCopy | undefined,
+  checked: CheckedCopy | undefined,
+  live: CheckedRun | undefined,
+  head: string | undefined,
+): Verified {
+  const own = checked?.report ?? live?.report;
+  // One of the two was read.
+  if (own === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
+  const entries = copy?.entries ?? live?.entries ?? [];
+  const faults = [
+    ...own.faults,
+    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
+    ...(head === undefined || entries.some(({ hash }) => hash === head)
+      ? []
+      : [{ kind: 'missing', seq: own.length, reason: `is not there: none has the hash ${head}` } as const]),
+  ];
+  return {
+    runId,
+    intact: faults.length === 0,
+    ...own,
+    faults,
+    heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
+    ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
+  };
+}
+
+/** Of a copy and the run, entry by entry: the first that differs is the one that was written anew. */
+function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: CheckedRun): LedgerFault[] {
+  const hashes = new Set(copy.map(({ hash }) => hash));
+  const first = entries.find(({ hash }) => !hashes.has(hash));
+  if (first === undefined) return [];
+  const { seq } = first;
+  if (copy.some((entry) => entry.seq === seq))
+    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
+  return ended
+    ? [{ kind: 'truncated', seq, reason: 'is cut off in the copy: the run has ended, and goes on to more' }]
+    : [];
+}
+
+function report(terminal: Terminal, runId: string, verified: Verified, asJson: boolean): void {
+  print(terminal, { json: verified, text: (paint) => textFor(verified, paint) }, asJson);
+  const [first] = verified.faults;
+  if (first === undefined) return;
+  const more = verified.faults.length === 1 ? '' : ` There are ${verified.faults.length - 1} more.`;
+  throw new CountersignError('LEDGER_BROKEN', `Entry ${first.seq} of the ledger of ${runId} ${first.reason}.${more}`, {
+    runId,
+    seq: first.seq,
+    kind: first.kind,
   });
 }
 
-const ExportedLedger = z.object({ runId: z.string(), entries: z.array(LedgerEntrySchema) });
-
-async function exportedLedger(runId: string, path: string): Promise<readonly LedgerEntry[]> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new CountersignError(
-      'USAGE',
-      `The ledger file cannot be read (${error.code ?? 'error'}).`,
-      {},
-      { cause: error },
-    );
-  });
-  const exported = parseAs(ExportedLedger, parseJson(text), 'USAGE', 'ledger file');
-  if (exported.runId === runId) return exported.entries;
-  throw new CountersignError('USAGE', 'The ledger file is of another run.', { runId: exported.runId });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function assertHolds(entries: readonly LedgerEntry[], head: string | undefined, runId: string): void {
-  if (head === undefined || entries.some(({ hash }) => hash === head)) return;
-  throw new CountersignError('LEDGER_BROKEN', `The ledger of ${runId} has no entry with hash ${head}.`, { runId });
+function textFor(
+  { runId, intact, faults, length, head, branches, signedTo, ended, heads }: Verified,
+  paint: Paint,
+): string {
+  const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
+  const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
+  if (intact) return `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${more}`;
+  return [
+    `${paint('red', 'broken')}  ${visible(runId)}: ${length} entries${signed}${more}`,
+    ...faults.map(
+      ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(12)}  entry ${seq} ${visible(reason)}`,
+    ),
+  ].join('\n');
 }

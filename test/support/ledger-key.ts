@@ -8,13 +8,15 @@ export interface HeadKey {
   readonly kid: string;
   readonly pem: string;
   readonly publicJwk: JWK;
+  readonly publicPem: string;
 }
 
 export function headKey(kid = 'worker-1'): HeadKey {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+  const publicPem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
   // Sound: Node writes a JWK of this form for an Ed25519 key.
-  return { kid, pem, publicJwk: { ...(publicKey.export({ format: 'jwk' }) as JWK), kid } };
+  return { kid, pem, publicPem, publicJwk: { ...(publicKey.export({ format: 'jwk' }) as JWK), kid } };
 }
 
 /** Beside a configuration. @returns its `ledger.sign` */

@@ -108,6 +108,11 @@ test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, d
     intact: true,
     length: entries.length,
     head: entries.at(-1)?.hash,
+    faults: [],
+    branches: 1,
+    signedTo: 0,
+    heads: [],
+    ended: false,
   });
   expect(errorOf(await world.cli('ledger catalog/default/nobody --json')).code).toBe('CATALOG_NOT_FOUND');
 });

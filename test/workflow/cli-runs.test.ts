@@ -163,9 +163,10 @@ test('a ledger that was written to a file is checked without a server, and one c
   await writeFile(file, kept.out.replace('"agent":"clerk"', '"agent":"crook"'));
   const changed = await service.cli(['verify-ledger', 'kept', '--file', 'kept.json', '--json']);
   expect(changed.exitCode).toBe(7);
-  expect(errorOf(changed)).toMatchObject({ code: 'LEDGER_BROKEN', facts: { runId: 'kept', seq: 0 } });
+  expect(errorOf({ ...changed, out: '' })).toMatchObject({ code: 'LEDGER_BROKEN', facts: { runId: 'kept', seq: 0 } });
+  expect(documentOf(changed)).toMatchObject({ intact: false, faults: [{ kind: 'altered', seq: 0 }] });
   const otherHead = await service.cli(['verify-ledger', 'kept', '--head', 'f'.repeat(64), '--json']);
-  expect([otherHead.exitCode, errorOf(otherHead).code]).toEqual([7, 'LEDGER_BROKEN']);
+  expect([otherHead.exitCode, errorOf({ ...otherHead, out: '' }).code]).toEqual([7, 'LEDGER_BROKEN']);
 });
 
 test('setup says that all is there, and names a namespace that is not', async () => {

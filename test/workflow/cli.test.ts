@@ -57,6 +57,12 @@ test('a run by commands: start, requests, approve, result, ledger, verify-ledger
     intact: true,
     length: entries.length,
     head: entries.at(-1)?.hash,
+    faults: [],
+    branches: 1,
+    signedTo: 0,
+    heads: [],
+    ended: true,
+    historyFrom: 0,
   });
   expect(documentOf(await service.cli(['show', 'life', '--json']))).toMatchObject({
     workflowId: 'life',

@@ -1,0 +1,68 @@
+/** Where `verify-ledger` and `ledger --export` read a ledger from. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
+import { readArtifactsFrom } from '../client/index.ts';
+import { readSegments } from '../client/ledger.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import { AnyEntry } from '../contracts/schemas/ledger-record.ts';
+import { parseAs } from '../contracts/schemas/parse.ts';
+import type { GlobalOptions } from './options.ts';
+import { loadClientSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface SourceOptions extends GlobalOptions {
+  readonly file?: string;
+  readonly records?: string;
+  readonly segment?: string;
+  readonly firstRun?: string;
+}
+
+/** What is named beside the run itself; undefined where nothing is. */
+export async function namedCopy(
+  runId: string,
+  options: SourceOptions,
+  terminal: Terminal,
+): Promise<LedgerCopy | undefined> {
+  const { file, records, segment, firstRun } = options;
+  if ([file, records, segment].filter((source) => source !== undefined).length > 1)
+    throw new CountersignError('USAGE', 'Name one of --file, --records and --segment.');
+  if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
+  if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
+  if (segment === undefined) return undefined;
+  const { artifacts } = await loadClientSettings(options.config, terminal);
+  const entries = await readSegments(readArtifactsFrom(artifacts), segment, runId);
+  return { place: { workflowId: runId }, entries, signedHeads: [], faults: [] };
+}
+
+const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) });
+
+/** What `ledger --json` printed, or lines of a record or of `ledger --export jsonl`. */
+function exported(runId: string, text: string): LedgerCopy {
+  const whole = ExportedLedger.safeParse(jsonOf(text));
+  if (whole.success) {
+    if (whole.data.runId !== runId)
+      throw new CountersignError('USAGE', 'The ledger file is of another run.', { runId: whole.data.runId });
+    return { place: { workflowId: runId }, entries: whole.data.entries, signedHeads: [], faults: [] };
+  }
+  const copy = readLines(text, runId, 'the file');
+  if (copy.entries.length > 0) return copy;
+  // Neither: what is wrong with it is said of the form that --json has.
+  parseAs(ExportedLedger, jsonOf(text), 'USAGE', 'ledger file');
+  return copy;
+}
+
+export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
+  return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+  });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

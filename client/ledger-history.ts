@@ -1,0 +1,193 @@
+/**
+ * Do a ledger and Temporal's history say the same? Of decisions, messages, dispatches and outcomes, in both directions, for as
+ * long as the history is retained.
+ *
+ * 1. The ledger is read before and after the history: what is in neither reading of it may be under way, and is no fault.
+ */
+import { createHash } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
+import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
+import { hashOf } from '../domain/canonical.ts';
+import type { LedgerFault } from './ledger-check.ts';
+
+type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+type HistoryEvent = NonNullable<History['events']>[number];
+type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
+
+export interface RecordedDeeds {
+  /** Entries before this one are of executions whose history is not retained any more. */
+  from: number;
+  /** Decision id, or message id → hashes of what came with it, of which one is that of its signature. */
+  readonly sent: Map<string, readonly string[]>;
+  /** Those whose update was answered without an error. */
+  readonly accepted: Set<string>;
+  /** `callId/attempt` of dispatches. */
+  readonly dispatched: Set<string>;
+  /** Call id → hash of the outcome with which its last dispatch ended, where that is known. */
+  readonly outcomes: Map<string, string | undefined>;
+}
+
+/** @throws as Temporal does where the newest execution cannot be read */
+export async function readDeeds(client: Client, workflowId: string): Promise<RecordedDeeds> {
+  const deeds: RecordedDeeds = {
+    from: 0,
+    sent: new Map(),
+    accepted: new Set(),
+    dispatched: new Set(),
+    outcomes: new Map(),
+  };
+  const chain: HistoryEvent[][] = [];
+  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
+  while (runId !== undefined && runId !== '') {
+    let events: HistoryEvent[];
+    try {
+      events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+    } catch (error) {
+      // The newest must be there; earlier ones are forgotten first.
+      if (chain.length === 0) throw error;
+      break;
+    }
+    chain.unshift(events);
+    runId = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
+  }
+  const [oldest] = chain;
+  deeds.from = carriedLength(
+    await decoded(client, oldest?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads),
+  );
+  for (const events of chain) await readExecution(client, events, deeds);
+  return deeds;
+}
+
+async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
+  const updates = new Map<string, string>();
+  const calls = new Map<string, string>();
+  for (const event of events) {
+    const signal = event.workflowExecutionSignaledEventAttributes;
+    if (signal?.signalName === SIGNALS.decide)
+      noteSent(deeds, (await decoded(client, signal.input?.payloads))[0], undefined);
+    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
+    const name = accepted?.input?.name ?? '';
+    if (name === UPDATES.decide || name === UPDATES.say)
+      noteSent(deeds, (await decoded(client, accepted?.input?.args?.payloads))[0], (id) =>
+        updates.set(accepted?.meta?.updateId ?? '', id),
+      );
+    const done = event.workflowExecutionUpdateCompletedEventAttributes;
+    const answered = updates.get(done?.meta?.updateId ?? '');
+    if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
+      deeds.accepted.add(answered);
+    await noteCall(client, event, calls, deeds);
+  }
+}
+
+function noteSent(deeds: RecordedDeeds, message: unknown, found: ((id: string) => void) | undefined): void {
+  const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
+  if (id === undefined || typeof message !== 'object' || message === null) return;
+  const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
+  deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256)]);
+  found?.(id);
+}
+
+async function noteCall(
+  client: Client,
+  event: HistoryEvent,
+  calls: Map<string, string>,
+  deeds: RecordedDeeds,
+): Promise<void> {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    const callId = textAt(input, 'callId') ?? '';
+    const attempt = typeof input === 'object' && input !== null && 'attempt' in input ? String(input.attempt) : '';
+    calls.set(String(event.eventId), callId);
+    deeds.dispatched.add(`${callId}/${attempt}`);
+    deeds.outcomes.delete(callId);
+  }
+  const completed = event.activityTaskCompletedEventAttributes;
+  const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
+  const callId = calls.get(String(ended?.scheduledEventId));
+  if (callId === undefined) return;
+  const [result] = await decoded(client, completed?.result?.payloads);
+  // Only an answer of the tool is passed on as it is; what became of others the run decides.
+  if (textAt(result, 'kind') === 'ended' && typeof result === 'object' && result !== null && 'outcome' in result)
+    deeds.outcomes.set(callId, hashOf(result.outcome));
+}
+
+/** @param before entries that were there before the history was read; `after`: those that were there when it had been read */
+export function compareWithHistory(
+  { before, after }: { readonly before: readonly AnyEntry[]; readonly after: readonly AnyEntry[] },
+  deeds: RecordedDeeds,
+): LedgerFault[] {
+  const faults: LedgerFault[] = [];
+  const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
+  for (const { seq, fact } of before.slice(deeds.from)) {
+    const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
+    if ((fact.kind === 'decision.accepted' || fact.kind === 'said') && id !== undefined && !isInput(fact)) {
+      const hashes = deeds.sent.get(id);
+      const signature = fact['signature'];
+      const signed = textAt(signature, 'sha256');
+      if (hashes === undefined) fault(seq, `is ${fact.kind} of ${id}, which nobody sent to the run`);
+      else if (signed !== undefined && !hashes.includes(signed))
+        fault(seq, `is ${fact.kind} of ${id} under another signature than was sent`);
+    }
+    if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`))
+      fault(seq, `says that ${textAt(fact, 'callId')} was dispatched, which history does not`);
+    const outcome = fact.kind === 'outcome' ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
+    if (outcome !== undefined && outcome !== textAt(fact, 'outcomeHash'))
+      fault(seq, `is another outcome of ${textAt(fact, 'callId')} than its dispatch had`);
+  }
+  return [...faults, ...missingFrom(after, deeds)];
+}
+
+/** What history has and the ledger has not. */
+function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
+  const facts = entries.map(({ fact }) => fact);
+  const idsOf = (field: string): Set<string | undefined> => new Set(facts.map((fact) => textAt(fact, field)));
+  const known = new Set([...idsOf('decisionId'), ...idsOf('messageId')]);
+  const dispatched = new Set(
+    facts.map((fact) => `${fact.kind === 'dispatched' ? textAt(fact, 'callId') : ''}/${String(fact['attempt'])}`),
+  );
+  const settled = new Set(facts.map((fact) => (fact.kind === 'outcome' ? textAt(fact, 'callId') : undefined)));
+  const isOver = facts.at(-1)?.kind === 'run.ended';
+  const missing = (reason: string): LedgerFault => ({ kind: 'history', seq: entries.length, reason });
+  return [
+    ...[...deeds.accepted].filter((id) => !known.has(id)).map((id) => missing(`is not there: ${id} was accepted`)),
+    ...[...deeds.dispatched]
+      .filter((id) => !dispatched.has(id))
+      .map((id) => missing(`is not there: ${id} was dispatched`)),
+    // While the run goes on it may be about to say so.
+    ...[...deeds.outcomes.keys()]
+      .filter((callId) => isOver && !settled.has(callId))
+      .map((callId) => missing(`is not there: the outcome of ${callId}`)),
+  ];
+}
+
+/** The message that a run begins with was not sent to it: it stands in its spec. */
+function isInput(fact: AnyEntry['fact']): boolean {
+  return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
+}
+
+/** Where the ledger of the oldest execution begins: what continue-as-new handed over. */
+function carriedLength([, carry]: readonly unknown[]): number {
+  if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
+  const { journal } = carry;
+  return typeof journal === 'object' && journal !== null && 'ledgerLength' in journal
+    ? Number(journal.ledgerLength)
+    : 0;
+}
+
+async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
+  return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
+}
+
+function textAt(value: unknown, field: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  // Sound: an object may be read at any name; what comes out is unknown.
+  const found = (value as Record<string, unknown>)[field];
+  return typeof found === 'string' ? found : undefined;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

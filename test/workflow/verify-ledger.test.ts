@@ -1,0 +1,208 @@
+/** `verify-ledger` over every source: the run with its history, the artifact store, a record, a file (J, F39, INV-D3). */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger-history.ts';
+import type { RunHandle } from '../../client/index.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
+import { documentOf, errorOf, runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { keptIn } from '../support/ledger-folder.ts';
+import { headKey, writeHeadKey } from '../support/ledger-key.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { replayOwn } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+const KEY = headKey();
+let engine: TestEngine;
+let bank: RecordingServer;
+let world: World;
+let run: RunHandle;
+let open: RunHandle;
+let segment: string;
+
+const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'p' } }] };
+
+beforeAll(async () => {
+  engine = await startEngine();
+  bank = await startRecordingServer();
+  world = await startWorld({
+    engine,
+    config: {
+      servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
+      ledger: { sign: await writeHeadKey(engine.directory, KEY), directory: 'ledger' },
+    },
+  });
+  await writeFile(join(engine.directory, 'keys.json'), JSON.stringify({ keys: [KEY.publicJwk] }));
+  await writeFile(join(engine.directory, 'other.json'), JSON.stringify({ keys: [headKey().publicJwk] }));
+  run = await world.start([PAY, PAY, { text: 'done' }]);
+  open = await world.start([PAY, { text: 'done' }]);
+  await openRequests(open);
+  for (const kind of ['approve', 'reject'] as const) {
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('there is no request');
+    if (kind === 'approve') {
+      await run.say({ messageId: 'm-1', from: 'ann', text: 'And be quick.' });
+      const handle = world.client.workflow.getHandle(run.runId);
+      await handle.signal('nudge');
+      await until(async () => ((await run.state()).runId === request.runId ? undefined : true), { what: 'a roll' });
+    }
+    const [again] = await openRequests(run);
+    if (again === undefined) throw new Error('there is no request');
+    await run.decide(decisionOn(again, 'ann', kind));
+    if (kind === 'approve')
+      await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
+  }
+  segment = (await run.result()).segment?.sha256 ?? '';
+});
+afterEach(async () => replayOwn(world));
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+  await engine.stop();
+});
+
+/** Without a server, unless told where it is. */
+const offline = async (...args: readonly string[]) =>
+  await runCommand(['verify-ledger', run.runId, '--json', ...args], { directory: engine.directory });
+const online = async (...args: readonly string[]) =>
+  await offline('--address', engine.server.address, '--namespace', 'default', ...args);
+
+interface Report {
+  readonly intact: boolean;
+  readonly length: number;
+  readonly faults: readonly { readonly kind: string; readonly seq: number }[];
+}
+
+describe('a ledger that nobody touched is intact', () => {
+  test('as the run tells it, and as history does', async () => {
+    const result = await online();
+    expect(documentOf(result)).toMatchObject({ intact: true, faults: [], historyFrom: 0, ended: true });
+  });
+
+  test('while the run waits', async () => {
+    const args = ['--address', engine.server.address, '--namespace', 'default', '--json'];
+    expect(documentOf(await runCommand(['verify-ledger', open.runId, ...args]))).toMatchObject({
+      intact: true,
+      ended: false,
+    });
+  });
+
+  test('in its record, without a server: every entry stands under a head that the key has signed', async () => {
+    const { length } = await run.ledger();
+    expect(documentOf(await offline('--records', 'ledger', '--keys', 'keys.json'))).toMatchObject({
+      intact: true,
+      length,
+      signedTo: length,
+      heads: [
+        { kid: 'worker-1', from: 0, verified: true },
+        { to: length, verified: true },
+      ],
+    });
+  });
+
+  test('in the artifact store, without a server', async () => {
+    const { length } = await run.ledger();
+    expect(documentOf(await offline('--segment', segment))).toMatchObject({ intact: true, length, ended: true });
+  });
+
+  test('in one file that holds the lines of its record', async () => {
+    const { files } = await keptIn(join(engine.directory, 'ledger'), run.runId);
+    const texts = await Promise.all(
+      files.map(async (file) => await readFile(join(engine.directory, 'ledger', file), 'utf8')),
+    );
+    await writeFile(join(engine.directory, 'one.jsonl'), texts.join(''));
+    const whole = await online('--file', 'one.jsonl', '--keys', 'keys.json', '--live');
+    expect(documentOf(whole)).toMatchObject({ intact: true });
+  });
+});
+
+describe('a ledger that was changed', () => {
+  /** Of a copy of the record, in which one text is another. */
+  async function changed(from: string, to: string, ...args: readonly string[]) {
+    const text = await readFile(join(engine.directory, 'one.jsonl'), 'utf8');
+    expect(text).toContain(from);
+    await writeFile(join(engine.directory, 'changed.jsonl'), text.replace(from, to));
+    const result = await online('--file', 'changed.jsonl', ...args);
+    return { result, report: documentOf<Report>(result) };
+  }
+
+  test('is not intact: exit code 7, the entry and how, on standard output and on standard error', async () => {
+    const { result, report } = await changed('"initiator":"ann"', '"initiator":"eve"');
+    expect(result.exitCode).toBe(7);
+    expect(report).toMatchObject({ intact: false, faults: [{ kind: 'altered', seq: 0 }] });
+    expect(errorOf({ ...result, out: '' })).toMatchObject({
+      code: 'LEDGER_BROKEN',
+      facts: { seq: 0, kind: 'altered' },
+      message: expect.stringContaining('Entry 0'),
+    });
+  });
+
+  test('or whose keys are others: foreign heads', async () => {
+    const report = documentOf<Report>(await offline('--records', 'ledger', '--keys', 'other.json'));
+    expect(new Set(report.faults.map(({ kind }) => kind))).toEqual(new Set(['foreign-head', 'unsigned']));
+  });
+
+  test('or is of another run, is not there, or cannot be read: exit codes of their own', async () => {
+    const named = async (...args: string[]) =>
+      await runCommand(['verify-ledger', ...args], { directory: engine.directory });
+    expect((await named('another', '--records', 'ledger')).exitCode).toBe(4);
+    expect((await named(run.runId, '--records', 'nowhere')).exitCode).toBe(2);
+    expect((await named('another', '--segment', segment)).exitCode).toBe(2);
+    expect((await named(run.runId, '--file', 'one.jsonl', '--records', 'ledger')).exitCode).toBe(2);
+    expect((await named(run.runId, '--segment', 'f'.repeat(64))).exitCode).toBe(6);
+  });
+});
+
+describe('agreement with history', () => {
+  let deeds: RecordedDeeds;
+  let entries: readonly AnyEntry[];
+  beforeAll(async () => {
+    deeds = await readDeeds(world.client, run.runId);
+    entries = await run.ledger();
+  });
+  const isKind = (kind: string) => (entry: AnyEntry) => entry.fact.kind === kind;
+  const faults = (before: readonly AnyEntry[], after = before, known = deeds) =>
+    compareWithHistory({ before, after }, known).map(({ seq, reason }) => `${seq} ${reason}`);
+  /** Entries of which the first of a kind says something else. */
+  const said = (kind: string, over: object): readonly AnyEntry[] => {
+    const at = entries.findIndex(isKind(kind));
+    return entries.map((entry, index) => (index === at ? { ...entry, fact: { ...entry.fact, ...over } } : entry));
+  };
+  const seqOf = (kind: string): number => entries.findIndex(isKind(kind));
+
+  test('holds for the run as it is', () => {
+    expect(deeds.accepted.size).toBe(3);
+    expect(deeds.dispatched.size).toBe(1);
+    expect(faults(entries)).toEqual([]);
+  });
+
+  test.each([
+    ['decision.accepted', { decisionId: 'invented' }, 'nobody sent'],
+    ['decision.accepted', { signature: { sha256: 'a'.repeat(64) } }, 'another signature'],
+    ['said', { messageId: 'invented' }, 'nobody sent'],
+    ['dispatched', { callId: 't9.c9' }, 'history does not'],
+    ['outcome', { outcomeHash: 'a'.repeat(64) }, 'another outcome'],
+  ])('an entry %s that history does not know is found: %j', (kind, over, reason) => {
+    expect(faults(said(kind, over))[0]).toMatch(new RegExp(`^${seqOf(kind)} .*${reason}`));
+  });
+
+  test.each(['decision.accepted', 'said', 'dispatched', 'outcome'])(
+    'what history knows and the ledger leaves out is found: %s',
+    (kind) => {
+      expect(faults(entries.filter((entry) => !isKind(kind)(entry))).join()).toMatch(/is not there/);
+    },
+  );
+
+  test('what came while history was read is no fault', () => {
+    const early = entries.slice(0, seqOf('decision.accepted'));
+    expect(faults(early, entries)).toEqual([]);
+  });
+
+  test('entries of executions that are not retained are left to the chain', () => {
+    const from = seqOf('decision.accepted') + 1;
+    const later = said('decision.accepted', { decisionId: 'forgotten' });
+    expect(faults(later, entries, { ...deeds, from })).toEqual([]);
+  });
+});
