@@ -9,6 +9,8 @@ import { CountersignError } from '../contracts/errors.ts';
 import { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { GlobalOptions } from './options.ts';
+import { ledgerOwner } from './record.ts';
+import type { Session } from './session.ts';
 import { loadClientSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -34,6 +36,16 @@ export async function namedCopy(
   const { artifacts } = await loadClientSettings(options.config, terminal);
   const entries = await readSegments(readArtifactsFrom(artifacts), segment, runId);
   return { place: { workflowId: runId }, entries, signedHeads: [], faults: [] };
+}
+
+/** As the run tells it now. */
+export async function liveCopy({ client, countersign }: Session, runId: string): Promise<LedgerCopy> {
+  const entries = await ledgerOwner(countersign, runId).ledger();
+  const { raw } = await client.workflow.getHandle(runId).describe();
+  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
+  const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
+  const place = { namespace: client.options.namespace, workflowId: runId, ...known };
+  return { place, entries, signedHeads: [], faults: [] };
 }
 
 const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) });

@@ -1,12 +1,17 @@
-/** `countersign ledger`: the whole record of a run, or of a catalog. */
-import type { Command } from 'commander';
+/** `countersign ledger`: the whole record of a run, or of a catalog; read, or exported for other programs. */
+import { type Command, Option } from 'commander';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
+import { liveCopy, namedCopy, type SourceOptions } from '../ledger-sources.ts';
 import { ledgerOwner } from '../record.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
+import { type ExportFormat, exportText } from '../views/ledger-export.ts';
+
+interface LedgerOptions extends SourceOptions {
+  readonly export?: ExportFormat;
+}
 
 export function addLedger(program: Command, terminal: Terminal): void {
   program
@@ -14,16 +19,38 @@ export function addLedger(program: Command, terminal: Terminal): void {
     .summary('the whole record of a run')
     .description('Everything that was judged, asked, decided, sent and answered in a run, oldest first')
     .argument('<run>', 'run id, or catalog/<tenant>/<server>')
+    .addOption(
+      new Option(
+        '--export <format>',
+        'write it for other programs: one JSON line or one CSV row for each entry',
+      ).choices(['jsonl', 'csv']),
+    )
+    .option('--file <file>', 'with --export: of what was exported before, without a server')
+    .option('--records <directory>', 'with --export: of what ledger.directory holds of the run, without a server')
+    .option('--first-run <id>', 'with --records: which run of this id, by its first Temporal run id')
+    .option(
+      '--segment <sha256>',
+      'with --export: of the artifact store, from the newest segment back, without a server',
+    )
     .addHelpText(
       'after',
       examples(
         'ledger nightly-42',
         'ledger nightly-42 --json > nightly-42.ledger.json',
+        'ledger nightly-42 --export csv > nightly-42.csv',
+        'ledger nightly-42 --export jsonl --records /srv/ledger > nightly-42.jsonl',
         'ledger catalog/default/files',
       ),
     )
     .action(async (runId: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<GlobalOptions>();
+      const options = command.optsWithGlobals<LedgerOptions>();
+      const format = options.export;
+      if (format !== undefined) {
+        const copy =
+          (await namedCopy(runId, options, terminal)) ??
+          (await withSession(terminal, options, async (session) => liveCopy(session, runId)));
+        return terminal.out(exportText(format, copy));
+      }
       const entries = await withSession(terminal, options, ({ countersign }) =>
         ledgerOwner(countersign, runId).ledger(),
       );

@@ -47,9 +47,12 @@ export const AnyEntry = z.strictObject({
 });
 export type AnyEntry = z.infer<typeof AnyEntry>;
 
-/** A line of a JSONL record or export: an entry, or the signed head of the entries before it. */
+/** Sinks write all of it; an export leaves out what it does not know. */
+const linePlace = { ...place, namespace: place.namespace.optional(), firstRunId: place.firstRunId.optional() };
+
+/** A line of a JSONL record or export: an entry, or the signed head of entries before it. */
 export const LedgerLine = z.union([
-  z.strictObject({ ...place, entry: AnyEntry }),
-  z.strictObject({ ...place, signedHead: SignedHead }),
+  z.strictObject({ ...linePlace, entry: AnyEntry }),
+  z.strictObject({ ...linePlace, signedHead: SignedHead }),
 ]);
 export type LedgerLine = z.infer<typeof LedgerLine>;
