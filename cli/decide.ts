@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import type { RunHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { DecisionAck } from '../contracts/schemas/decision.ts';
+import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { GlobalOptions } from './options.ts';
@@ -22,7 +23,8 @@ export interface DecideOptions extends GlobalOptions {
 
 /** What only one of the kinds says. */
 export type Judged =
-  | { readonly kind: 'approve'; readonly comment?: string }
+  | { readonly kind: 'approve'; readonly comment?: string; readonly arguments?: JsonObject }
+  | { readonly kind: 'respond'; readonly answer: string; readonly comment?: string }
   | { readonly kind: 'withdraw'; readonly comment?: string }
   | { readonly kind: 'extend'; readonly until: string; readonly comment?: string }
   | { readonly kind: 'reject'; readonly reason: string };
@@ -73,7 +75,7 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   const accepted = entries.flatMap(({ at, fact }) => (fact.kind === 'decision.accepted' ? [ackOf(fact, at)] : []));
   const own = accepted.find((ack) => ack.decisionId === decisionId);
   if (own !== undefined) return own;
-  const first = accepted.findLast(({ status }) => status === 'approved' || status === 'rejected');
+  const first = accepted.findLast(({ status }) => ['approved', 'rejected', 'answered'].includes(status));
   const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
   // A call that was approved, asked again and then left to expire has expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
@@ -96,16 +98,30 @@ async function settledBefore(run: RunHandle, callId: string, decisionId: string)
   throw new CountersignError('CALL_UNKNOWN', `Run ${runId} has no call ${callId}.`, { runId, callId });
 }
 
-const STATUS_OF = { approve: 'approved', reject: 'rejected', withdraw: 'withdrawn', extend: 'extended' } as const;
+const STATUS_OF = {
+  approve: 'approved',
+  reject: 'rejected',
+  withdraw: 'withdrawn',
+  extend: 'extended',
+  respond: 'answered',
+} as const;
 
 function ackOf(
-  { callId, decisionId, decision, approver, counted, until }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
+  {
+    callId,
+    decisionId,
+    decision,
+    approver,
+    counted,
+    until,
+    edited,
+  }: Extract<LedgerFact, { kind: 'decision.accepted' }>,
   decidedAt: string,
 ): DecisionAck {
   return {
     callId,
     decisionId,
-    status: counted === true ? 'counted' : STATUS_OF[decision],
+    status: counted === true ? (edited === undefined ? 'counted' : 'edited') : STATUS_OF[decision],
     decidedBy: approver.id,
     decidedAt,
     ...(until === undefined ? {} : { until }),

@@ -17,7 +17,7 @@ interface DecisionVerb<Options> {
   readonly examples: readonly string[];
   /** Options of its own. */
   readonly own: (command: Command) => Command;
-  readonly judged: (options: Options) => Judged;
+  readonly judged: (options: Options) => Judged | Promise<Judged>;
 }
 
 export function addDecision<Options>(program: Command, terminal: Terminal, verb: DecisionVerb<Options>): void {
@@ -36,8 +36,9 @@ export function addDecision<Options>(program: Command, terminal: Terminal, verb:
     .addHelpText('after', examples(...verb.examples))
     .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
       const options = used.optsWithGlobals<DecideOptions & Options>();
+      const judged = await verb.judged(options);
       const decided = await withSession(terminal, options, ({ countersign }) =>
-        decideCall(countersign.run(runId), callId, verb.judged(options), options),
+        decideCall(countersign.run(runId), callId, judged, options),
       );
       print(terminal, decisionAnswer(runId, decided), options.json === true);
     });

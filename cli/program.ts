@@ -10,6 +10,7 @@ import { addPolicy } from './commands/policy.ts';
 import { addReject } from './commands/reject.ts';
 import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
+import { addRespond } from './commands/respond.ts';
 import { addResult } from './commands/result.ts';
 import { addSetup } from './commands/setup.ts';
 import { addShow } from './commands/show.ts';
@@ -36,6 +37,7 @@ const VERBS = [
   addShow,
   addApprove,
   addReject,
+  addRespond,
   addWithdraw,
   addExtend,
   addStop,

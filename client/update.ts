@@ -45,5 +45,7 @@ function isStuckUpdate(error: unknown): boolean {
 
 /** A trouble that may have passed, and that Temporal would go on answering under this id without asking the workflow. */
 function isRecordedTrouble(error: unknown): boolean {
-  return error instanceof CountersignError && error.code === 'CATALOG_UNAVAILABLE';
+  return (
+    error instanceof CountersignError && (error.code === 'CATALOG_UNAVAILABLE' || error.code === 'JUDGE_UNAVAILABLE')
+  );
 }

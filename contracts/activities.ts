@@ -122,7 +122,16 @@ export type DispatchProof =
       };
       /** When the run accepted the decision. */
       readonly decidedAt: string;
+      /** Where a decision put other arguments in place of those that were shown: what its digest is of. */
+      readonly edit?: ShownToEditor;
     };
+
+/** The request that somebody read who then changed its arguments. */
+export interface ShownToEditor {
+  readonly generation: number;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+}
 
 export interface DispatchInput {
   readonly run: RunIdentity;

@@ -50,6 +50,8 @@ export const ERRORS = {
   DECISION_EXPIRED: { retryable: false, httpStatus: 410, exitCode: 5 },
   APPROVER_NOT_ENTITLED: refused,
   EXTENSION_FORBIDDEN: refused,
+  DECISION_NOT_PERMITTED: refused,
+  JUDGE_UNAVAILABLE: unavailable,
   // Policy and dispatch.
   POLICY_DENIED: refused,
   TOOL_UNKNOWN: missing,

@@ -46,12 +46,12 @@ function counts({ ids, groups, not }: ApproverClause, approver: Approver): boole
   return ids.includes(approver.id) || groups.some((group) => approver.groups.includes(group));
 }
 
-/** For people: `2 of ann, group:ops, not ben`. */
+/** For people: `2 of ann, group:ops, not ben, may edit`. */
 export function describeRule(rule: ApproverRule): string {
   return rule.allOf.map(describeClause).join(' and ');
 }
 
-function describeClause({ ids, groups, need, not = [] }: ApproverClause): string {
+function describeClause({ ids, groups, need, not = [], may = [] }: ApproverClause): string {
   const who = [...ids, ...groups.map((group) => `group:${group}`)].join(' or ') || 'nobody';
-  return `${need === undefined ? '' : `${need} of `}${who}${not.length === 0 ? '' : `, not ${not.join(' or ')}`}`;
+  return `${need === undefined ? '' : `${need} of `}${who}${not.length === 0 ? '' : `, not ${not.join(' or ')}`}${may.length === 0 ? '' : `, may ${may.join(' and ')}`}`;
 }

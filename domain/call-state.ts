@@ -5,9 +5,10 @@
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  * 3. Reopening makes a new generation, and with it another digest.
  */
-import type { ShownDefinition } from '../contracts/activities.ts';
+import type { ShownDefinition, ShownToEditor } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Decision } from '../contracts/schemas/decision.ts';
+import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 
 /** Times are epoch ms. */
@@ -42,6 +43,18 @@ export type Vote = Omit<MadeDecision, 'further'>;
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
+/** Whose arguments a call has, where they are not the model's. The decision that put them there is among those that let it run. */
+export interface Edit {
+  readonly by: string;
+  /** Epoch ms. */
+  readonly at: number;
+  readonly decisionId: string;
+  /** What the model proposed, however often it was changed since. */
+  readonly proposed: JsonObject;
+  /** What the editor read, whose digest the decision echoes; without arguments where these were the proposed ones. */
+  readonly shown: Pick<ShownToEditor, 'generation' | 'approvers'> & Partial<Pick<ShownToEditor, 'arguments'>>;
+}
+
 /** A call that policy let pass, or lets a person decide: its tool is known. */
 export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
 
@@ -56,6 +69,7 @@ interface Resolved extends Common {
   readonly duplicateOf?: string;
   /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
   readonly unsure?: Unsure;
+  readonly edit?: Edit;
 }
 
 export type CallState =
@@ -71,6 +85,7 @@ export type CallState =
       readonly request?: OpenRequest;
       readonly made?: MadeDecision;
       readonly duplicateOf?: string;
+      readonly edit?: Edit;
     });
 
 export type CallStatus = CallState['status'];
@@ -125,7 +140,7 @@ export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: 
   return { status: 'settled', call, judgement, outcome };
 }
 
-/** Enough have agreed, or one has rejected. */
+/** Enough have agreed, or one has rejected or answered. */
 export function decided(
   state: Asking,
   made: Vote & { readonly decision: Exclude<Decision, { kind: 'withdraw' | 'extend' }> },
@@ -134,7 +149,15 @@ export function decided(
   const { votes: further = [], ...asked } = state;
   if (decision.kind === 'approve')
     return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
-  return settled(state, { kind: 'rejected', by: decision.approver.id, reason: decision.reason }, made);
+  const by = decision.approver.id;
+  return decision.kind === 'reject'
+    ? settled(state, { kind: 'rejected', by, reason: decision.reason }, made)
+    : // It travels with the outcome; once is enough.
+      settled(
+        state,
+        { kind: 'answered', by, answer: decision.answer },
+        { ...made, decision: { ...decision, answer: '' } },
+      );
 }
 
 /** One has agreed, or taken it back, and others are still needed. */
@@ -159,13 +182,14 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-function resolvedOf({ call, judgement, attempts, duplicateOf, unsure }: Resolved): Resolved {
+function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit }: Resolved): Resolved {
   return {
     call,
     judgement,
     attempts,
     ...(duplicateOf === undefined ? {} : { duplicateOf }),
     ...(unsure === undefined ? {} : { unsure }),
+    ...(edit === undefined ? {} : { edit }),
   };
 }
 
@@ -221,6 +245,7 @@ export function settled(
     ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
     ...(decision === undefined ? {} : { made: decision }),
     ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
+    ...('edit' in state && state.edit !== undefined ? { edit: state.edit } : {}),
   };
 }
 

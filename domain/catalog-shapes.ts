@@ -53,10 +53,12 @@ const nullable =
   (value) =>
     value === null || value === undefined ? undefined : check(value);
 
+const rights = listOf(oneOf('edit', 'respond'), 2);
+
 const approverList: Check = (value) => {
   const ids = optional(listOf(identifier, 100));
   const need = optional(wholeNumber(2, 20));
-  const problem = problemOf(value, { ids, groups: ids, need, notInitiator: optional(yes) });
+  const problem = problemOf(value, { ids, groups: ids, need, notInitiator: optional(yes), may: optional(rights) });
   return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
 };
 

@@ -6,9 +6,13 @@
  * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
  *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
  */
-import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Approver, Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { isMet, isWanted, mayDecide } from './approver.ts';
 import { type Asking, type CallState, decided, voted } from './call-state.ts';
+import { hashOf, sha256Hex } from './canonical.ts';
+import { isEdit, refuseRight } from './decision-rights.ts';
 import { extended, refuseExtension } from './extension.ts';
 import { digestOf, outcomeFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
@@ -56,15 +60,19 @@ export function admit(
       { callId },
     );
   }
-  const refusal = decision.kind === 'extend' ? refuseExtension(state, decision, endsAt) : refuseVote(state, decision);
+  const refusal =
+    decision.kind === 'extend'
+      ? refuseExtension(state, decision, endsAt)
+      : (refuseRight(state, decision) ?? refuseVote(state, decision));
   return refusal ?? { kind: 'accept', state };
 }
 
 /** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
 function refuseVote(
   { votes = [], request }: Asking,
-  { kind, callId, approver }: Exclude<Decision, { kind: 'extend' }>,
+  decision: Exclude<Decision, { kind: 'extend' }>,
 ): Refusal | undefined {
+  const { kind, callId, approver } = decision;
   const own = votes.find(({ decision }) => decision.approver.id === approver.id);
   if (kind === 'withdraw')
     return own === undefined
@@ -72,7 +80,8 @@ function refuseVote(
           callId,
         })
       : undefined;
-  if (kind === 'reject') return undefined;
+  // Other arguments are another proposal, of which nobody has said anything yet.
+  if (kind === 'reject' || kind === 'respond' || isEdit(decision)) return undefined;
   if (own !== undefined) {
     const decidedAt = new Date(own.decidedAt).toISOString();
     return refuse(
@@ -107,8 +116,24 @@ export function accept(
   decision: Decision,
   at: number,
 ): Change & { readonly ack: DecisionAck } {
-  const approver = { id: decision.approver.id, groups: namedGroups(state, decision) };
+  const approver = namedIn([state.request.approvers], decision.approver);
   const { next, status } = counted(state, { ...decision, approver }, at);
+  return {
+    ...answeredBy(replaceCall(run, next), decision, status, at),
+    facts: [
+      acceptedFact(state, { ...decision, approver }, status),
+      ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
+    ],
+  };
+}
+
+/** The answer, remembered so that the same decision gets it again. @param at epoch ms */
+export function answeredBy(
+  run: Run,
+  decision: Decision,
+  status: DecisionAck['status'],
+  at: number,
+): { readonly run: Run; readonly ack: DecisionAck } {
   const ack: DecisionAck = {
     callId: decision.callId,
     decisionId: decision.decisionId,
@@ -117,27 +142,31 @@ export function accept(
     decidedAt: new Date(at).toISOString(),
     ...untilOf(decision),
   };
-  const answered = [...run.answered, { ack, digest: decision.digest }].slice(-MOST_ANSWERED);
+  const content = contentOf(decision);
+  const answer = { ack, digest: decision.digest, ...(content === undefined ? {} : { content }) };
+  return { ack, run: { ...run, answered: [...run.answered, answer].slice(-MOST_ANSWERED) } };
+}
+
+export function acceptedFact(
+  { request, call }: Asking,
+  decision: Decision,
+  status: DecisionAck['status'],
+): Extract<LedgerFact, { kind: 'decision.accepted' }> {
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
   return {
-    ack,
-    run: { ...replaceCall(run, next), answered },
-    facts: [
-      {
-        kind: 'decision.accepted',
-        callId: decision.callId,
-        generation: state.request.generation,
-        decisionId: decision.decisionId,
-        decision: decision.kind,
-        ...(status === 'counted' ? { counted: true as const } : {}),
-        ...untilOf(decision),
-        approver,
-        digest: decision.digest,
-        runId: decision.runId,
-        ...(comment === undefined ? {} : { comment }),
-      },
-      ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
-    ],
+    kind: 'decision.accepted',
+    callId: decision.callId,
+    generation: request.generation,
+    decisionId: decision.decisionId,
+    decision: decision.kind,
+    ...(status === 'counted' || status === 'edited' ? { counted: true as const } : {}),
+    ...untilOf(decision),
+    approver: decision.approver,
+    digest: decision.digest,
+    runId: decision.runId,
+    ...(comment === undefined ? {} : { comment }),
+    ...(isEdit(decision) ? { edited: { from: hashOf(call.arguments), to: hashOf(decision.arguments) } } : {}),
+    ...(decision.kind === 'respond' ? { answerHash: sha256Hex(decision.answer) } : {}),
   };
 }
 
@@ -145,7 +174,7 @@ function untilOf(decision: Decision): { until?: string } {
   return decision.kind === 'extend' ? { until: decision.until } : {};
 }
 
-/** What becomes of the request: one rejection is enough, an approval where it is the last that was needed. */
+/** What becomes of the request: one rejection or answer is enough, an approval where it is the last that was needed. */
 function counted(
   state: Asking,
   decision: Decision,
@@ -155,6 +184,8 @@ function counted(
   switch (decision.kind) {
     case 'reject':
       return { next: decided(state, { decision, decidedAt }), status: 'rejected' };
+    case 'respond':
+      return { next: decided(state, { decision, decidedAt }), status: 'answered' };
     case 'withdraw': {
       const left = votes.filter((vote) => vote.decision.approver.id !== decision.approver.id);
       return { next: voted(state, left), status: 'withdrawn' };
@@ -172,10 +203,10 @@ function counted(
   }
 }
 
-/** Of the groups that an approver has, those that count here: what is kept is carried through continue-as-new. */
-function namedGroups({ request }: Asking, { approver }: Decision): string[] {
-  const named = new Set(request.approvers.allOf.flatMap(({ groups }) => groups));
-  return approver.groups.filter((group) => named.has(group));
+/** An approver with those of their groups that count here: what is kept is carried through continue-as-new. */
+export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver): Approver {
+  const named = new Set(rules.flatMap(({ allOf }) => allOf.flatMap((clause) => clause.groups)));
+  return { id, groups: groups.filter((group) => named.has(group)) };
 }
 
 const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
@@ -184,15 +215,24 @@ const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
   rejected: 'reject',
   withdrawn: 'withdraw',
   extended: 'extend',
+  answered: 'respond',
+  edited: 'approve',
 };
 
-function isSame({ ack, digest }: Answered, decision: Decision): boolean {
+/** What makes two decisions of one kind on one request differ in what they do. */
+function contentOf(decision: Decision): string | undefined {
+  if (isEdit(decision)) return hashOf(decision.arguments);
+  return decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined;
+}
+
+function isSame({ ack, digest, content }: Answered, decision: Decision): boolean {
   return (
     ack.callId === decision.callId &&
     ack.decidedBy === decision.approver.id &&
     KIND_OF[ack.status] === decision.kind &&
     ack.until === untilOf(decision).until &&
-    digest === decision.digest
+    digest === decision.digest &&
+    content === contentOf(decision)
   );
 }
 
@@ -202,7 +242,7 @@ function refuseClosed(run: Run, state: CallState | undefined, callId: string): R
   const expired = run.expired.findLast((entry) => entry.callId === callId);
   if (expired !== undefined) return refuseExpired(callId, expired.deadline);
   const first = run.answered.findLast(
-    ({ ack }) => ack.callId === callId && (ack.status === 'approved' || ack.status === 'rejected'),
+    ({ ack }) => ack.callId === callId && ['approved', 'rejected', 'answered'].includes(ack.status),
   )?.ack;
   if (first !== undefined) {
     const { decidedBy, decidedAt } = first;

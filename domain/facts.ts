@@ -1,6 +1,6 @@
 /** Ledger facts that are made from more than one place. */
 import type { PreparedRun } from '../contracts/activities.ts';
-import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
+import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { Asking } from './call-state.ts';
 import { hashOf } from './canonical.ts';
@@ -18,6 +18,19 @@ export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
     deadline: new Date(request.deadline).toISOString(),
     ...(request.because === undefined ? {} : { because: request.because }),
     ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
+  };
+}
+
+export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, policyVersion: string): LedgerFact {
+  return {
+    kind: 'verdict',
+    callId: call.callId,
+    verdict: verdict.kind,
+    rules: verdict.rules,
+    tool: target?.tool ?? call.name.slice(0, 200),
+    argumentsHash: hashOf(call.arguments),
+    policyVersion,
+    ...(target === undefined ? {} : { server: target.server, definitionHash: target.definitionHash }),
   };
 }
 

@@ -58,6 +58,21 @@ export const listOf =
     Array.isArray(value) && value.length <= most && value.every((item) => check(item) === undefined)
       ? undefined
       : `must be a list of at most ${most}, each of which ${check(undefined) ?? ''}`;
+/** Beyond it, code that walks values by recursion would end with the stack, and a run could not go on. */
+const DEEPEST_JSON = 100;
+/** `__proto__` as a field of its own is nothing that a person means, and a way to be read in two ways. */
+export const jsonObject: Check = (value) =>
+  isFields(value) && isJson(value, DEEPEST_JSON)
+    ? undefined
+    : `must be a JSON object of at most ${DEEPEST_JSON} levels, without fields called __proto__`;
+
+function isJson(value: unknown, levelsLeft: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value !== 'object' || levelsLeft === 0 || Object.hasOwn(value, '__proto__')) return false;
+  return Object.values(value).every((inner) => isJson(inner, levelsLeft - 1));
+}
+
 export const approver: Check = (value) => {
   const problem = problemOf(value, { id: identifier, groups: optional(groups) });
   return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;

@@ -2,11 +2,23 @@
  * What the model reads of an outcome (INV-X2): each kind is told apart, and none invites a blind repeat.
  */
 import type { Outcome, ResultPart, ToolResult } from '../contracts/schemas/call.ts';
+import type { CallResult } from '../contracts/schemas/transcript.ts';
 import { canonicalJson } from './canonical.ts';
 
 export interface ModelText {
   readonly text: string;
   readonly isError: boolean;
+}
+
+/** Where a person changed the arguments, what was sent comes first: the model would else answer for its own (B-8). */
+export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edited'>): ModelText {
+  const { text, isError } = modelText(outcome);
+  const wasSent = outcome.kind === 'succeeded' || outcome.kind === 'failed' || outcome.kind === 'unknown';
+  if (edited === undefined || !wasSent) return { text, isError };
+  return {
+    text: `${edited.by} approved this call with other arguments than you proposed: ${canonicalJson(edited.arguments)} What follows is about the call with these arguments. Do not repeat it with yours.\n${text}`,
+    isError,
+  };
 }
 
 export function modelText(outcome: Outcome): ModelText {
@@ -38,6 +50,12 @@ export function modelText(outcome: Outcome): ModelText {
       };
     case 'cancelled':
       return { text: `Not executed: the call was cancelled. ${outcome.reason}`, isError: true };
+    case 'answered':
+      // Marked as no success: nothing that a tool returns can read the same.
+      return {
+        text: `Not executed: ${outcome.by} answered in the tool's place. Do not retry this exact tool call; take the answer that follows, which is theirs and not the tool's.\n${outcome.answer}`,
+        isError: true,
+      };
     case 'unknown':
       return {
         text: `It is not known whether this call was executed (${outcome.code}): ${outcome.message} Do not repeat it; first find out by other means whether it took effect.`,

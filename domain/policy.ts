@@ -183,7 +183,7 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
 
 function clauseOf(
   layer: LayerName,
-  { ids = [], groups = [], need, notInitiator }: NonNullable<PolicyInput['approvers']>,
+  { ids = [], groups = [], need, notInitiator, may }: NonNullable<PolicyInput['approvers']>,
   initiatorId: string,
 ): ApproverClause {
   return {
@@ -192,5 +192,6 @@ function clauseOf(
     groups,
     ...(need === undefined ? {} : { need }),
     ...(notInitiator === true ? { not: [initiatorId] } : {}),
+    ...(may === undefined ? {} : { may }),
   };
 }

@@ -42,7 +42,7 @@ export function currentDetails(status: RunStatus, run: Run): string {
   return lines.join('\n');
 }
 
-function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Asking): string[] {
+function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {
   const { server, tool } = judgement.target;
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
@@ -58,6 +58,11 @@ function requestLines({ call, judgement, request, duplicateOf, votes = [] }: Ask
     ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
       .slice(0, 5)
       .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 500))} (${markdown(rule)})`),
+    ...(edit === undefined
+      ? []
+      : [
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(edit.proposed), 500))}`,
+        ]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
 }

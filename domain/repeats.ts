@@ -75,10 +75,11 @@ export class Duplicates {
   }
 }
 
-function refusalOf({ call, judgement, outcome }: Extract<CallState, { status: 'settled' }>): Refusal[] {
+function refusalOf({ call, judgement, outcome, edit }: Extract<CallState, { status: 'settled' }>): Refusal[] {
   const target = judgement?.target;
   if (target === undefined) return [];
-  const key = keyOf(call, target);
+  // What the model would repeat is what it proposed.
+  const key = keyOf({ ...call, arguments: edit?.proposed ?? call.arguments }, target);
   switch (outcome.kind) {
     case 'rejected':
       if (outcome.repeatOf !== undefined) return [];

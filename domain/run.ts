@@ -22,8 +22,7 @@ import {
   settled,
   type Unsure,
 } from './call-state.ts';
-import { canonicalJson, sha256Hex } from './canonical.ts';
-import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
 import { answeredBefore, Duplicates, type Refusal, withRefusals } from './repeats.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
 
@@ -31,6 +30,8 @@ import { EMPTY_TALLY, tallied } from './tally.ts';
 export interface Answered {
   readonly ack: DecisionAck;
   readonly digest: string;
+  /** Hash of what else it says: other arguments, or an answer. */
+  readonly content?: string;
 }
 
 export interface RunIds {
@@ -121,18 +122,7 @@ export function judgedAll(
       before === undefined
         ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
         : refusedAgain(state.call, judgement, before);
-    facts.push({
-      kind: 'verdict',
-      callId: state.call.callId,
-      verdict: judgement.verdict.kind,
-      rules: judgement.verdict.rules,
-      tool: judgement.target?.tool ?? state.call.name.slice(0, 200),
-      argumentsHash: sha256Hex(canonicalJson(state.call.arguments)),
-      policyVersion,
-      ...(judgement.target === undefined
-        ? {}
-        : { server: judgement.target.server, definitionHash: judgement.target.definitionHash }),
-    });
+    facts.push(verdictFact(state.call, judgement, policyVersion));
     if (next.status === 'asking') facts.push(requestOpenedFact(next, ids));
     if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
     return next;

@@ -6,10 +6,12 @@ import type { Decision, Say, Stop } from '../contracts/schemas/decision.ts';
 import {
   approver,
   callId,
+  type Check,
   digest,
   identifier,
   instant,
   isFields,
+  jsonObject,
   oneOf,
   optional,
   type Parsed,
@@ -19,7 +21,7 @@ import {
 } from './field-checks.ts';
 
 const decisionFields = {
-  kind: oneOf('approve', 'reject', 'withdraw', 'extend'),
+  kind: oneOf('approve', 'reject', 'withdraw', 'extend', 'respond'),
   decisionId: identifier,
   callId,
   digest,
@@ -29,14 +31,27 @@ const decisionFields = {
 
 export function parseDecision(value: unknown): Parsed<Decision> {
   const kind = isFields(value) ? value['kind'] : undefined;
-  const comment = optional(text(0, 4_096));
-  const own =
-    kind === 'reject' ? { reason: text(1, 4_096) } : kind === 'extend' ? { until: instant, comment } : { comment };
-  const problem = problemOf(value, { ...decisionFields, ...own });
+  const problem = problemOf(value, { ...decisionFields, ...ownFields(kind) });
   if (problem !== undefined) return { kind: 'bad', ...problem };
   // Sound: every field was checked above, and no other field is there.
   const decision = value as Decision & { approver: { id: string; groups?: string[] } };
   return { kind: 'ok', value: { ...decision, approver: withGroups(decision.approver) } };
+}
+
+function ownFields(kind: unknown): Readonly<Record<string, Check>> {
+  const comment = optional(text(0, 4_096));
+  switch (kind) {
+    case 'reject':
+      return { reason: text(1, 4_096) };
+    case 'extend':
+      return { until: instant, comment };
+    case 'respond':
+      return { answer: text(1, 16_384), comment };
+    case 'approve':
+      return { comment, arguments: optional(jsonObject) };
+    default:
+      return { comment };
+  }
 }
 
 export function parseSay(value: unknown): Parsed<Say> {

@@ -63,6 +63,17 @@ export function reviewActivities(): CatalogActivities {
   });
 }
 
+/** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
+export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
+  return proxyActivities<RunActivities>({
+    startToCloseTimeout: '10s',
+    scheduleToCloseTimeout: '60s',
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    retry: { initialInterval: '200ms', maximumInterval: '2s' },
+    summary,
+  });
+}
+
 /** An operator waits for the end and may ask again: tried for about a minute. */
 export function catalogDiscoveryActivities(
   server: string,

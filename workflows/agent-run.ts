@@ -7,8 +7,10 @@
  */
 import { ActivityFailure, TemporalFailure } from '@temporalio/common';
 import {
+  allHandlersFinished,
   CancellationScope,
   CancelledFailure,
+  condition,
   ContinueAsNew,
   isCancellation,
   sleep,
@@ -26,6 +28,7 @@ import { repaired } from '../domain/run.ts';
 import { unqueued } from '../domain/talk.ts';
 import { runActivities } from './activity-stubs.ts';
 import { assertStartedOnce } from './started-once.ts';
+import { stopJudging } from './edit-call.ts';
 import { final } from './final-failure.ts';
 import { registerHandlers } from './handlers.ts';
 import { LiveRun } from './live-run.ts';
@@ -141,6 +144,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   live.commit({ run: live.run, facts: [fact] });
   if (ending.status === 'cancelled' && !live.isPrepared)
     throw new CancelledFailure('The run was cancelled before it began.');
+  if (live.judging.size > 0) await answerEditors(live);
   const segment = await storeJournal(live);
   surface.show();
   if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
@@ -158,6 +162,12 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   };
 }
 
+/** Whoever waits for the verdict on an edit hears that the run is over, and not nothing (INV-D3). */
+async function answerEditors(live: LiveRun): Promise<void> {
+  stopJudging(live);
+  await condition(allHandlersFinished);
+}
+
 async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<never> {
   // What is no failure of Temporal's is a fault in this code: the workflow task fails and is tried again with the next build.
   if (!(error instanceof TemporalFailure)) throw error;
@@ -170,6 +180,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   live.enter('failed');
   live.withdrawAll();
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
+  if (live.judging.size > 0) await answerEditors(live);
   if (live.isPrepared) {
     // Where the store itself is at fault, the code that ended the run still names the cause: it is not waited for.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);

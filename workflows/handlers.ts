@@ -1,5 +1,5 @@
 /**
- * Updates, signals and queries of a run. Handlers record and return; none waits (INV-D3).
+ * Updates, signals and queries of a run. Handlers record and return (INV-D3); only an edit waits, for its verdict (`edit-call.ts`).
  *
  * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
  * 2. A refused update never enters history (INV-G2).
@@ -9,11 +9,15 @@ import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Asking } from '../domain/call-state.ts';
 import type { Advance } from '../contracts/schemas/run-state.ts';
-import { accept, admit, madeInTime } from '../domain/decision.ts';
+import { accept, madeInTime } from '../domain/decision.ts';
+import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
+import type { Refusal } from '../domain/refusal.ts';
 import { parseDecision, parseSay, parseStop } from '../domain/shapes.ts';
 import { hasRoomFor, heard, MOST_QUEUED, stopped } from '../domain/talk.ts';
+import { admitted, editCall, refuseFlood } from './edit-call.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, decideSignal, decideUpdate, nudgeSignal, sayUpdate, stopUpdate } from './messages.ts';
 import { serveQueries } from './queries.ts';
@@ -23,12 +27,13 @@ export function registerHandlers(live: LiveRun): void {
 
   setHandler(decideUpdate, (input) => decide(live, parsed(parseDecision(input), 'DECISION_INVALID')), {
     description: 'Countersign or reject one waiting call',
-    // Handlers are synchronous, so none is ever unfinished.
+    // A run that ends answers those whose edits are judged first.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
       const decision = parsed(parseDecision(input), 'DECISION_INVALID');
-      const admission = admit(live.run, decision, live.ids, Date.now(), live.endsAt);
-      const refusal = admission.kind === 'refuse' ? admission : madeInTime(decision, live.decidedIn);
+      const admission = admitted(live, decision, Date.now());
+      const refusal =
+        admission.kind === 'refuse' ? admission : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
       if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
     },
   });
@@ -88,37 +93,52 @@ export function registerHandlers(live: LiveRun): void {
   setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
 }
 
-function decide(live: LiveRun, decision: Decision): DecisionAck {
+function decide(live: LiveRun, decision: Decision): DecisionAck | Promise<DecisionAck> {
   live.updates += 1;
   const now = Date.now();
-  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
+  const admission = admitted(live, decision, now);
   if (admission.kind === 'repeat') return admission.ack;
   // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+  if (isEdit(decision)) return decideEdited(live, admission.state, decision);
   const { ack, ...change } = accept(live.run, admission.state, decision, now);
   live.commit(change);
   return ack;
+}
+
+async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision): Promise<DecisionAck> {
+  const answer = await editCall(live, state, decision);
+  if (answer.kind === 'ack') return answer.ack;
+  // It stands in history, so the ledger says what became of it.
+  refuseInLedger(live, decision, answer);
+  throw failureOf(answer.code, answer.message, answer.facts);
 }
 
 /**
  * Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. So a late
  * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
  */
-function decideBySignal(live: LiveRun, input: unknown): void {
+function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const shape = parseDecision(input);
   if (shape.kind === 'bad')
     return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
-  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
-  if (admission.kind === 'accept') live.commit(accept(live.run, admission.state, decision, now));
-  if (admission.kind === 'refuse') {
-    refuseSignal(
-      live,
-      { callId: decision.callId, decisionId: decision.decisionId, approver: decision.approver.id },
-      admission.code,
-    );
-  }
+  const admission = admitted(live, decision, now);
+  const refusal = admission.kind === 'refuse' ? admission : refuseFlood(live, decision);
+  if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
+  if (admission.kind !== 'accept') return undefined;
+  if (isEdit(decision)) return editBySignal(live, admission.state, decision);
+  return live.commit(accept(live.run, admission.state, decision, now));
+}
+
+async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision): Promise<void> {
+  const answer = await editCall(live, state, decision);
+  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
+}
+
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: Decision, { code }: Refusal): void {
+  refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
 }
 
 /** What comes when the ledger has its last entry is no part of it. */

@@ -35,6 +35,8 @@ export class LiveRun {
   readonly work = new CancellationScope();
   /** Calls in flight; cancelled by `stop` only where it says so, and by cancellation of the run. */
   readonly flights = new CancellationScope();
+  /** Edits that are being judged. */
+  readonly judging = new Set<CancellationScope>();
   run: Run;
   phase: Phase = 'preparing';
   toolset: readonly ToolsetRef[];

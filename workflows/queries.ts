@@ -45,6 +45,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   if (request === undefined || judgement === undefined || target === undefined) return [];
   const { ids } = live;
   const { call } = state;
+  const edit = 'edit' in state ? state.edit : undefined;
   const made = 'made' in state ? state.made : undefined;
   const votes = state.status === 'asking' ? state.votes : made?.further;
   return [
@@ -63,6 +64,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       }),
       ...target,
       arguments: call.arguments,
+      ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
       ...(judgement.description === undefined ? {} : { description: judgement.description }),
       ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
       rules: judgement.verdict.rules,
@@ -95,6 +97,8 @@ function requestStatus(state: CallState): RequestStatus {
       return 'rejected';
     case 'expired':
       return 'expired';
+    case 'answered':
+      return 'answered';
     default:
       if (state.made === undefined) return 'cancelled';
       return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';

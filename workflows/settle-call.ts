@@ -11,6 +11,7 @@ import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import { describeRule } from '../domain/approver.ts';
 import type { Asking, CallState, InFlight, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
+import { shownToEditor } from '../domain/edit.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
 import { summaryOf } from '../domain/present.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
@@ -54,7 +55,7 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
 async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
-  // A request that was postponed is another one: its timer is set anew.
+  // A request that was postponed or edited is another one: its timer is set anew.
   const isAsking = (): boolean => {
     const now = callOf(live.run, callId);
     return now?.status === 'asking' && now.request === request;
@@ -151,6 +152,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
   const grant = spec.grants?.find((entry) => entry.server === server.name);
   const { runId, workflowId } = workflowInfo();
+  const shown = shownToEditor(state);
   return {
     run: live.identity,
     runId,
@@ -170,6 +172,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             approvers: request.approvers,
             ...deadlineOf(request),
             decidedAt: instant(made.decidedAt),
+            ...(shown === undefined ? {} : { edit: shown }),
           },
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),

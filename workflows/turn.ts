@@ -90,9 +90,10 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     Promise.race([settling, condition(() => done || (wantsToRoll(live) && isSafePoint(live)))]),
   );
   if (!done) return 'roll';
-  const results = live.run.calls.filter(isSettled).map(({ call, outcome }): CallResult => {
+  const results = live.run.calls.filter(isSettled).map(({ call, outcome, edit }): CallResult => {
     const { callId, providerCallId, name } = call;
-    return { callId, providerCallId, name, outcome };
+    const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
+    return { callId, providerCallId, name, outcome, ...edited };
   });
   live.say({ role: 'tool', results });
   live.run = closeTurn(live.run, live.prepared.tally);

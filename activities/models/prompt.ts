@@ -10,7 +10,7 @@ import type { AssistantModelMessage, ModelMessage, SystemModelMessage, ToolModel
 import { CountersignError } from '../../contracts/errors.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, CallResult, Message } from '../../contracts/schemas/transcript.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { resultOf } from '../../domain/model-text.ts';
 import { jsonOf } from './plain-json.ts';
 
 export interface Prompt {
@@ -81,7 +81,7 @@ function assistantPart(part: AssistantPart, ids: EchoedIds): AssistantContent[nu
 
 /** Images and audio stand in the artifact store: the model reads a reference to them, for now. */
 function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['content'][number] {
-  const { text, isError } = modelText(result.outcome);
+  const { text, isError } = resultOf(result);
   return {
     type: 'tool-result',
     toolCallId: ids.answer(result),

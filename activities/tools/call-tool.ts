@@ -20,7 +20,14 @@ import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
 import { verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import { checkCatalog, checkDefinition, checkProof, checkScheduler, checkTool } from './dispatch-check.ts';
+import {
+  checkCatalog,
+  checkDefinition,
+  checkProof,
+  checkScheduler,
+  checkTool,
+  hasEditedArguments,
+} from './dispatch-check.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
@@ -70,10 +77,13 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     });
     // What may not be called at all is not asked about again.
     if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
-    // Nobody is asked for what cannot run (G-5); what was pinned was checked by the judge.
-    const problems = tool === pinned ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
-    if (problems.length > 0)
-      return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `The tool has changed: ${problems.join('; ')}.` };
+    // Nobody is asked for what cannot run (G-5); what the model proposed for the tool as it was pinned, the judge has checked.
+    const isChecked = tool === pinned && !hasEditedArguments(input);
+    const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+    if (problems.length > 0) {
+      const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
+      return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
+    }
     const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
     return await callWithToken(parts, input, tool, catalog);

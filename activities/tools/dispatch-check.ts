@@ -5,12 +5,21 @@
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
  * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
  */
-import type { DispatchInput, DispatchProof, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type {
+  DispatchInput,
+  DispatchProof,
+  DispatchResult,
+  RunIdentity,
+  ShownToEditor,
+} from '../../contracts/activities.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Decision } from '../../contracts/schemas/decision.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import { isMet } from '../../domain/approver.ts';
+import { isMet, mayDecide } from '../../domain/approver.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import { isEdit, permits } from '../../domain/decision-rights.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { provenDeadline } from '../../domain/extension.ts';
 import { describeLapse, lapsedSince } from '../../domain/validity.ts';
@@ -105,7 +114,7 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
   const isConsent =
     decisions.every(({ kind }) => kind === 'approve') &&
     [...decisions, ...extensions].every(
-      ({ callId, digest, runId }) => callId === input.callId && digest === digestIn(input, runId),
+      (decision) => decision.callId === input.callId && covers(input, proof, decision),
     ) &&
     isInTime(proof) &&
     isMet(proof.approvers, people);
@@ -115,6 +124,14 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
       kind: 'reopen',
       code: 'DECISION_STALE_RUN',
       message: 'The decision was made before the run was reset; it needs a fresh one.',
+    };
+  }
+  const editor = decisions.find(isEdit)?.approver.id;
+  if (editor !== undefined && verdict.kind === 'ask' && !permits(verdict.approvers, 'edit')) {
+    return {
+      kind: 'refused',
+      code: 'DECISION_NOT_PERMITTED',
+      message: `Policy no longer lets arguments be edited, as ${editor} did.`,
     };
   }
   if (verdict.kind === 'ask' && !isMet(verdict.approvers, people)) {
@@ -145,19 +162,40 @@ function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen
   return { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
 }
 
-function digestIn({ run, callId, target, proof, arguments: args }: DispatchInput, runId: string): string | undefined {
-  if (proof.kind !== 'decision') return undefined;
+/**
+ * Is what would be sent what this decision lets be sent? A plain one was shown it. One that changed the arguments was shown others,
+ * by somebody who was allowed to change them, and names what would be sent (F23).
+ */
+function covers(input: DispatchInput, proof: DecisionProof, decision: Decision): boolean {
+  if (!isEdit(decision)) {
+    const { generation, approvers } = proof;
+    return decision.digest === digestIn(input, { generation, approvers, arguments: input.arguments }, decision.runId);
+  }
+  const { edit } = proof;
+  return (
+    edit !== undefined &&
+    permits(edit.approvers, 'edit') &&
+    mayDecide(edit.approvers, decision.approver) &&
+    canonicalJson(decision.arguments) === canonicalJson(input.arguments) &&
+    decision.digest === digestIn(input, edit, decision.runId)
+  );
+}
+
+function digestIn({ run, callId, target }: DispatchInput, shown: ShownToEditor, runId: string): string {
   return requestDigest({
     namespace: run.namespace,
     tenant: run.initiator.tenant,
     workflowId: run.workflowId,
     callId,
     runId,
-    generation: proof.generation,
     target,
-    arguments: args,
-    approvers: proof.approvers,
+    ...shown,
   });
+}
+
+/** Arguments that a person chose were not seen by the judge of the model's turn. */
+export function hasEditedArguments({ proof }: DispatchInput): boolean {
+  return proof.kind === 'decision' && proof.edit !== undefined;
 }
 
 function stricter({

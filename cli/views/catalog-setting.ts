@@ -17,13 +17,14 @@ export function settingText({ enabled, requiresApproval, denied, approvers, dead
   ].join(', ');
 }
 
-function approversText({ ids, groups, need, notInitiator }: ApproverList): string {
+function approversText({ ids, groups, need, notInitiator, may }: ApproverList): string {
   const clause = {
     layer: 'catalog' as const,
     ids,
     groups,
     ...(need === undefined ? {} : { need }),
     ...(notInitiator === true ? { not: ['the initiator'] } : {}),
+    ...(may === undefined ? {} : { may }),
   };
   return visible(describeRule({ allOf: [clause] }));
 }

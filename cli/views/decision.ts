@@ -7,8 +7,10 @@ import { fields } from './fields.ts';
 
 const COLOURS = {
   approved: 'green',
+  answered: 'green',
   rejected: 'red',
   counted: 'yellow',
+  edited: 'yellow',
   withdrawn: 'yellow',
   extended: 'yellow',
 } as const;
@@ -30,8 +32,8 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
         ['decision', visible(decisionId)],
         [
           'next',
-          status === 'counted'
-            ? `somebody else must agree too; see: countersign requests ${visible(runId)}`
+          status === 'counted' || status === 'edited'
+            ? `somebody else must agree${status === 'edited' ? ' to these arguments' : ''} too; see: countersign requests ${visible(runId)}`
             : undefined,
         ],
       ])}`;

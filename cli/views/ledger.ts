@@ -27,7 +27,7 @@ function about(fact: RunFact): string {
     case 'request.opened':
       return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
-      return `${fact.decision}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+      return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'decision.refused':
       return `${said(fact.code)}, sent by ${said(fact.approver)}`;
     case 'request.closed':

@@ -23,10 +23,17 @@ export interface RequestView {
 export function requestText(request: ApprovalRequest, { full, now }: RequestView, paint: Paint): string {
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
     request;
+  const { edited } = request;
   const latest = latestOf(request);
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
     ['arguments', shown(canonicalJson(request.arguments), full ? undefined : SHOWN_ARGUMENTS)],
+    [
+      'changed',
+      edited === undefined
+        ? undefined
+        : `by ${visible(edited.by)} at ${shortInstant(edited.at)}; proposed were ${shown(canonicalJson(edited.proposed), full ? undefined : SHOWN_ARGUMENTS)}`,
+    ],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
     ['may decide', visible(describeRule(approvers))],
@@ -84,7 +91,7 @@ export function statusText(
   if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
   const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
-  return paint(status === 'approved' ? 'green' : 'red', `${status}${who}${when}`);
+  return paint(status === 'approved' || status === 'answered' ? 'green' : 'red', `${status}${who}${when}`);
 }
 
 function shown(text: string, most: number | undefined): string {

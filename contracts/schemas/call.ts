@@ -130,5 +130,7 @@ export const Outcome = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('cancelled'), reason: z.string() }),
   /** It may or may not have run. */
   z.strictObject({ kind: z.literal('unknown'), code, message }),
+  /** Not run: a person answered in the tool's place. */
+  z.strictObject({ kind: z.literal('answered'), by: z.string(), answer: z.string() }),
 ]);
 export type Outcome = z.infer<typeof Outcome>;

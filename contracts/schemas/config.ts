@@ -97,7 +97,9 @@ const ScriptedCall = z.strictObject({ tool: z.string().min(1), arguments: JsonOb
 const ScriptedCondition = z.strictObject({
   /** Index of a call of the previous turn, from 0; default any. */
   call: z.int().min(0).optional(),
-  outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown']).optional(),
+  outcome: z
+    .enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown', 'answered'])
+    .optional(),
   textIncludes: z.string().optional(),
 });
 const ScriptedAction = z.strictObject({

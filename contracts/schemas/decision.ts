@@ -1,6 +1,6 @@
 /** What a person says to a request, and what the run answers. */
 import { z } from 'zod';
-import { Identifier, Instant, Sha256Hex } from './json.ts';
+import { Identifier, Instant, JsonObject, Sha256Hex } from './json.ts';
 
 /** Who decides. In `temporal` trust mode this is what the sender of the update says. */
 export const Approver = z.strictObject({
@@ -21,12 +21,25 @@ const base = {
 };
 
 export const Decision = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('approve'), ...base, comment: z.string().max(4_096).optional() }),
+  z.strictObject({
+    kind: z.literal('approve'),
+    ...base,
+    comment: z.string().max(4_096).optional(),
+    /** Sent in place of those that were shown, all of them. Only where the rule lets arguments be edited. */
+    arguments: JsonObject.optional(),
+  }),
   z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
   /** Takes back an approval of one's own while others are still needed. */
   z.strictObject({ kind: z.literal('withdraw'), ...base, comment: z.string().max(4_096).optional() }),
   /** Postpones the deadline, where the rule permits it. Says nothing of the call. */
   z.strictObject({ kind: z.literal('extend'), ...base, until: Instant, comment: z.string().max(4_096).optional() }),
+  /** An answer in the tool's place, which is not run. Only where the rule lets it be answered. */
+  z.strictObject({
+    kind: z.literal('respond'),
+    ...base,
+    answer: z.string().min(1).max(16_384),
+    comment: z.string().max(4_096).optional(),
+  }),
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
@@ -34,8 +47,8 @@ export type DecisionInput = z.input<typeof Decision>;
 export const DecisionAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
-  /** `counted`: agreed, and more people are needed. */
-  status: z.enum(['approved', 'rejected', 'counted', 'withdrawn', 'extended']),
+  /** `counted`: agreed, and more people are needed. `edited`: the call waits for others with the arguments that it was given. */
+  status: z.enum(['approved', 'rejected', 'counted', 'withdrawn', 'extended', 'answered', 'edited']),
   decidedBy: z.string(),
   decidedAt: z.string(),
   /** The deadline as it was set. */

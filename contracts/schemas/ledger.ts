@@ -56,7 +56,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     callId,
     generation: z.int(),
     decisionId: z.string(),
-    decision: z.enum(['approve', 'reject', 'withdraw', 'extend']),
+    decision: z.enum(['approve', 'reject', 'withdraw', 'extend', 'respond']),
     /** An approval that is not the last one that is needed. */
     counted: z.literal(true).optional(),
     /** The deadline as it was set by `extend`. */
@@ -65,8 +65,15 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
+    /** Hashes of the arguments that were shown, and of those that the approver put in their place. */
+    edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
+    /** Of what was answered in the tool's place. */
+    answerHash: Sha256Hex.optional(),
   }),
-  /** A decision that came by signal and changed nothing. Refused updates leave no trace by design. */
+  /**
+   * A decision that came by signal and changed nothing, or an edit that was refused once it was judged. Updates that the
+   * validator refuses leave no trace by design.
+   */
   z.strictObject({
     kind: z.literal('decision.refused'),
     callId,
@@ -84,7 +91,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('outcome'),
     callId,
-    outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown']),
+    outcome: z.enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown', 'answered']),
     code: z.string().optional(),
     outcomeHash: Sha256Hex,
     token: TokenEvidence.optional(),

@@ -12,6 +12,10 @@ export type Action = z.infer<typeof Action>;
 export const Strategy = z.enum(['always', 'never', 'annotations']);
 export type Strategy = z.infer<typeof Strategy>;
 
+/** What those who are asked may do besides saying yes or no. */
+export const DecisionRight = z.enum(['edit', 'respond']);
+export type DecisionRight = z.infer<typeof DecisionRight>;
+
 /** Who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
 export const ApproverList = z.strictObject({
   ids: z.array(Identifier).max(100).default([]),
@@ -20,6 +24,8 @@ export const ApproverList = z.strictObject({
   need: z.int().min(2).max(20).optional(),
   /** Four eyes: whoever started the run is none of them. */
   notInitiator: z.literal(true).optional(),
+  /** Change the arguments (`edit`), or answer in the tool's place (`respond`). Where absent, neither. */
+  may: z.array(DecisionRight).max(2).optional(),
 });
 export type ApproverList = z.infer<typeof ApproverList>;
 
@@ -145,6 +151,8 @@ export const ApproverClause = z.strictObject({
   need: z.int().min(2).optional(),
   /** Who does not count, though named: four eyes. */
   not: z.array(Identifier).optional(),
+  /** What they may do besides yes and no; a rule permits what all of its clauses permit. */
+  may: z.array(DecisionRight).optional(),
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 

@@ -6,7 +6,7 @@ import { JsonObject, Sha256Hex } from './json.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
 
-export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled']);
+export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
 /** As the `requests` query shows it. A client recomputes `digest` from the other fields before it shows them. */
@@ -26,6 +26,8 @@ export const ApprovalRequest = z.strictObject({
   tool: ToolName,
   definitionHash: Sha256Hex,
   arguments: JsonObject,
+  /** Set where an approver changed the arguments: by whom, and what the model had proposed. */
+  edited: z.strictObject({ by: z.string(), at: z.string(), proposed: JsonObject }).optional(),
   /** Data of the server, not instructions: escape before showing. */
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),

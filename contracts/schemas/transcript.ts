@@ -25,6 +25,8 @@ export const CallResult = z.strictObject({
   providerCallId: z.string(),
   name: z.string(),
   outcome: Outcome,
+  /** Where the call went with other arguments than the model proposed: whose, and which. */
+  edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),
 });
 export type CallResult = z.infer<typeof CallResult>;
 

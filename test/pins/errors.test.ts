@@ -29,6 +29,8 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   DECISION_EXPIRED: [false, 410, 5],
   APPROVER_NOT_ENTITLED: [false, 403, 3],
   EXTENSION_FORBIDDEN: [false, 403, 3],
+  DECISION_NOT_PERMITTED: [false, 403, 3],
+  JUDGE_UNAVAILABLE: [true, 503, 6],
   POLICY_DENIED: [false, 403, 3],
   TOOL_UNKNOWN: [false, 404, 4],
   ARGUMENTS_INVALID: [false, 422, 2],

@@ -12,7 +12,7 @@ import {
 import { CATALOG_FACTS } from '../../contracts/schemas/catalog-fact.ts';
 import { Decision, DecisionAck } from '../../contracts/schemas/decision.ts';
 import { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import { Action, ApproverClause, Strategy } from '../../contracts/schemas/policy.ts';
+import { Action, ApproverClause, DecisionRight, Strategy } from '../../contracts/schemas/policy.ts';
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
@@ -80,7 +80,7 @@ describe('kinds', () => {
   });
 
   test('outcomes', () => {
-    const kinds = ['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown'];
+    const kinds = ['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown', 'answered'];
     expect(Outcome.options.map(({ shape }) => shape.kind.value)).toEqual(kinds);
   });
 
@@ -91,9 +91,12 @@ describe('kinds', () => {
   });
 
   test('decisions, their answers and requests', () => {
-    expect(Decision.options.map(({ shape }) => shape.kind.value)).toEqual(['approve', 'reject', 'withdraw', 'extend']);
-    expect(DecisionAck.shape.status.options).toEqual(['approved', 'rejected', 'counted', 'withdrawn', 'extended']);
-    expect(RequestStatus.options).toEqual(['open', 'approved', 'rejected', 'expired', 'cancelled']);
+    const kinds = ['approve', 'reject', 'withdraw', 'extend', 'respond'];
+    expect(Decision.options.map(({ shape }) => shape.kind.value)).toEqual(kinds);
+    const answers = ['approved', 'rejected', 'counted', 'withdrawn', 'extended', 'answered', 'edited'];
+    expect(DecisionAck.shape.status.options).toEqual(answers);
+    expect(RequestStatus.options).toEqual(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered']);
+    expect(DecisionRight.options).toEqual(['edit', 'respond']);
   });
 
   test('states and results of runs', () => {

@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DispatchInput } from '../../contracts/activities.ts';
+import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
@@ -22,9 +23,9 @@ export interface Forger {
   stop(): Promise<void>;
 }
 
-const approvers = { ids: ['ann'], groups: [] };
-
-export async function startForger(): Promise<Forger> {
+/** @param over what those who are asked may do besides */
+export async function startForger(over: Pick<ApproverList, 'may'> = {}): Promise<Forger> {
+  const approvers = { ids: ['ann'], groups: [], ...over };
   const bank = await startRecordingServer();
   const credentials = { kind: 'none' } as const;
   const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } } } };

@@ -46,6 +46,7 @@ export const EVERY_OUTCOME: Readonly<Record<Outcome['kind'], Outcome>> = {
   expired: { kind: 'expired', deadline: '2026-11-21T09:00:00.000Z' },
   cancelled: { kind: 'cancelled', reason: 'mark-cancelled' },
   unknown: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'mark-unknown' },
+  answered: { kind: 'answered', by: 'ann', answer: 'mark-answered' },
 };
 
 /** The two messages that a turn leaves behind: what the model said, and how its calls ended. */

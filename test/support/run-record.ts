@@ -7,7 +7,7 @@ import { readSegment } from '../../activities/run/read-transcript.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
-import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import { replayHistories } from '../../workers/replay.ts';
@@ -103,10 +103,10 @@ export async function transcript({ client, artifacts }: RecordedWorld, run: RunH
 export async function results(
   world: RecordedWorld,
   run: RunHandle,
-): Promise<readonly { readonly callId: string; readonly outcome: Outcome }[]> {
+): Promise<readonly Pick<CallResult, 'callId' | 'outcome' | 'edited'>[]> {
   return (await transcript(world, run))
     .flatMap((message) => (message.role === 'tool' ? message.results : []))
-    .map(({ callId, outcome }) => ({ callId, outcome }));
+    .map(({ callId, outcome, edited }) => ({ callId, outcome, ...(edited === undefined ? {} : { edited }) }));
 }
 
 export function factsOf<Kind extends LedgerFact['kind']>(

@@ -1,4 +1,6 @@
 import type { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import type { EditDecision } from '../../../domain/decision-rights.ts';
 import type { Asking } from '../../../domain/call-state.ts';
 import { digestOf } from '../../../domain/facts.ts';
 import { callOf, type Run, type RunIds } from '../../../domain/run.ts';
@@ -29,6 +31,14 @@ export function withdrawal(over: Partial<Extract<Decision, { kind: 'withdraw' }>
 
 export function extension(over: Partial<Extract<Decision, { kind: 'extend' }>> = {}): Decision {
   return { kind: 'extend', until: '2026-01-01T02:00:00.000Z', ...base, ...over };
+}
+
+export function answer(over: Partial<Extract<Decision, { kind: 'respond' }>> = {}): Decision {
+  return { kind: 'respond', answer: 'It is done by hand.', ...base, ...over };
+}
+
+export function edit(args: JsonObject, over: Partial<Approval> = {}): EditDecision {
+  return { ...approval(over), arguments: args };
 }
 
 /** The open request of a call, or a test that is wrong. */

@@ -15,6 +15,7 @@ export function outcomes(): { readonly [Kind in Outcome['kind']]: OutcomeOf<Kind
     rejected: { kind: 'rejected', by: 'ann', reason: 'not today' },
     expired: { kind: 'expired', deadline: '2026-01-01T01:00:00.000Z' },
     cancelled: { kind: 'cancelled', reason: 'The run was stopped.' },
+    answered: { kind: 'answered', by: 'ann', answer: 'It is done by hand.' },
     unknown: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'The answer was lost.' },
   };
 }

@@ -50,6 +50,8 @@ test.each<[Accepted['decision'], Partial<Accepted>, string]>([
   ['reject', {}, 'rejected'],
   ['withdraw', {}, 'withdrawn'],
   ['extend', { until: '2026-01-01T02:00:00.000Z' }, 'extended'],
+  ['respond', {}, 'answered'],
+  ['approve', { counted: true, edited: { from: 'a'.repeat(64), to: 'b'.repeat(64) } }, 'edited'],
 ])('sent again it gets its first answer: %s %j', async (decision, over, status) => {
   expect(await decideAfter([said('ann', decision, over), EXPIRED], 'of-ann')).toMatchObject({ ack: { status } });
 });

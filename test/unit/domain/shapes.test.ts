@@ -2,11 +2,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 
+import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
 import type { Parsed } from '../../../domain/field-checks.ts';
 import { parseDecision, parseSay, parseStop } from '../../../domain/shapes.ts';
-import { anyText, hex64, jsonValue } from '../../support/builders/arbitraries.ts';
-import { approval, extension, rejection, say, stop } from '../../support/builders/decision.ts';
+import { anyText, hex64, jsonObject, jsonValue } from '../../support/builders/arbitraries.ts';
+import { answer, approval, edit, extension, rejection, say, stop } from '../../support/builders/decision.ts';
 import { describeShape, type Shape } from '../../support/shape-suite.ts';
 
 const identifier = fc.stringMatching(/^[\x21-\x7e]{1,200}$/);
@@ -24,6 +25,9 @@ const base = {
 };
 const sane = { noNullPrototype: true };
 const KEYS = ['decisionId', 'callId', 'digest', 'runId', 'approver'] as const;
+
+/** Whatever a person may mean by arguments. */
+const plainObject = jsonObject.filter((value) => !JSON.stringify(value).includes('"__proto__":'));
 
 const decision = fc.oneof(
   fc.record({ kind: fc.constant('approve'), ...base }, sane),
@@ -47,6 +51,11 @@ const decision = fc.oneof(
       comment: anyText(),
     },
     { requiredKeys: ['kind', 'until', ...KEYS], ...sane },
+  ),
+  fc.record({ kind: fc.constant('approve'), ...base, arguments: plainObject }, sane),
+  fc.record(
+    { kind: fc.constant('respond'), ...base, answer: fc.string({ minLength: 1 }), comment: anyText() },
+    { requiredKeys: ['kind', 'answer', ...KEYS], ...sane },
   ),
 );
 const message = fc.record({ messageId: identifier, text: fc.string({ minLength: 1 }), from: identifier }, sane);
@@ -109,6 +118,8 @@ const fieldName = fc.constantFrom(
   'approver',
   'comment',
   'reason',
+  'answer',
+  'arguments',
   'messageId',
   'text',
   'from',
@@ -141,7 +152,15 @@ const SHAPES: readonly Pick<Shape, 'name' | 'parse' | 'schema' | 'valid'>[] = [
   { name: 'say', parse: parseSay, schema: Say, valid: message },
   { name: 'stop', parse: parseStop, schema: Stop, valid: stopping },
 ];
-for (const shape of SHAPES) describeShape({ ...shape, nearly: mutated(shape.valid) });
+/** A schema drops a field called __proto__, which is refused here. */
+function hidesField(value: unknown): boolean {
+  const parsed = parseDecision(value);
+  return parsed.kind === 'bad' && parsed.path === 'arguments' && /"__proto__":/.test(JSON.stringify(value));
+}
+for (const shape of SHAPES) {
+  const besides = shape.name === 'decision' ? { refusedBesides: hidesField } : {};
+  describeShape({ ...shape, nearly: mutated(shape.valid), ...besides });
+}
 
 describe('what is taken', () => {
   test('is the message itself, with groups and the way to stop filled in', () => {
@@ -158,6 +177,18 @@ describe('what is taken', () => {
   });
 });
 
+/** F23: deep enough to end the stack of code that walks it. */
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level += 1) value = { a: value };
+  return value;
+}
+
+test('F23: arguments of 100 levels are taken, and of 100,000 are refused', () => {
+  expect(parseDecision(edit({ a: nested(99) as JsonObject })).kind).toBe('ok');
+  expect(parseDecision({ ...approval(), arguments: nested(100_000) }).kind).toBe('bad');
+});
+
 describe('what is refused', () => {
   const bad = (parsed: Parsed<unknown>): string => (parsed.kind === 'bad' ? `${parsed.path}: ${parsed.reason}` : 'ok');
 
@@ -167,7 +198,7 @@ describe('what is refused', () => {
   });
 
   test.each<[string, unknown, string]>([
-    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject or withdraw or extend'],
+    ['a kind', { ...approval(), kind: 'maybe' }, 'kind: must be approve or reject or withdraw or extend or respond'],
     [
       'an id',
       { ...approval(), decisionId: 'a b' },
@@ -196,6 +227,15 @@ describe('what is refused', () => {
       'until: must be a time like 2026-01-31T09:00:00.000Z',
     ],
     ['a field of the other kind', { ...approval(), reason: 'no' }, 'reason: is no field of this message'],
+    ['an answer', { ...answer(), answer: '' }, 'answer: must be text of 1 to 16384 characters'],
+    ['arguments of another kind', { ...answer(), arguments: {} }, 'arguments: is no field of this message'],
+    ...[[], 'x', { a: undefined }, { a: Number.NaN }, { a: [JSON.parse('{"__proto__":1}')] }, nested(101)].map(
+      (odd): [string, unknown, string] => [
+        'arguments',
+        { ...approval(), arguments: odd },
+        'arguments: must be a JSON object of at most 100 levels, without fields called __proto__',
+      ],
+    ),
     ['an unknown field', { ...approval(), note: 1 }, 'note: is no field of this message'],
   ])('%s is named with what it must be', (_what, value, reason) => {
     expect(bad(parseDecision(value))).toBe(reason);

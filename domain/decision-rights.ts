@@ -1,0 +1,42 @@
+/**
+ * What those who are asked may do besides saying yes or no: change the arguments, answer in the tool's place.
+ *
+ * 1. Only where each list of the rule says so; silence forbids (INV-G4).
+ */
+import type { Decision } from '../contracts/schemas/decision.ts';
+import type { JsonObject } from '../contracts/schemas/json.ts';
+import type { ApproverRule, DecisionRight } from '../contracts/schemas/policy.ts';
+import type { Asking } from './call-state.ts';
+import { type Refusal, refuse } from './refusal.ts';
+
+/** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
+export type EditDecision = Extract<Decision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+export function isEdit(decision: Decision): decision is EditDecision {
+  return decision.kind === 'approve' && decision.arguments !== undefined;
+}
+
+export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {
+  return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
+}
+
+export function refuseRight({ request, unsure }: Asking, decision: Decision): Refusal | undefined {
+  const right = isEdit(decision) ? 'edit' : decision.kind === 'respond' ? 'respond' : undefined;
+  if (right === undefined) return undefined;
+  const { callId } = decision;
+  if (!permits(request.approvers, right)) return notPermitted(right, callId);
+  // An answer would say that it did not run, and other arguments would make it another call.
+  return unsure === undefined
+    ? undefined
+    : refuse(
+        'DECISION_NOT_PERMITTED',
+        `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
+        { callId },
+      );
+}
+
+export function notPermitted(right: DecisionRight, callId: string): Refusal {
+  const what =
+    right === 'edit' ? `the arguments of call ${callId} be changed` : `call ${callId} be answered in place of its tool`;
+  return refuse('DECISION_NOT_PERMITTED', `Policy does not let ${what}; approve or reject it as it is.`, { callId });
+}

@@ -1,0 +1,84 @@
+/**
+ * An approval with other arguments: the only decision whose handler waits, and it waits for the judge alone (INV-D3).
+ *
+ * 1. What came while the judge was asked came first: the decision is admitted again before it counts (INV-G2).
+ * 2. No run waits long for an edit: one that ends cancels the question, one that rolls waits for the answer.
+ */
+import { CancellationScope } from '@temporalio/workflow';
+import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Asking } from '../domain/call-state.ts';
+import { admit, type Admission } from '../domain/decision.ts';
+import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
+import { type Refusal, refuse } from '../domain/refusal.ts';
+import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../domain/edit.ts';
+import { summaryOf } from '../domain/present.ts';
+import { editActivities } from './activity-stubs.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
+export function admitted(live: LiveRun, decision: Decision, now: number): Admission {
+  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
+  if (admission.kind !== 'accept' || !isEdit(decision)) return admission;
+  return refuseEdit(live.run, admission.state, decision, live.prepared.limits) ?? admission;
+}
+
+/** Beyond this many the next one is refused before it is judged; it may be sent again. */
+export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefined {
+  if (!isEdit(decision) || live.judging.size < MOST_JUDGED_EDITS) return undefined;
+  return refuse(
+    'LIMIT_REACHED',
+    `${MOST_JUDGED_EDITS} edits of this run are being judged; send this one again in a moment.`,
+    { callId: decision.callId, limit: 'edits' },
+  );
+}
+
+export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | Refusal;
+
+/** @param state the request as the decision was admitted on */
+export async function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
+  const verdict = await verdictOn(live, state, decision);
+  if (live.closing || live.work.consideredCancelled)
+    return refuse('RUN_CLOSED', 'The run ended while the edit was judged; nothing was changed.', {
+      callId: decision.callId,
+    });
+  const now = Date.now();
+  const admission = admitted(live, decision, now);
+  if (admission.kind === 'repeat') return { kind: 'ack', ack: admission.ack };
+  if (admission.kind === 'refuse') return admission;
+  if (verdict === undefined)
+    return refuse('JUDGE_UNAVAILABLE', 'The edited call could not be judged; nothing was changed. Try again.', {
+      callId: decision.callId,
+    });
+  const accepted = acceptEdit(live.run, admission.state, decision, verdict, live.ids, now);
+  if (accepted.kind === 'refuse') return accepted;
+  live.commit(accepted);
+  return { kind: 'ack', ack: accepted.ack };
+}
+
+async function verdictOn(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditVerdict | undefined> {
+  const scope = new CancellationScope();
+  live.judging.add(scope);
+  try {
+    const { judge } = editActivities(summaryOf(state, `judge the edit of ${decision.approver.id}`));
+    const { judgements, policyVersion } = await scope.run(() =>
+      judge({
+        run: live.identity,
+        toolset: live.toolset,
+        runPolicy: live.spec.policy,
+        calls: [{ ...state.call, arguments: decision.arguments }],
+      }),
+    );
+    const [judgement] = judgements;
+    return judgement === undefined ? undefined : { judgement, policyVersion };
+  } catch {
+    // Not to be had in time, or cancelled with the run.
+    return undefined;
+  } finally {
+    live.judging.delete(scope);
+  }
+}
+
+/** Those who wait for a verdict are answered before the run is over. */
+export function stopJudging(live: LiveRun): void {
+  for (const scope of live.judging) scope.cancel();
+}
