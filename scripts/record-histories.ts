@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
 import { CATALOGS } from './histories/catalogs.ts';
+import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
@@ -19,7 +20,7 @@ import { TALKING } from './histories/talking.ts';
 import { TIMED } from './histories/timed.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-const SCENARIOS = [...ASKING, ...TIMED, ...MOVING, ...ENDING, ...RULED, ...TALKING, ...CATALOGS];
+const SCENARIOS = [...ASKING, ...TIMED, ...EDITING, ...MOVING, ...ENDING, ...RULED, ...TALKING, ...CATALOGS];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 
 const { values } = parseArgs({

@@ -39,8 +39,26 @@ export interface Stage {
   readonly encrypted: Deployment;
   /** Tool calls have a queue of their own, which nobody serves unless told to. */
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
+  /** Whoever is asked may change arguments and answer; its workers can forget what they have read. Begun when first asked for. */
+  editable(): Promise<Editable>;
   stop(): Promise<void>;
 }
+
+export interface Editable extends Deployment {
+  /** Where its artifacts are. */
+  readonly directory: string;
+  restart(): Promise<void>;
+}
+
+const EDITABLE: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'] },
+  servers: {
+    notes: {
+      default: 'ask',
+      tools: { seal_note: { action: 'ask', approvers: { ids: [APPROVER.id, 'zoe'], need: 2, may: ['edit'] } } },
+    },
+  },
+};
 
 const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
 
@@ -130,6 +148,9 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
     };
     const deploy = async (config: Config, role: WorkerRole): Promise<Deployment> => {
       await serve(config, role);
+      return await clientOf(config);
+    };
+    const clientOf = async (config: Config): Promise<Deployment> => {
       const connection = await connectClient({ address });
       closing.push(() => connection.close());
       const client = new Client({
@@ -141,9 +162,20 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       const { taskQueue } = config;
       return { client, countersign: new Countersign({ client, taskQueue }), taskQueue };
     };
+    let editable: Promise<Editable> | undefined;
+    const openEditable = async (): Promise<Editable> => {
+      const config = configOf('countersign-editable', { policy: EDITABLE });
+      let workers = await serve(config, 'all');
+      const restart = async (): Promise<void> => {
+        await workers.stop();
+        workers = await serve(config, 'all');
+      };
+      return { ...(await clientOf(config)), directory: join(directory, config.artifacts.directory), restart };
+    };
     return {
       tools,
       stop,
+      editable: () => (editable ??= openEditable()),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

@@ -55,6 +55,7 @@ export const HISTORIES = [
   'agent-run.v1.two-pending',
   'agent-run.v1.unknown',
   // Recorded again with what docs/adr/0019 changed.
+  'agent-run.v2.answered',
   'agent-run.v2.completed',
   'agent-run.v2.counted',
   'agent-run.v2.counted-sent',
@@ -62,6 +63,10 @@ export const HISTORIES = [
   'agent-run.v2.continued-resent',
   'agent-run.v2.continued-second',
   'agent-run.v2.duplicate',
+  'agent-run.v2.edit-judged',
+  'agent-run.v2.edited-of-two',
+  'agent-run.v2.edited-sent',
+  'agent-run.v2.edited-waits',
   'agent-run.v2.extended',
   'agent-run.v2.extended-sent',
   'agent-run.v2.lapsed',

@@ -4,6 +4,18 @@ import type { Mutation } from './mutant.ts';
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   {
+    name: 'an edit is not judged',
+    file: 'workflows/handlers.ts',
+    find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
+    put: '',
+  },
+  {
+    name: 'who agreed to other arguments has agreed to these',
+    file: 'domain/edit.ts',
+    find: 'const isEnough = counts && isMet(rule, [approver]);',
+    put: 'const isEnough = counts;',
+  },
+  {
     name: 'one of two is enough',
     file: 'domain/approver.ts',
     find: 'return Math.max(0, (clause.need ?? 1) - people.size);',
@@ -80,6 +92,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     put: 'closeTurn(live.run)',
   },
   {
+    name: 'what an approver wrote is not what is sent',
+    file: 'domain/edit.ts',
+    find: 'call: { ...state.call, arguments: decision.arguments },',
+    put: 'call: state.call,',
+  },
+  {
+    name: 'the model is not told that its arguments were changed',
+    file: 'workflows/turn.ts',
+    find: 'edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };',
+    put: 'edit === undefined ? {} : {};',
+  },
+  {
     name: 'other tool arguments are sent',
     file: 'workflows/settle-call.ts',
     find: '    arguments: call.arguments,\n',
@@ -131,6 +155,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
 
 /** Nothing that was recorded changes, only what is let through: only asking again notices. */
 export const OTHER_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'whoever is asked may answer in the place of a tool',
+    file: 'domain/decision-rights.ts',
+    find: 'allOf.every(({ may }) => may?.includes(right) === true);',
+    put: "allOf.every(({ may }) => right === 'respond' || may?.includes(right) === true);",
+  },
+  {
+    name: 'an edit may be of any size',
+    file: 'domain/edit.ts',
+    find: '  if (bytes > limits.argumentBytes)\n',
+    put: "  if (bytes > limits.argumentBytes && callId === '')\n",
+  },
   {
     name: 'a rule of the first release is met by several together',
     file: 'domain/approver.ts',

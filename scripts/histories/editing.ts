@@ -1,0 +1,129 @@
+/** Runs whose approvers change arguments, or answer in the tool's place. */
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DecisionInput } from '../../contracts/schemas/decision.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { approve, refused, reject, wrongDecisions } from './attempts.ts';
+import type { Attempt } from './inputs.ts';
+import { calls, says, type Scene, type Scenario } from './scene.ts';
+import type { Editable } from './stage.ts';
+import { until } from './until.ts';
+
+const DONE = says('The notes are in order.');
+/** So that what is too large need not be large. */
+const TIGHT = { limits: { argumentBytes: 256 } };
+const CHANGED = { name: 'changed' };
+
+function edit(request: ApprovalRequest, name: string, args: JsonObject = CHANGED): Attempt {
+  return approve(request, name, { arguments: args });
+}
+
+function respond(request: ApprovalRequest, name: string): Attempt {
+  return approve(request, name, { kind: 'respond', answer: 'It is done by hand.' });
+}
+
+/** Wrong in the ways in which only these decisions can be. */
+function wrongEdits(request: ApprovalRequest) {
+  return [
+    ...wrongDecisions(request),
+    refused(edit(request, 'the same arguments', request.arguments), 'DECISION_INVALID'),
+    refused(edit(request, 'too large arguments', { name: 'x'.repeat(250) }), 'ARGUMENTS_TOO_LARGE'),
+    refused(approve(request, 'no arguments', { arguments: [] }), 'DECISION_INVALID'),
+    refused(
+      approve(request, 'arguments by a stranger', { arguments: CHANGED, approver: { id: 'mallory' } }),
+      'APPROVER_NOT_ENTITLED',
+    ),
+  ];
+}
+
+/** What the judge needs is away, and no worker remembers it. */
+async function holdJudge(scene: Scene, { directory, restart }: Editable): Promise<() => Promise<void>> {
+  const found = (await scene.run.ledger()).flatMap(({ fact }) =>
+    fact.kind === 'tools.discovered' ? [fact.toolsHash] : [],
+  );
+  const [hash = ''] = found;
+  const stored = join(directory, hash.slice(0, 2), hash.slice(2, 4), hash);
+  await rename(stored, `${stored}.away`);
+  await restart();
+  return async () => await rename(`${stored}.away`, stored);
+}
+
+export const EDITING: readonly Scenario[] = [
+  {
+    name: 'edit-judged',
+    points: ['edit-judged'],
+    script: { steps: [calls(['write_note', 'monday']), DONE] },
+    play: async (scene) => {
+      const editable = await scene.stage.editable();
+      await scene.start(TIGHT, { on: editable });
+      const request = await scene.openOne('t1.c0');
+      const release = await holdJudge(scene, editable);
+      // Sound: an attempt's input is a decision.
+      const answer = scene.run.decide(edit(request, 'an edit').input as DecisionInput).catch(() => undefined);
+      const handle = editable.client.workflow.getHandle(scene.workflowId);
+      await until(
+        async () => ((await handle.describe()).raw.pendingActivities?.length === 1 ? true : undefined),
+        'the judge of the edit',
+      );
+      await scene.take('edit-judged', { refused: wrongEdits(request) });
+      await release();
+      await answer;
+      await scene.ended();
+    },
+  },
+  {
+    name: 'edited-at-once',
+    points: ['edited-sent'],
+    script: { steps: [calls(['write_note', 'monday']), DONE] },
+    play: async (scene) => {
+      await scene.start(TIGHT, { on: await scene.stage.editable() });
+      const request = await scene.openOne('t1.c0');
+      // Sound: an attempt's input is a decision.
+      await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
+      await scene.ended();
+      await scene.take('edited-sent');
+    },
+  },
+  {
+    name: 'edited-of-two',
+    points: ['edited-waits', 'edited-of-two'],
+    script: { steps: [calls(['seal_note', 'monday']), DONE] },
+    play: async (scene) => {
+      const editable = await scene.stage.editable();
+      await scene.start(TIGHT, { on: editable });
+      const request = await scene.openOne('t1.c0');
+      // Sound: an attempt's input is a decision.
+      await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
+      const now = await scene.openOne('t1.c0');
+      const stale = refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH');
+      const own = refused(approve(now, 'of one who has edited'), 'ALREADY_DECIDED');
+      await scene.take('edited-waits', {
+        refused: [
+          // Ann has agreed: that is said first.
+          ...wrongEdits(now).filter(({ code }) => code !== 'DECISION_STALE_RUN'),
+          stale,
+          own,
+          refused(respond(now, 'an answer that is not wanted'), 'DECISION_NOT_PERMITTED'),
+        ],
+        accepted: [approve(now, 'of the other', { approver: { id: 'zoe', groups: [] } })],
+      });
+      await scene.ended();
+      await scene.take('edited-of-two');
+    },
+  },
+  {
+    name: 'answered',
+    points: ['answered'],
+    script: { steps: [calls(['write_note', 'monday']), calls(['write_note', 'tuesday']), DONE] },
+    play: async (scene) => {
+      await scene.start(TIGHT, { on: await scene.stage.editable() });
+      const first = await scene.openOne('t1.c0');
+      // Sound: an attempt's input is a decision.
+      await scene.run.decide(respond(first, 'an answer').input as DecisionInput);
+      const second = await scene.openOne('t2.c0');
+      const late = refused(approve(first, 'approval of what was answered'), 'ALREADY_DECIDED');
+      await scene.take('answered', { refused: [late, ...wrongEdits(second)], accepted: [reject(second, 'rejection')] });
+    },
+  },
+];
