@@ -171,8 +171,9 @@ function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'desc
 /** Arguments that travel with a call; those of an edit stand in its decision, too. */
 function bytesHeld(state: CallState): number {
   const own = bytesOf(state.call.arguments);
-  if (!('edit' in state) || state.edit === undefined) return own;
-  const { proposed, shown } = state.edit;
+  const edit = 'edit' in state ? state.edit : undefined;
+  if (edit === undefined) return own;
+  const { proposed, shown } = edit;
   return 2 * own + bytesOf(proposed) + (shown.arguments === undefined ? 0 : bytesOf(shown.arguments));
 }
 

@@ -5,6 +5,7 @@
  * 2. No run waits long for an edit: one that ends cancels the question, one that rolls waits for the answer.
  */
 import { CancellationScope } from '@temporalio/workflow';
+import type { JudgeInput } from '../contracts/activities.ts';
 import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
 import type { Asking } from '../domain/call-state.ts';
 import { admit, type Admission } from '../domain/decision.ts';
@@ -12,6 +13,7 @@ import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../domain/edit.ts';
 import { summaryOf } from '../domain/present.ts';
+import { earlierThan } from '../domain/tally.ts';
 import { editActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -66,6 +68,7 @@ async function verdictOn(live: LiveRun, state: Asking, decision: EditDecision): 
         toolset: live.toolset,
         runPolicy: live.spec.policy,
         calls: [{ ...state.call, arguments: decision.arguments }],
+        ...earlierCalls(live, state.call.callId),
       }),
     );
     const [judgement] = judgements;
@@ -76,6 +79,12 @@ async function verdictOn(live: LiveRun, state: Asking, decision: EditDecision): 
   } finally {
     live.judging.delete(scope);
   }
+}
+
+/** As the dispatch will see them. */
+function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'> {
+  const { earlier } = live.earlier;
+  return earlier === undefined ? {} : { earlier: earlierThan(earlier, live.run.calls, callId) };
 }
 
 /** Those who wait for a verdict are answered before the run is over. */

@@ -200,8 +200,8 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   {
     name: 'decisions made before a reset count',
     file: 'workflows/handlers.ts',
-    find: "admission.kind === 'refuse' ? admission : madeInTime(decision, live.decidedIn)",
-    put: "admission.kind === 'refuse' ? admission : undefined",
+    find: '(madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision))',
+    put: 'refuseFlood(live, decision)',
   },
   {
     name: 'any digest will do',

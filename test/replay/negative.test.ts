@@ -16,6 +16,8 @@ const SOME = [
   'agent-run.v1.reset-waiting',
   'agent-run.v1.two-lists',
   'agent-run.v2.counted-sent',
+  'agent-run.v2.edited-of-two',
+  'agent-run.v2.edited-waits',
   'agent-run.v2.extended',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',
