@@ -73,7 +73,7 @@ function refuseVote(
   decision: Exclude<Decision, { kind: 'extend' }>,
 ): Refusal | undefined {
   const { kind, callId, approver } = decision;
-  const own = votes.find(({ decision }) => decision.approver.id === approver.id);
+  const own = votes.find((vote) => vote.decision.approver.id === approver.id);
   if (kind === 'withdraw')
     return own === undefined
       ? refuse('REQUEST_NOT_OPEN', `${approver.id} has not agreed to call ${callId}; there is nothing to take back.`, {
@@ -90,7 +90,7 @@ function refuseVote(
       { callId, decidedBy: approver.id, decidedAt },
     );
   }
-  const agreed = votes.map(({ decision }) => decision.approver);
+  const agreed = votes.map((vote) => vote.decision.approver);
   if (isWanted(request.approvers, agreed, approver)) return undefined;
   return refuse(
     'APPROVER_NOT_ENTITLED',

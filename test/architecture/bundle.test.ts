@@ -2,8 +2,8 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 
-/** Two workflows; a third is from source maps, which name the line of a failing task. */
-const MAX_BYTES = 2_200_000;
+/** Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. */
+const MAX_BYTES = 2_400_000;
 
 /** A name that only the package's own code has → the package. */
 const FORBIDDEN = {

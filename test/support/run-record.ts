@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
 import { readSegment } from '../../activities/run/read-transcript.ts';
-import type { Outcome } from '../../contracts/schemas/call.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';

@@ -1,7 +1,7 @@
 /** What happens to an edit while it is judged (F16, F35, INV-D3, INV-G2). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { RunHandle } from '../../client/index.ts';
-import type { DecisionInput } from '../../contracts/schemas/decision.ts';
+import { CountersignError, type RunHandle } from '../../client/index.ts';
+import type { DecisionAck, DecisionInput } from '../../contracts/schemas/decision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { holdJudge, judging } from '../support/held-judge.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
@@ -37,12 +37,19 @@ async function held(purpose: string) {
   const release = await holdJudge(world, run);
   const edit = editOf(request, purpose);
   // An update that nobody waits for yet.
-  const answer = run.decide(edit).then(
-    ({ status }) => status as string,
-    (error: unknown) => String(Object(error).code),
-  );
+  const answer = answerOf(run.decide(edit));
   await judging(world, run);
   return { run, request, release, edit, answer };
+}
+
+/** The status, or the code of the refusal. */
+async function answerOf(sent: Promise<DecisionAck>): Promise<string> {
+  try {
+    return (await sent).status;
+  } catch (error) {
+    if (error instanceof CountersignError) return error.code;
+    throw error;
+  }
 }
 
 function editOf(request: ApprovalRequest, purpose: string): DecisionInput {
@@ -55,10 +62,7 @@ const amounts = (purpose: string) => bank.callsFor(purpose).map(({ arguments: ar
 async function settledAs(run: RunHandle, edit: DecisionInput): Promise<string> {
   return await until(
     async () => {
-      const code = await run.decide(edit).then(
-        ({ status }) => status as string,
-        (error: unknown) => String(Object(error).code),
-      );
+      const code = await answerOf(run.decide(edit));
       return code === 'RESULT_UNCERTAIN' ? undefined : code;
     },
     { what: 'the answer to the edit' },

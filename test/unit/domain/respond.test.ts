@@ -87,16 +87,14 @@ describe('INV-X2: what the model reads', () => {
     fc.assert(
       fc.property(anyText(), anyText(), fc.boolean(), (said, told, isError) => {
         const result = { content: [{ type: 'text' as const, text: said }] };
-        const byTool: Outcome = isError
+        const byTool: Extract<Outcome, { kind: 'failed' | 'succeeded' }> = isError
           ? { kind: 'failed', code: 'TOOL_FAILED', message: said, executed: true, result }
           : { kind: 'succeeded', result };
         const forged = modelText({ kind: 'answered', by: 'ann', answer: told });
         expect(modelText(byTool)).not.toEqual(forged);
         // Also where the tool returns the very words.
         const same = { ...result, content: [{ type: 'text' as const, text: forged.text }] };
-        expect(
-          modelText(isError ? ({ ...byTool, result: same } as Outcome) : { kind: 'succeeded', result: same }),
-        ).not.toEqual(forged);
+        expect(modelText({ ...byTool, result: same })).not.toEqual(forged);
       }),
     );
   });
