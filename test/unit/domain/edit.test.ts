@@ -125,6 +125,9 @@ describe('what is refused before the call is judged', () => {
     most(asked, SMALL, 3 * own + 2 * small);
     const once = acceptedEdit(asked, editOf(asked)).run;
     most(once, { content: 'x'.repeat(60) }, 3 * own + small + 2 * next);
+    const beside = edit(SMALL, { ...shown(once, 't1.c1'), decisionId: 'beside' });
+    const exact = { argumentBytes: 100, argumentBytesPerTurn: 3 * own + 4 * small };
+    expect(refuseEdit(once, askingOf(once, 't1.c1'), beside, exact)).toBeUndefined();
     const twice = acceptedEdit(once, editOf(once, { content: 'x'.repeat(60) })).run;
     const other = edit(SMALL, { ...shown(twice, 't1.c1'), decisionId: 'other' });
     const limit = { argumentBytes: 100, argumentBytesPerTurn: 3 * own + 3 * small + 2 * next };
