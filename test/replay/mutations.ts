@@ -4,6 +4,12 @@ import type { Mutation } from './mutant.ts';
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   {
+    name: 'what an approver wrote is not what is sent',
+    file: 'domain/edit.ts',
+    find: 'call: { ...state.call, arguments: decision.arguments },',
+    put: 'call: state.call,',
+  },
+  {
     name: 'an edit is not judged',
     file: 'workflows/handlers.ts',
     find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
@@ -90,12 +96,6 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     file: 'workflows/turn.ts',
     find: 'closeTurn(live.run, live.prepared.tally)',
     put: 'closeTurn(live.run)',
-  },
-  {
-    name: 'what an approver wrote is not what is sent',
-    file: 'domain/edit.ts',
-    find: 'call: { ...state.call, arguments: decision.arguments },',
-    put: 'call: state.call,',
   },
   {
     name: 'the model is not told that its arguments were changed',
