@@ -12,6 +12,7 @@ import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
 import { addRespond } from './commands/respond.ts';
 import { addResult } from './commands/result.ts';
+import { addSay } from './commands/say.ts';
 import { addSetup } from './commands/setup.ts';
 import { addShow } from './commands/show.ts';
 import { addStart } from './commands/start.ts';
@@ -40,6 +41,7 @@ const VERBS = [
   addRespond,
   addWithdraw,
   addExtend,
+  addSay,
   addStop,
   addWatch,
   addResult,

@@ -15,7 +15,7 @@ import type { Advance, RunResult, RunState } from '../contracts/schemas/run-stat
 import { requestDigest } from '../domain/digest.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
-import { sendUpdate } from './update.ts';
+import { sendUpdate, updateIdOf } from './update.ts';
 import { watchRun, type WatchOptions } from './watch.ts';
 
 export class RunHandle {
@@ -50,19 +50,24 @@ export class RunHandle {
     return await this.#update<DecisionAck>(UPDATES.decide, decision, decision.decisionId);
   }
 
-  /** Adds a user message; the run reads it after its current turn. */
+  /**
+   * Adds a user message; the run reads it after its current turn. With `interrupt` the requests that wait are withdrawn for it. Send it
+   * again with the same `messageId` where the answer got lost.
+   * @throws CountersignError `MESSAGE_INVALID` (also for another message under a known id), `LIMIT_REACHED`, `RUN_CLOSED`, …
+   */
   async say(input: Say): Promise<Advance> {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
-    return await this.#update<Advance>(UPDATES.say, say, say.messageId);
+    return await this.#update<Advance>(UPDATES.say, say, updateIdOf(say.messageId, say));
   }
 
-  /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. */
+  /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. Sent twice, it counts once. */
   async stop(input: {
     readonly by: string;
     readonly reason: string;
     readonly inFlight?: 'finish' | 'cancel';
   }): Promise<Advance> {
-    return await this.#update<Advance>(UPDATES.stop, parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message'));
+    const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
+    return await this.#update<Advance>(UPDATES.stop, stop, updateIdOf('stop', stop));
   }
 
   /** Where the run is, at once. */

@@ -1,6 +1,7 @@
 /** An update, sent again where Temporal lost it without the workflow having had a say. */
 import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
+import { hashOf } from '../domain/canonical.ts';
 import type { Engine } from './engine.ts';
 import type { Subject } from './subject.ts';
 
@@ -24,6 +25,11 @@ export async function sendUpdate<T>(
     if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
     throw error;
   }
+}
+
+/** Temporal gives what comes under one id one answer, unread: so the id is of this very message, and another one is judged. */
+export function updateIdOf(name: string, message: unknown): string {
+  return `${name}-${hashOf(message).slice(0, 16)}`;
 }
 
 /** Accepted in the very task in which the workflow continued as new: the next execution answers the same id (Temporal #6375). */

@@ -40,6 +40,8 @@ export interface PreparedRun {
   readonly repeats?: 'answered';
   /** Some rule asks what became of earlier calls: the run counts them. */
   readonly tally?: true;
+  /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
+  readonly messages?: 'compared';
 }
 
 export interface JudgeInput {

@@ -34,6 +34,10 @@ export const oneOf =
   (...words: readonly string[]): Check =>
   (value) =>
     typeof value === 'string' && words.includes(value) ? undefined : `must be ${words.join(' or ')}`;
+export const only =
+  (wanted: unknown): Check =>
+  (value) =>
+    value === wanted ? undefined : `must be ${String(wanted)} where it is there`;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const name: Check = (value) =>
   typeof value === 'string' && NAME.test(value)

@@ -4,10 +4,10 @@
  * 1. What a person rejected or policy denied in a closed turn is answered from here, until a message of the user is read: nobody is
  *    asked again and nothing is sent. An answer is never anything else than the refusal that was given (INV-G1).
  * 2. Only refusals that hold are kept: an expired or cancelled call may ask again, and so may one that was denied by a limit, by
- *    what a catalog said at that moment, or for its arguments.
+ *    what a catalog said at that moment, or for its arguments. What policy denied may be asked once policy says so.
  * 3. Equal calls of one turn stay calls of their own (INV-G3): a later one is marked, and runs only if it is approved itself.
  */
-import type { Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
+import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { CallState } from './call-state.ts';
 import { hashOf } from './canonical.ts';
 import { bounded } from './escape.ts';
@@ -15,7 +15,7 @@ import type { Run } from './run.ts';
 import { isSettled } from './status.ts';
 
 /** How a call was refused, and what its repeats are answered. */
-export interface Refusal {
+export interface RefusedCall {
   /** Of server, tool and canonical arguments. */
   readonly key: string;
   readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
@@ -36,7 +36,7 @@ export function withRefusals(run: Run): Run {
   if (run.refusals === undefined) return run;
   const added = run.calls.filter(isSettled).flatMap(refusalOf);
   if (added.length === 0) return run;
-  const isNew = ({ key }: Refusal): boolean => !added.some((other) => other.key === key);
+  const isNew = ({ key }: RefusedCall): boolean => !added.some((other) => other.key === key);
   return { ...run, refusals: [...run.refusals.filter(isNew), ...added].slice(-MOST_REFUSALS) };
 }
 
@@ -45,15 +45,17 @@ export function withoutRefusals(run: Run): Run {
   return run.refusals === undefined ? run : { ...run, refusals: [] };
 }
 
-/** What a repeat of a refused call is answered. */
+/** What a repeat of a refused call is answered: a person's no stands whatever policy says now, policy's own where it says it again. */
 export function answeredBefore(
   { refusals = [] }: Run,
   call: ProposedCall,
-  target: ToolTarget | undefined,
-): Refusal['outcome'] | undefined {
+  { target, verdict }: Judgement,
+): RefusedCall['outcome'] | undefined {
   if (refusals.length === 0 || target === undefined) return undefined;
   const key = keyOf(call, target);
-  return refusals.find((refusal) => refusal.key === key)?.outcome;
+  const outcome = refusals.find((refusal) => refusal.key === key)?.outcome;
+  if (outcome?.kind === 'denied' && !(verdict.kind === 'deny' && verdict.code === outcome.code)) return undefined;
+  return outcome;
 }
 
 /** Tells which calls of one turn are the same as an earlier one, asked for each in turn. */
@@ -75,7 +77,7 @@ export class Duplicates {
   }
 }
 
-function refusalOf({ call, judgement, outcome, edit }: Extract<CallState, { status: 'settled' }>): Refusal[] {
+function refusalOf({ call, judgement, outcome, edit }: Extract<CallState, { status: 'settled' }>): RefusedCall[] {
   const target = judgement?.target;
   if (target === undefined) return [];
   // What the model would repeat is what it proposed.

@@ -23,8 +23,8 @@ import {
   type Unsure,
 } from './call-state.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
-import { answeredBefore, Duplicates, type Refusal, withRefusals } from './repeats.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
+import { answeredBefore, Duplicates, type RefusedCall, withRefusals } from './repeats.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
 export interface Answered {
@@ -55,9 +55,11 @@ export interface Run {
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];
   readonly heard: readonly string[];
+  /** Of what was heard, in the order of `heard`; absent where messages of one id are not compared. */
+  readonly heardHashes?: readonly string[];
   readonly stop?: Stop;
   /** What repeats are answered; absent where they are asked. */
-  readonly refusals?: readonly Refusal[];
+  readonly refusals?: readonly RefusedCall[];
   /** Of the turns that are over, where some rule asks for it. */
   readonly tally?: Tally;
 }
@@ -117,7 +119,7 @@ export function judgedAll(
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
     const { target } = judgement;
-    const before = answeredBefore(run, state.call, target);
+    const before = answeredBefore(run, state.call, judgement);
     const next =
       before === undefined
         ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))

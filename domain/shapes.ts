@@ -13,6 +13,7 @@ import {
   isFields,
   jsonObject,
   oneOf,
+  only,
   optional,
   type Parsed,
   problemOf,
@@ -55,7 +56,12 @@ function ownFields(kind: unknown): Readonly<Record<string, Check>> {
 }
 
 export function parseSay(value: unknown): Parsed<Say> {
-  const problem = problemOf(value, { messageId: identifier, text: text(1, 131_072), from: identifier });
+  const problem = problemOf(value, {
+    messageId: identifier,
+    text: text(1, 131_072),
+    from: identifier,
+    interrupt: optional(only(true)),
+  });
   // Sound: every field was checked above.
   return problem === undefined ? { kind: 'ok', value: value as Say } : { kind: 'bad', ...problem };
 }

@@ -16,7 +16,7 @@ import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { parseDecision, parseSay, parseStop } from '../domain/shapes.ts';
-import { hasRoomFor, heard, MOST_QUEUED, stopped } from '../domain/talk.ts';
+import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
 import type { LiveRun } from './live-run.ts';
 import { advanceUpdate, decideSignal, decideUpdate, nudgeSignal, sayUpdate, stopUpdate } from './messages.ts';
@@ -46,7 +46,9 @@ export function registerHandlers(live: LiveRun): void {
     sayUpdate,
     (input) => {
       live.updates += 1;
-      live.commit(heard(live.run, parsed(parseSay(input), 'MESSAGE_INVALID')));
+      const said = parsed(parseSay(input), 'MESSAGE_INVALID');
+      refuseWith(otherThanHeard(live.run, said));
+      live.commit(heard(live.run, said));
       return advance(live);
     },
     {
@@ -55,12 +57,7 @@ export function registerHandlers(live: LiveRun): void {
         const said = openFor(live, parseSay(input));
         // No model step follows: what was said would never be read.
         if (live.work.consideredCancelled) throw closed();
-        if (hasRoomFor(live.run, said)) return;
-        throw failureOf(
-          'LIMIT_REACHED',
-          `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
-          { limit: 'queue' },
-        );
+        refuseWith(admitSaid(live.run, said));
       },
     },
   );
@@ -160,6 +157,10 @@ function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
   const message = parsed(shape, 'MESSAGE_INVALID');
   if (live.closing) throw closed();
   return message;
+}
+
+function refuseWith(refusal: Refusal | undefined): void {
+  if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
 }
 
 function closed(): ApplicationFailure {

@@ -2,6 +2,7 @@
 import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
 import { startedFact } from '../domain/facts.ts';
 import { remembering } from '../domain/repeats.ts';
+import { comparing } from '../domain/talk.ts';
 import { discoveryActivities, runActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -9,6 +10,7 @@ export async function prepare(live: LiveRun): Promise<void> {
   const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
+  if (prepared.messages === 'compared') live.run = comparing(live.run);
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));

@@ -17,6 +17,7 @@ import { summaryOf } from '../domain/present.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
 import { earlierThan } from '../domain/tally.ts';
+import { interrupted } from '../domain/talk.ts';
 import { callActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -80,7 +81,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
     const end = lapsedSince(state.made.decidedAt, Date.now(), state.request.approvers);
     if (end !== undefined) {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
-      return live.commit(askedAgain(live.run, callId, lapse, live.ids, fallbackOf(live, state), Date.now()));
+      return askAgain(live, state, lapse);
     }
   }
   const change = dispatched(live.run, callId);
@@ -106,10 +107,15 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
         return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
       return await tryAgain(live, callId, attempts, result.retryAfterMs);
     case 'reopen':
-      return live.commit(askedAgain(live.run, callId, result, live.ids, fallbackOf(live, flight), Date.now()));
+      return askAgain(live, flight, result);
     case 'refused':
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
   }
+}
+
+function askAgain(live: LiveRun, state: InFlight | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
+  live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallbackOf(live, state), Date.now()));
+  live.commit(interrupted(live.run));
 }
 
 /** The activity's answer; a lost one is `unknown`, since what is not proven unsent may have run. */

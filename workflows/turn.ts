@@ -13,6 +13,7 @@ import { callsOf } from '../domain/calls.ts';
 import { overLimit } from '../domain/limits.ts';
 import { closeTurn, judgedAll, proposed } from '../domain/run.ts';
 import { isSettled } from '../domain/status.ts';
+import { interrupted } from '../domain/talk.ts';
 import { modelActivities, runActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
@@ -75,6 +76,7 @@ async function judgeAll(
   const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
   // What goes over a limit is denied whatever policy says: the first judgement of a call counts.
   live.commit(judgedAll(live.run, [...over, ...judged.judgements], judged.policyVersion, live.ids, Date.now()));
+  live.commit(interrupted(live.run));
 }
 
 /** Brings every open call to its outcome. `roll`: the run should continue as new first, with requests open. */

@@ -61,6 +61,7 @@ export function createPrepareRun(
       hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
       ...(tally ? { tally } : {}),
+      messages: 'compared',
     };
   };
 }

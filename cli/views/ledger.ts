@@ -37,7 +37,7 @@ function about(fact: RunFact): string {
     case 'outcome':
       return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${fact.repeatOf === undefined ? '' : `, as ${said(fact.repeatOf)} before`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
     case 'said':
-      return `by ${said(fact.from)}`;
+      return `by ${said(fact.from)}${fact.interrupt === true ? ', interrupting' : ''}`;
     case 'stop.requested':
       return `by ${said(fact.by)}: ${said(fact.reason)}`;
     case 'cancel.requested':

@@ -57,7 +57,14 @@ export const DecisionAck = z.strictObject({
 export type DecisionAck = z.infer<typeof DecisionAck>;
 
 /** A further user message. It waits for the end of the turn. */
-export const Say = z.strictObject({ messageId: Identifier, text: z.string().min(1).max(131_072), from: Identifier });
+export const Say = z.strictObject({
+  /** Chosen by the sender; stands for this one message for as long as the run remembers it. */
+  messageId: Identifier,
+  text: z.string().min(1).max(131_072),
+  from: Identifier,
+  /** Withdraws the open requests, and those of this turn that would be opened, so that the message is read once nothing is in flight. */
+  interrupt: z.literal(true).optional(),
+});
 export type Say = z.infer<typeof Say>;
 
 /** Ends a run without failing it: open requests are cancelled, calls in flight end or are cancelled. */

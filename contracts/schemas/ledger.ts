@@ -99,7 +99,14 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Answered as this call of an earlier turn was: nobody was asked, nothing was sent. */
     repeatOf: z.string().optional(),
   }),
-  z.strictObject({ kind: z.literal('said'), messageId: z.string(), from: z.string(), textHash: Sha256Hex }),
+  z.strictObject({
+    kind: z.literal('said'),
+    messageId: z.string(),
+    from: z.string(),
+    textHash: Sha256Hex,
+    /** Open requests are withdrawn for it. */
+    interrupt: z.literal(true).optional(),
+  }),
   z.strictObject({
     kind: z.literal('stop.requested'),
     by: z.string(),

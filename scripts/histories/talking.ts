@@ -1,6 +1,7 @@
 /** Runs that are spoken to, and calls that come again. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, refused, wrongDecisions } from './attempts.ts';
+import type { Attempt } from './inputs.ts';
 import { calls, says, type Scenario } from './scene.ts';
 
 const DONE = says('The notes are in order.');
@@ -41,6 +42,34 @@ export const TALKING: readonly Scenario[] = [
       await scene.take('repeated', {
         refused: [repeat, ...wrongDecisions(last)],
         accepted: [approve(last, 'approval')],
+      });
+    },
+  },
+  {
+    name: 'interrupted',
+    points: ['interrupted', 'interrupt-read'],
+    script: {
+      steps: [calls(['hold_note', 'monday'], ['write_note', 'tuesday']), calls(['write_note', 'tuesday']), DONE],
+    },
+    play: async (scene) => {
+      await scene.start();
+      await scene.stage.tools.held(1);
+      const request = await scene.openOne('t1.c1');
+      const message = { messageId: 'hint', text: 'Tuesday is a holiday.', from: 'ben', interrupt: true } as const;
+      const say = (name: string, over: object): Attempt => ({ name, update: 'say', input: { ...message, ...over } });
+      await scene.run.say(message);
+      const other = refused(say('another message of that id', { text: 'It is none.' }), 'MESSAGE_INVALID');
+      const late = refused(approve(request, 'approval of what was withdrawn'), 'REQUEST_NOT_OPEN');
+      await scene.take('interrupted', { refused: [other, late], accepted: [say('the same message', {})] });
+      scene.stage.tools.release();
+      const next = await scene.openOne('t2.c0');
+      await scene.take('interrupt-read', {
+        refused: [
+          other,
+          refused(say('an interruption that is none', { interrupt: false }), 'MESSAGE_INVALID'),
+          ...wrongDecisions(next),
+        ],
+        accepted: [say('another interruption', { messageId: 'second' })],
       });
     },
   },

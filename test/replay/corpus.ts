@@ -70,6 +70,8 @@ export const HISTORIES = [
   'agent-run.v2.extended',
   'agent-run.v2.extended-sent',
   'agent-run.v2.lapsed',
+  'agent-run.v2.interrupt-read',
+  'agent-run.v2.interrupted',
   'agent-run.v2.mid-call',
   'agent-run.v2.one-of-two',
   'agent-run.v2.one-of-two-lists',

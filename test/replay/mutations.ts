@@ -34,10 +34,16 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted];",
   },
   {
+    name: 'a message that interrupts withdraws nothing',
+    file: 'domain/talk.ts',
+    find: 'if (by === undefined) return { run, facts: [] };',
+    put: "if (by === undefined || by.text !== '') return { run, facts: [] };",
+  },
+  {
     name: 'a rejected call is asked again',
     file: 'domain/repeats.ts',
-    find: 'return refusals.find((refusal) => refusal.key === key)?.outcome;',
-    put: "return refusals.find((refusal) => refusal.key === '' + key + ' ')?.outcome;",
+    find: 'refusals.find((refusal) => refusal.key === key)?.outcome;',
+    put: "refusals.find((refusal) => refusal.key === '' + key + ' ')?.outcome;",
   },
   {
     name: 'an activity before the model step',
@@ -178,6 +184,12 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     file: 'domain/extension.ts',
     find: 'if (wanted > latest)',
     put: "if (wanted > latest && callId === '')",
+  },
+  {
+    name: 'a message id stands for any message',
+    file: 'domain/talk.ts',
+    find: 'if (known === undefined || known === hashOfSaid(say)) return undefined;',
+    put: "if (known === undefined || hashOfSaid(say) !== '') return undefined;",
   },
   {
     name: 'one person may agree twice',

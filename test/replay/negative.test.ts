@@ -19,6 +19,7 @@ const SOME = [
   'agent-run.v2.edited-of-two',
   'agent-run.v2.edited-waits',
   'agent-run.v2.extended',
+  'agent-run.v2.interrupted',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',
   'tool-catalog.v2.connected',

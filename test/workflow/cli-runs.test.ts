@@ -76,6 +76,20 @@ describe('starting', () => {
     });
   });
 
+  test('a message is said once under its id, and interrupts where it is told to', async () => {
+    await service.waiting('spoken');
+    const say = (id: string, text: string, ...more: string[]) =>
+      service.cli(['say', 'spoken', '--as', 'ben', '--text', text, '--message-id', id, '--json', ...more]);
+    expect(documentOf(await say('m1', 'Do it.'))).toMatchObject({ runId: 'spoken', messageId: 'm1' });
+    const other = await say('m1', 'Leave it.');
+    expect([other.exitCode, errorOf(other).code]).toEqual([2, 'MESSAGE_INVALID']);
+    expect((await say('m2', 'Leave it.', '--interrupt')).exitCode).toBe(0);
+    expect(documentOf(await service.cli(['result', 'spoken', '--json']))).toMatchObject({ status: 'completed' });
+    const { out } = await service.cli(['ledger', 'spoken']);
+    expect(out).toMatch(/said .* by ben, interrupting\n.* request\.closed .* cancelled\n/);
+    expect((await say('m3', 'And?')).exitCode).toBe(5);
+  });
+
   test('a run that fails ends `result` with the code that ended it', async () => {
     const spec = { ...service.spec([END]), agent: { name: 'clerk', model: 'no-such-model' } };
     const failed = await service.start('failing', spec, '--wait');

@@ -114,11 +114,21 @@ describe('a rejected call that is proposed again (B-14)', () => {
 describe('what is remembered', () => {
   test('a denial by policy, as it was given', () => {
     const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict() }).run);
-    const { run } = turnOf(denied, ['a'], { verdict: allowVerdict() });
+    const { run } = turnOf(denied, ['a'], { verdict: denyVerdict({ message: 'In other words.' }) });
     expect(outcomesOf(run)).toEqual([
       { kind: 'denied', code: 'POLICY_DENIED', message: 'files/write_file is denied.', repeatOf: 't1.c0' },
     ]);
-    expect(outcomesOf(turnOf(closeTurn(run), ['a']).run)).toMatchObject([{ repeatOf: 't1.c0' }]);
+    const third = turnOf(closeTurn(run), ['a'], { verdict: denyVerdict() }).run;
+    expect(outcomesOf(third)).toMatchObject([{ repeatOf: 't1.c0' }]);
+  });
+
+  test('which stands only while policy says so: a halt that is over, or a call that had to come first, bars nothing', () => {
+    const denied = closeTurn(turnOf(begin(), ['a'], { verdict: denyVerdict() }).run);
+    expect(statusesOf(turnOf(denied, ['a']).run)).toEqual(['asking']);
+    expect(statusesOf(turnOf(denied, ['a'], { verdict: allowVerdict() }).run)).toEqual(['cleared']);
+    const verdict = denyVerdict({ code: 'TOOL_DISABLED' });
+    expect(outcomesOf(turnOf(denied, ['a'], { verdict }).run)).toMatchObject([{ code: 'TOOL_DISABLED' }]);
+    expect(outcomesOf(turnOf(denied, ['a'], { verdict }).run)[0]).not.toHaveProperty('repeatOf');
   });
 
   test.each(['LIMIT_REACHED', 'ARGUMENTS_INVALID', 'ARGUMENTS_TOO_LARGE', 'TOOL_DISABLED', 'TOOL_MISSING'] as const)(

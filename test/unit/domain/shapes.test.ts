@@ -58,7 +58,15 @@ const decision = fc.oneof(
     { requiredKeys: ['kind', 'answer', ...KEYS], ...sane },
   ),
 );
-const message = fc.record({ messageId: identifier, text: fc.string({ minLength: 1 }), from: identifier }, sane);
+const message = fc.record(
+  {
+    messageId: identifier,
+    text: fc.string({ minLength: 1 }),
+    from: identifier,
+    interrupt: fc.constantFrom(true, undefined),
+  },
+  { requiredKeys: ['messageId', 'text', 'from'], ...sane },
+);
 const stopping = fc.record(
   { by: identifier, reason: fc.string({ minLength: 1 }), inFlight: fc.constantFrom('finish', 'cancel', undefined) },
   { requiredKeys: ['by', 'reason'], ...sane },
@@ -126,6 +134,7 @@ const fieldName = fc.constantFrom(
   'by',
   'inFlight',
   'until',
+  'interrupt',
   'constructor',
   'toString',
   'type',

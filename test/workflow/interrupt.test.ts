@@ -1,0 +1,178 @@
+/** A message may interrupt: requests are withdrawn for it and it is read at once (B-15); a message id stands for one message (INV-D3). */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { chatDialect } from '../support/model-chat.ts';
+import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import {
+  executions,
+  factsOf,
+  ledgerShows,
+  outcomes,
+  refusalOf,
+  replayOwn,
+  storedLedger,
+  transcript,
+} from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let bank: RecordingServer;
+let provider: ModelProvider;
+let world: World;
+
+beforeAll(async () => {
+  bank = await startRecordingServer();
+  provider = await startModelProvider('chat-completions');
+  const credentials = { kind: 'none' } as const;
+  world = await startWorld({
+    config: {
+      policy: { servers: { open: { default: 'allow' } } },
+      servers: { bank: { url: bank.url, credentials }, open: { url: bank.url, credentials } },
+      models: {
+        late: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
+      },
+    },
+  });
+});
+afterEach(async () => replayOwn(world));
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+  await provider.close();
+});
+
+const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
+const END = { text: 'done' };
+const WRONG = { messageId: 'm1', text: 'Wrong customer.', from: 'bob', interrupt: true } as const;
+
+async function rolesOf(run: RunHandle): Promise<string[]> {
+  return (await transcript(world, run)).map((said) => (said.role === 'user' ? said.text : said.role));
+}
+
+describe('a message that interrupts', () => {
+  test('withdraws what waits, lets what is under way end, and is read next (B-15, INV-G3)', async () => {
+    const heard = { call: 0, outcome: 'cancelled', textIncludes: 'bob interrupted with message m1' } as const;
+    const run = await world.start([
+      { calls: [call('bank/pay', 'urgent'), call('open/slow', 'urgent')] },
+      { text: 'lost', branches: [{ when: heard, then: { calls: [call('bank/pay', 'urgent')] } }] },
+      END,
+    ]);
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('no request');
+    await bank.held('urgent');
+    await run.say(WRONG);
+    expect(await run.requests()).toMatchObject([{ callId: 't1.c0', status: 'cancelled' }]);
+    expect(await run.state()).toMatchObject({ status: 'acting', pending: 0 });
+    expect(await refusalOf(run.decide(decisionOn(request, 'ann')))).toMatchObject({ code: 'REQUEST_NOT_OPEN' });
+    bank.release('urgent');
+    // Nobody refused it: the model may ask for it again, now that it knows more.
+    await ledgerShows(run, 'request.opened', 't2.c0');
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled', 't1.c1': 'succeeded' });
+    expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
+    expect(factsOf(await run.ledger(), 'said')).toMatchObject([{ messageId: 'm1', from: 'bob', interrupt: true }]);
+    expect(factsOf(await run.ledger(), 'request.closed')).toMatchObject([{ callId: 't1.c0', status: 'cancelled' }]);
+    // Sent again it is the same message, and withdraws nothing.
+    await run.say(WRONG);
+    const [again] = await openRequests(run);
+    if (again === undefined) throw new Error('no request');
+    await run.decide(decisionOn(again, 'ann'));
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+    expect(bank.callsFor('urgent', 'pay')).toHaveLength(1);
+    expect(await storedLedger(world, run)).toEqual(await run.ledger());
+  });
+
+  test('while the model thinks: nobody is asked for what it proposes before it has read it', async () => {
+    const run = await world.start([END], { agent: { name: 'clerk', model: 'late' }, servers: [{ name: 'bank' }] });
+    // The provider is out of order; the step is tried again.
+    await until(() => (provider.received.length > 0 ? true : undefined), { what: 'the first try' });
+    await run.say(WRONG);
+    const part = { type: 'call', id: 'c1', name: 'bank__pay', json: '{"purpose":"thinking"}' } as const;
+    const usage = { inputTokens: 1, outputTokens: 1, finish: 'stop' } as const;
+    provider.enqueue(
+      { status: 200, chunks: chatDialect.events({ parts: [part], ...usage }), ending: 'end' },
+      {
+        status: 200,
+        chunks: chatDialect.events({ parts: [{ type: 'text', text: 'Sorry.' }], ...usage }),
+        ending: 'end',
+      },
+    );
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'Sorry.' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+    expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
+    expect(bank.callsFor('thinking')).toEqual([]);
+  });
+
+  test('while the run hands over: what it withdrew stays withdrawn in the next execution (INV-D3, F35)', async () => {
+    const run = await world.start([{ calls: [call('bank/pay', 'handed')] }, END]);
+    await openRequests(run);
+    await world.workers.stop();
+    await world.client.workflow.getHandle(run.runId).signal('nudge');
+    const said = run.say(WRONG);
+    await world.restartWorkers();
+    await said;
+    expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+    expect(bank.callsFor('handed')).toEqual([]);
+    expect(await executions(world, run.runId)).toHaveLength(2);
+    expect(await rolesOf(run)).toEqual(['Do it.', 'assistant', 'tool', 'Wrong customer.', 'assistant']);
+  });
+});
+
+describe('a message id', () => {
+  const message = { messageId: 'm1', text: 'First.', from: 'ann' } as const;
+
+  async function raw(run: RunHandle, input: unknown): Promise<string> {
+    try {
+      await world.client.workflow.getHandle(run.runId).executeUpdate('say', { args: [input] });
+      return 'accepted';
+    } catch (error) {
+      return codedFailureIn(error)?.code ?? String(error);
+    }
+  }
+
+  test('stands for one message, also after it was read and after continue-as-new (INV-D3, F35)', async () => {
+    const run = await world.start([{ calls: [call('bank/pay', 'id')], repeat: 2 }, END]);
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('no request');
+    const other = { ...message, text: 'Second.' };
+    const expectKept = async () => {
+      expect(await refusalOf(run.say(other))).toMatchObject({
+        code: 'MESSAGE_INVALID',
+        message: 'Message id m1 was used for another message; send a new id.',
+        facts: { path: 'messageId' },
+      });
+      expect(await raw(run, other)).toBe('MESSAGE_INVALID');
+      expect(await raw(run, { ...message, from: 'bob' })).toBe('MESSAGE_INVALID');
+      expect(await raw(run, message)).toBe('accepted');
+    };
+    await run.say(message);
+    await run.say(message);
+    await expectKept();
+    await world.client.workflow.getHandle(run.runId).signal('nudge');
+    await until(async () => ((await run.state()).runId === request.runId ? undefined : true));
+    await expectKept();
+    const [still] = await openRequests(run);
+    if (still === undefined) throw new Error('no request');
+    await run.decide(decisionOn(still, 'ann'));
+    await ledgerShows(run, 'request.opened', 't2.c0');
+    await expectKept();
+    expect(factsOf(await run.ledger(), 'said')).toHaveLength(1);
+    expect((await rolesOf(run)).filter((role) => role === 'First.')).toHaveLength(1);
+  });
+
+  test('of two messages that come at once under one id, one is taken and the other told', async () => {
+    const run = await world.start([{ calls: [call('bank/pay', 'race')] }, END]);
+    await openRequests(run);
+    await world.workers.stop();
+    // Both validators run before either handler does.
+    const answers = [raw(run, message), raw(run, { ...message, text: 'Second.' })];
+    await world.restartWorkers();
+    expect((await Promise.all(answers)).toSorted((one, other) => one.localeCompare(other))).toEqual([
+      'accepted',
+      'MESSAGE_INVALID',
+    ]);
+    expect(factsOf(await run.ledger(), 'said')).toHaveLength(1);
+  });
+});
