@@ -27,6 +27,13 @@ export interface ToolsetRef {
   readonly allowedTools?: readonly string[];
 }
 
+/** Millionths of the currency for a million tokens. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  readonly currency: string;
+}
+
 export interface PreparedRun {
   readonly specHash: string;
   readonly policyVersion: string;
@@ -42,6 +49,8 @@ export interface PreparedRun {
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
   readonly messages?: 'compared';
+  /** Of the model, where the configuration has one: the run keeps what it began with. */
+  readonly price?: ModelPrice;
 }
 
 export interface JudgeInput {

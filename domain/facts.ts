@@ -74,5 +74,6 @@ export function startedFact(
     specHash: prepared.specHash,
     policyVersion: prepared.policyVersion,
     servers: prepared.servers.map(({ name }) => name),
+    ...(prepared.price === undefined ? {} : { price: prepared.price }),
   };
 }

@@ -3,11 +3,14 @@
  */
 import type { ProposedCall, Verdict } from '../contracts/schemas/call.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
+import type { LimitsState } from '../contracts/schemas/run-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import type { Run } from './run.ts';
+import { millionthsOf } from './spend.ts';
 
 export interface ReachedLimit {
-  readonly limit: 'turns' | 'calls' | 'tokens' | 'wallClockSeconds';
+  readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
+  /** Of spend in millionths. */
   readonly value: number;
 }
 
@@ -16,9 +19,24 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
   if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
   if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
   if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
+  const most = limits.spend === undefined ? undefined : millionthsOf(limits.spend);
+  // Where nothing is counted no step is taken (INV-G4).
+  if (most !== undefined && (run.spent ?? most) >= most) return { limit: 'spend', value: most };
   if (now >= run.startedAt + limits.wallClockSeconds * 1_000)
     return { limit: 'wallClockSeconds', value: limits.wallClockSeconds };
   return undefined;
+}
+
+/** How close a run is to each limit at which it ends. */
+export function limitsState(run: Run, limits: Limits): LimitsState {
+  const { inputTokens, outputTokens } = run.usage;
+  return {
+    turns: { used: run.turn, most: limits.turns },
+    calls: { used: run.totalCalls, most: limits.calls },
+    tokens: { used: inputTokens + outputTokens, most: limits.tokens },
+    ...(limits.spend === undefined ? {} : { spend: { used: run.spent ?? 0, most: millionthsOf(limits.spend) } }),
+    endsBy: new Date(run.startedAt + limits.wallClockSeconds * 1_000).toISOString(),
+  };
 }
 
 /**

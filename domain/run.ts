@@ -49,6 +49,8 @@ export interface Run {
   readonly calls: readonly CallState[];
   readonly totalCalls: number;
   readonly usage: Usage;
+  /** Millionths; absent where the model has no price. */
+  readonly spent?: number;
   readonly repairs: number;
   readonly answered: readonly Answered[];
   /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
@@ -87,8 +89,8 @@ export function startRun(startedAt: number): Run {
   };
 }
 
-/** A model step ended with these calls (none: a final answer). */
-export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage): Change {
+/** A model step ended with these calls (none: a final answer). @param cost millionths, where the model has a price */
+export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage, cost?: number): Change {
   const turn = run.turn + 1;
   return {
     run: {
@@ -100,8 +102,9 @@ export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage)
         inputTokens: run.usage.inputTokens + usage.inputTokens,
         outputTokens: run.usage.outputTokens + usage.outputTokens,
       },
+      ...(cost === undefined ? {} : { spent: (run.spent ?? 0) + cost }),
     },
-    facts: [{ kind: 'turn.proposed', turn, calls: calls.length, usage }],
+    facts: [{ kind: 'turn.proposed', turn, calls: calls.length, usage, ...(cost === undefined ? {} : { cost }) }],
   };
 }
 

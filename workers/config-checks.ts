@@ -53,6 +53,15 @@ export function checkConfig(config: Config, what: string): void {
       refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
   for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
+  const priced = Object.entries(config.models).map(([name, { price }]) => ({ name, price }));
+  const currency = priced.find(({ price }) => price !== undefined)?.price?.currency;
+  for (const { name, price } of priced) {
+    const path = pathText(['models', name, 'price']);
+    if (price === undefined && config.limits.spend !== undefined)
+      refuse(path, 'is missing, and limits.spend bounds what runs may spend: state it, "0" where nothing is paid');
+    if (price !== undefined && price.currency !== currency)
+      refuse(`${path}.currency`, `must be ${currency}, as of the other models: a limit has one currency`);
+  }
   refuseRepeated(
     'grants.keys',
     config.grants.keys.map(({ kid }) => kid),

@@ -25,6 +25,7 @@ import { hashOf } from '../domain/canonical.ts';
 import type { Carry } from '../domain/carry.ts';
 import { reachedLimit } from '../domain/limits.ts';
 import { repaired } from '../domain/run.ts';
+import { spentOf } from '../domain/spend.ts';
 import { unqueued } from '../domain/talk.ts';
 import { runActivities } from './activity-stubs.ts';
 import { assertStartedOnce } from './started-once.ts';
@@ -134,6 +135,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   live.closing = true;
   if (ending.status === 'cancelled') live.commit({ run: live.run, facts: [{ kind: 'cancel.requested' }] });
   live.withdrawAll();
+  if (ending.status === 'limited' || ending.status === 'stopped') live.because = ending.because;
   live.enter(ending.status);
   const output = ending.status === 'cancelled' ? '' : ending.output;
   const fact: LedgerFact = {
@@ -156,6 +158,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
     turns: run.turn,
     calls: run.totalCalls,
     usage: run.usage,
+    ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
     ledgerHead: journal.ledgerHead,
     ledgerLength: journal.ledgerLength,
     segment,

@@ -48,6 +48,8 @@ export class LiveRun {
   /** The run is ending: no message is taken any more. */
   closing = false;
   timeIsUp = false;
+  /** Of a run that was limited or stopped: the limit, the reason. */
+  because: string | undefined;
   updates = 0;
   /** Told when something that people see has changed. */
   onChange: () => void = () => undefined;

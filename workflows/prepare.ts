@@ -11,6 +11,7 @@ export async function prepare(live: LiveRun): Promise<void> {
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
   if (prepared.messages === 'compared') live.run = comparing(live.run);
+  if (prepared.price !== undefined) live.run = { ...live.run, spent: 0 };
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));

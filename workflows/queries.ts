@@ -4,7 +4,9 @@ import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/reques
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 import type { CallState, Extension } from '../domain/call-state.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
+import { spentOf } from '../domain/spend.ts';
 import { askingCalls, waitOf } from '../domain/status.ts';
 import type { LiveRun } from './live-run.ts';
 import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
@@ -26,8 +28,11 @@ function stateOf(live: LiveRun): RunState {
     turn: run.turn,
     pending: askingCalls(run).length,
     ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
+    ...(live.because === undefined ? {} : { because: live.because }),
     usage: run.usage,
+    ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
     calls: run.totalCalls,
+    ...(live.isPrepared ? { limits: limitsState(run, live.prepared.limits) } : {}),
     ledgerLength: journal.ledgerLength,
     ledgerHead: journal.ledgerHead,
     transcriptLength: journal.transcriptLength,

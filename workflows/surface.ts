@@ -53,7 +53,7 @@ export class Surface {
     const live = this.#live;
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
-    setCurrentDetails(currentDetails(status, run));
+    setCurrentDetails(currentDetails(status, run, live.because));
     const asking = askingCalls(run).map(
       ({ call, request }) =>
         `${call.callId}/${request.generation}${request.extended === undefined ? '' : `/${request.deadline}`}`,

@@ -12,6 +12,7 @@ import type { CallResult } from '../contracts/schemas/transcript.ts';
 import { callsOf } from '../domain/calls.ts';
 import { overLimit } from '../domain/limits.ts';
 import { closeTurn, judgedAll, proposed } from '../domain/run.ts';
+import { costOf } from '../domain/spend.ts';
 import { isSettled } from '../domain/status.ts';
 import { interrupted } from '../domain/talk.ts';
 import { modelActivities, runActivities } from './activity-stubs.ts';
@@ -40,7 +41,8 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
   live.say({ role: 'assistant', parts: [...step.parts] });
   const calls = callsOf(step);
   const callsBefore = run.totalCalls;
-  live.commit(proposed(live.run, calls, step.usage));
+  const { price } = live.prepared;
+  live.commit(proposed(live.run, calls, step.usage, price === undefined ? undefined : costOf(price, step.usage)));
   if (calls.length > 0) await judgeAll(live, calls, callsBefore, step.judged);
   return step;
 }

@@ -17,6 +17,7 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import { Conditions } from '../policy/conditions.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { bindServer, hint } from './bind-server.ts';
+import { leastOf, priceOf } from './spend-limit.ts';
 
 /** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
 const TASK_BYTES = 3_145_728;
@@ -45,6 +46,8 @@ export function createPrepareRun(
     assertGrants(config, spec);
     await assertConditions(conditions, spec);
     const tally = (await conditions.readEarlier(config.policy)) || (await conditions.readEarlier(spec.policy));
+    const limits = limitsOf(config, spec, tally ? TALLY_BYTES : 0);
+    const price = priceOf(config, spec.agent.model, limits);
     const { tenant } = spec.initiator;
     const servers = await Promise.all(
       spec.servers.map(async (server, index) =>
@@ -54,7 +57,7 @@ export function createPrepareRun(
     return {
       specHash: specHash(spec),
       policyVersion: policyVersionOf(config),
-      limits: limitsOf(config, spec, tally ? TALLY_BYTES : 0),
+      limits,
       initiator: spec.initiator,
       servers,
       opening: opening(spec),
@@ -62,6 +65,7 @@ export function createPrepareRun(
       repeats: 'answered',
       ...(tally ? { tally } : {}),
       messages: 'compared',
+      ...(price === undefined ? {} : { price }),
     };
   };
 }
@@ -128,15 +132,21 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
 
 /** @param beside what else each call brings, in bytes */
 function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): Limits {
-  const asked = spec.limits;
+  const { spend, ...asked } = spec.limits;
   const capped = Object.fromEntries(
     Object.entries(asked).map(([name, value]) => {
-      // Sound: both records have the keys of Limits, and all its values are numbers.
-      const ceiling = ceilings[name as keyof Limits];
+      // Sound: both records have the keys of Limits, and all its values but `spend` are numbers.
+      const ceiling = ceilings[name as keyof typeof asked];
       return [name, ceiling === undefined ? value : Math.min(value, ceiling)];
     }),
   );
-  const limits = parseAs(Limits, capped, 'SPEC_INVALID', 'limits');
+  const least = leastOf(spend, ceilings.spend);
+  const limits = parseAs(
+    Limits,
+    { ...capped, ...(least === undefined ? {} : { spend: least }) },
+    'SPEC_INVALID',
+    'limits',
+  );
   if (limits.callsPerTurn * limits.resultBytes + limits.argumentBytesPerTurn > TURN_BYTES) {
     throw new CountersignError(
       'SPEC_INVALID',

@@ -2,6 +2,7 @@
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/approver.ts';
 import { visible } from '../../domain/escape.ts';
+import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-fact.ts';
 import { count, said, short } from './words.ts';
@@ -21,7 +22,7 @@ function about(fact: RunFact): string {
     case 'tools.discovered':
       return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${fact.refused.map(said).join(', ')}` : ''}`;
     case 'turn.proposed':
-      return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens`;
+      return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
     case 'verdict':
       return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}`;
     case 'request.opened':
@@ -43,7 +44,7 @@ function about(fact: RunFact): string {
     case 'cancel.requested':
       return '';
     case 'limit.reached':
-      return `${said(fact.limit)} = ${fact.value}`;
+      return `${said(fact.limit)} = ${fact.limit === 'spend' ? amountText(fact.value) : fact.value}`;
     case 'run.rolled':
       return `after turn ${fact.turn}: ${said(fact.because)}`;
     case 'run.ended':

@@ -1,7 +1,8 @@
 /** A run and its end, as people read them. */
-import type { RunResult, RunState } from '../../contracts/schemas/run-state.ts';
+import type { LimitsState, RunResult, RunState, Spent } from '../../contracts/schemas/run-state.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { visible } from '../../domain/escape.ts';
+import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
@@ -15,7 +16,8 @@ export function statusOf(status: RunState['status'], paint: Paint): string {
 
 export function stateText(state: RunState, now: number, paint: Paint): string {
   const { workflowId, status, turn, calls, pending, nextDeadline, usage, ledgerLength, ledgerHead } = state;
-  return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}\n${fields(paint, [
+  const why = state.because === undefined ? '' : `: ${visible(state.because)}`;
+  return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}${why}\n${fields(paint, [
     [
       'waiting',
       pending === 0
@@ -28,9 +30,25 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ],
     ['turn', `${turn}, ${calls} ${calls === 1 ? 'call' : 'calls'} so far`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
+    ['spent', spentText(state.spent)],
+    ['limits', limitsText(state.limits)],
     ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
     ['execution', state.runId],
   ])}`;
+}
+
+function spentText(spent: Spent | undefined): string | undefined {
+  return spent === undefined ? undefined : `${amountText(spent.millionths)} ${visible(spent.currency)}`;
+}
+
+function limitsText(limits: LimitsState | undefined): string | undefined {
+  if (limits === undefined) return undefined;
+  const { turns, calls, tokens, spend, endsBy } = limits;
+  const counted = Object.entries({ turns, calls, tokens }).map(
+    ([name, { used, most }]) => `${used} of ${most} ${name}`,
+  );
+  if (spend !== undefined) counted.push(`${amountText(spend.used)} of ${amountText(spend.most)} spent`);
+  return `${counted.join(', ')}, ends by ${shortInstant(endsBy)}`;
 }
 
 export function resultText(runId: string, result: RunResult, paint: Paint): string {
@@ -39,6 +57,7 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
   const rows = [
     ['turns', `${turns}, ${calls} ${calls === 1 ? 'call' : 'calls'}`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
+    ['spent', spentText(result.spent)],
     ['ledger', `${result.ledgerLength} entries, head ${result.ledgerHead}`],
   ] as const;
   const output = outputText(result.output);

@@ -118,8 +118,21 @@ export type ScriptedStep = z.infer<typeof ScriptedStep>;
 export const Script = z.strictObject({ steps: z.array(ScriptedStep).min(1) });
 export type Script = z.infer<typeof Script>;
 
+const Amount = z.string().regex(/^\d{1,6}(\.\d{1,6})?$/, 'must be a decimal number as text, such as "2.50"');
+/** For a million tokens. */
+export const Price = z.strictObject({
+  input: Amount,
+  output: Amount,
+  /** The same for all models. */
+  currency: z.string().regex(/^[A-Z]{3}$/, 'must be three letters (ISO 4217), such as EUR'),
+});
+export type Price = z.infer<typeof Price>;
+
+/** A run whose spend is limited takes only a model that has one; "0" is a price. */
+const price = Price.optional();
+
 export const ModelConfig = z.discriminatedUnion('provider', [
-  z.strictObject({ provider: z.literal('scripted'), script: Script }),
+  z.strictObject({ provider: z.literal('scripted'), script: Script, price }),
   z.strictObject({
     provider: z.enum(['openai', 'anthropic', 'openai-compatible']),
     /** The provider's name of the model. */
@@ -129,6 +142,7 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     maxOutputTokens: z.int().min(1).default(4_096),
     /** Temporal ends a model step after 15 minutes (`workflows/activity-stubs.ts`): a minute earlier the model's name is in the error. */
     timeoutSeconds: z.int().min(1).max(840).default(600),
+    price,
   }),
 ]);
 export type ModelConfig = z.infer<typeof ModelConfig>;

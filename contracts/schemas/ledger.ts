@@ -20,6 +20,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     specHash: Sha256Hex,
     policyVersion: Sha256Hex,
     servers: z.array(z.string()),
+    /** Of the model: millionths of the currency for a million tokens. */
+    price: z.strictObject({ input: z.int(), output: z.int(), currency: z.string() }).optional(),
   }),
   z.strictObject({
     kind: z.literal('tools.discovered'),
@@ -28,7 +30,14 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     toolsHash: Sha256Hex,
     refused: z.array(z.string()),
   }),
-  z.strictObject({ kind: z.literal('turn.proposed'), turn: z.int(), calls: z.int(), usage: Usage }),
+  z.strictObject({
+    kind: z.literal('turn.proposed'),
+    turn: z.int(),
+    calls: z.int(),
+    usage: Usage,
+    /** Millionths, rounded up; where the model has a price. */
+    cost: z.int().nonnegative().optional(),
+  }),
   z.strictObject({
     kind: z.literal('verdict'),
     callId,

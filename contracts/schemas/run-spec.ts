@@ -20,6 +20,10 @@ const limit = {
   resultBytes: z.int().min(256).max(262_144),
   /** Input and output tokens as the provider reports them. */
   tokens: z.int().min(1),
+  /** What model steps may cost, in the currency of the configured prices: a decimal in text, since a sum of fractions is never exact. */
+  spend: z
+    .string()
+    .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,6})?$/, 'must be a decimal number above 0 as text, such as "2.50"'),
   wallClockSeconds: z.int().min(1).max(31_536_000),
   /** After so many turns the run continues as new at the next safe point. */
   turnsPerExecution: z.int().min(1).max(500),
@@ -36,6 +40,7 @@ export const Limits = z.strictObject({
   argumentBytesPerTurn: limit.argumentBytesPerTurn.default(262_144),
   resultBytes: limit.resultBytes.default(65_536),
   tokens: limit.tokens.default(5_000_000),
+  spend: limit.spend.optional(),
   wallClockSeconds: limit.wallClockSeconds.default(2_592_000),
   turnsPerExecution: limit.turnsPerExecution.default(40),
   callTimeoutSeconds: limit.callTimeoutSeconds.default(120),

@@ -18,6 +18,23 @@ export const RunStatus = z.enum([
 ]);
 export type RunStatus = z.infer<typeof RunStatus>;
 
+/** What model steps have cost, where the model has a price. */
+export const Spent = z.strictObject({ millionths: z.int().nonnegative(), currency: z.string() });
+export type Spent = z.infer<typeof Spent>;
+
+const used = z.strictObject({ used: z.int(), most: z.int() });
+/** How close a run is to where it ends `limited`. */
+export const LimitsState = z.strictObject({
+  turns: used,
+  calls: used,
+  tokens: used,
+  /** Millionths. */
+  spend: used.optional(),
+  /** When its wall clock is over. */
+  endsBy: z.string(),
+});
+export type LimitsState = z.infer<typeof LimitsState>;
+
 export const RunState = z.strictObject({
   workflowId: z.string(),
   runId: z.string(),
@@ -25,8 +42,13 @@ export const RunState = z.strictObject({
   turn: z.int(),
   pending: z.int(),
   nextDeadline: z.string().optional(),
+  /** Of a run that was limited or stopped: the limit, the reason. */
+  because: z.string().optional(),
   usage: Usage,
+  spent: Spent.optional(),
   calls: z.int(),
+  /** Once the spec was checked. */
+  limits: LimitsState.optional(),
   ledgerLength: z.int(),
   ledgerHead: Sha256Hex,
   transcriptLength: z.int(),
@@ -68,6 +90,7 @@ export const RunResult = z.strictObject({
   turns: z.int(),
   calls: z.int(),
   usage: Usage,
+  spent: Spent.optional(),
   ledgerHead: Sha256Hex,
   ledgerLength: z.int(),
   segment: ArtifactRef.optional(),

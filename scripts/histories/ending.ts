@@ -136,6 +136,17 @@ export const ENDING: readonly Scenario[] = [
     },
   },
   {
+    name: 'spent',
+    points: ['spent'],
+    script: { steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday']), DONE] },
+    play: async (scene) => {
+      // 2 + 3 for the first step, 4 + 3 for the second: at the limit.
+      await scene.start({ limits: { spend: '0.000012' } });
+      await scene.ended();
+      await scene.take('spent');
+    },
+  },
+  {
     name: 'out-of-time',
     points: ['out-of-time'],
     script: { steps: [calls(['write_note', 'monday']), DONE] },

@@ -92,6 +92,8 @@ const CATALOG_CONFIG: ConfigInput['catalog'] = {
   loosening: 'countersign',
 };
 
+const PRICE = { input: '1', output: '3', currency: 'EUR' };
+
 /** For the split deployment: who may decide has changed since the run asked. */
 export const STRICTER: ConfigInput['policy'] = {
   servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
@@ -115,7 +117,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
     closing.push(() => stopServer());
     const bundle = await bundleWorkflows();
     const models = Object.fromEntries(
-      Object.entries(scripts).map(([name, script]) => [name, { provider: 'scripted' as const, script }]),
+      Object.entries(scripts).map(([name, script]) => [name, { provider: 'scripted' as const, script, price: PRICE }]),
     );
     const configOf = (taskQueue: string, over: ConfigInput = {}, toolQueue?: string): Config =>
       Config.parse({

@@ -40,6 +40,12 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     put: "if (by === undefined || by.text !== '') return { run, facts: [] };",
   },
   {
+    name: 'a run spends more than it may',
+    file: 'domain/limits.ts',
+    find: 'if (most !== undefined && (run.spent ?? most) >= most)',
+    put: 'if (most !== undefined && (run.spent ?? most) > most * 2)',
+  },
+  {
     name: 'a rejected call is asked again',
     file: 'domain/repeats.ts',
     find: 'refusals.find((refusal) => refusal.key === key)?.outcome;',

@@ -254,6 +254,7 @@ test('an answer keeps its lines and tabs, and nothing else that moves the cursor
     turns: 1,
     calls: 1,
     usage: { inputTokens: 1, outputTokens: 1 },
+    spent: { millionths: 1, currency: HOSTILE },
     ledgerHead: 'a'.repeat(64),
     ledgerLength: 1,
   } as const;

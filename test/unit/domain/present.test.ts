@@ -149,6 +149,8 @@ describe('current details', () => {
 
   test('are one line where nothing waits', () => {
     expect(currentDetails('thinking', startRun(START))).toBe('**thinking** · turn 0 · 0 calls');
+    expect(currentDetails('limited', startRun(START), 'spend')).toBe('**limited** (spend) · turn 0 · 0 calls');
+    expect(currentDetails('stopped', startRun(START), '**x**')).toContain('(&#42;&#42;x&#42;&#42;)');
   });
 
   test('say what the rules that ask say of themselves', () => {

@@ -1,0 +1,49 @@
+/** `countersign show`: how close a run is to its limits, and what it has spent. */
+import { expect, test } from '@jest/globals';
+import { plain } from '../../../cli/terminal.ts';
+import { stateText } from '../../../cli/views/run.ts';
+import type { RunState } from '../../../contracts/schemas/run-state.ts';
+
+const NOW = Date.parse('2026-01-01T00:10:00.000Z');
+const state: RunState = {
+  workflowId: 'nightly',
+  runId: 'run-1',
+  status: 'thinking',
+  turn: 3,
+  pending: 0,
+  usage: { inputTokens: 20, outputTokens: 4 },
+  calls: 2,
+  ledgerLength: 9,
+  ledgerHead: 'a'.repeat(64),
+  transcriptLength: 5,
+  ledgerFrom: 0,
+  transcriptFrom: 0,
+};
+
+test('a run is shown with its limits, and what its steps cost', () => {
+  const text = stateText(
+    {
+      ...state,
+      spent: { millionths: 12_300, currency: 'EUR' },
+      limits: {
+        turns: { used: 3, most: 100 },
+        calls: { used: 2, most: 1_000 },
+        tokens: { used: 24, most: 5_000 },
+        spend: { used: 12_300, most: 5_000_000 },
+        endsBy: '2026-01-31T00:00:00.000Z',
+      },
+    },
+    NOW,
+    plain,
+  );
+  expect(text).toMatch(/spent +0\.0123 EUR/);
+  expect(text).toMatch(
+    /limits +3 of 100 turns, 2 of 1000 calls, 24 of 5000 tokens, 0\.0123 of 5\.00 spent, ends by 2026-01-31/,
+  );
+});
+
+test('a run without a price or a checked spec shows neither; one that was limited says by what', () => {
+  const text = stateText({ ...state, status: 'limited', because: 'spend' }, NOW, plain);
+  expect(text).toMatch(/^nightly {2}limited: spend\n/);
+  expect(text).not.toMatch(/spent|limits/);
+});
