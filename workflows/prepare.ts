@@ -9,6 +9,7 @@ export async function prepare(live: LiveRun): Promise<void> {
   const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
+  if (prepared.trust !== undefined) live.believe(prepared.trust, Date.now());
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));
@@ -34,5 +35,6 @@ async function discover(live: LiveRun, server: ServerBinding): Promise<Discovery
     run: live.identity,
     server,
     ...(grant === undefined ? {} : { grant }),
+    ...(live.prepared.signedSpec === undefined ? {} : { signedSpec: live.prepared.signedSpec }),
   });
 }
