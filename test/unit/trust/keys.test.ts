@@ -67,7 +67,7 @@ describe('what a run is given', () => {
   });
 
   test('no more than a run can hold', async () => {
-    const many = Array.from({ length: 400 }, (_, index) =>
+    const many = Array.from({ length: 700 }, (_, index) =>
       person(`k-${index}`, `person-${index}`, ['a-long-group-name', 'another-one']),
     );
     const keys = createTrustedKeys(config, store(setOf(...many)));
