@@ -27,8 +27,7 @@ export function createTrustUrl(url: string): TrustStore {
         await response.body?.cancel();
         throw new Error(`answered ${response.status}`);
       }
-      // Sound: undici's Response is the platform's.
-      const capped = capResponse(response as unknown as Response, {
+      const capped = capResponse(response, {
         maxBytes: MOST_BYTES,
         onExceeded: () => aborter.abort(),
       });

@@ -2,7 +2,6 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { CountersignError } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { SEALING } from '../../contracts/sealing.ts';

@@ -21,6 +21,8 @@ const SOME = [
   'agent-run.v2.extended',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',
+  'agent-run.v2.signed',
+  'agent-run.v2.signed-sent',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
 ];

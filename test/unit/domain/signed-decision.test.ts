@@ -87,11 +87,7 @@ test('what was signed is carried as it was signed: comments, groups, extensions'
       signature: { kid: 'one', jti: vote.decisionId, iss: 'acme' },
     },
   ]);
-  const later = await by(
-    'acme|eve',
-    two,
-    extension({ ...where, comment: 'ill', until: '2026-01-01T01:30:00.000Z' } as object),
-  );
+  const later = await by('acme|eve', two, extension({ ...where, comment: 'ill', until: '2026-01-01T01:30:00.000Z' }));
   const postponed = accept(run, askingOf(run, 't1.c0'), later, START).run;
   expect(askingOf(postponed, 't1.c0').request.extended?.by).toEqual([{ decision: later, decidedAt: START }]);
 });

@@ -36,9 +36,16 @@ const about: SignedFor = {
 const { payload: _, jti: __, person: ___, ...where } = about;
 const honest = claimsFor(message, { ...where, iss: 'acme', sub: 'ann' }, { iat, exp: iat + 300, jti: 'd-1' });
 
+interface Asked {
+  readonly key?: TestKey;
+  readonly said?: SignedFor;
+  readonly believed?: TrustSet;
+  readonly now?: number | 'dispatch';
+}
+
 async function answer(
   over: TestClaims = {},
-  { key = ann, said = about, believed = trust, now = NOW as number | 'dispatch' } = {},
+  { key = ann, said = about, believed = trust, now = NOW }: Asked = {},
 ): Promise<string> {
   const checked = checkSignature(
     await signedWith(key, { ...honest, ...over }),

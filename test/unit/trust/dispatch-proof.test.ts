@@ -125,7 +125,7 @@ async function answer(over: Partial<DispatchInput> = {}, by: Partial<Scheduler> 
   return refused === undefined ? 'proven' : `${refused.kind} ${refused.code}`;
 }
 const withProof = (over: object): Partial<DispatchInput> => ({
-  proof: { ...input.proof, ...over } as DispatchInput['proof'],
+  proof: { ...input.proof, ...over },
 });
 const forged = 'refused DISPATCH_FORBIDDEN';
 
