@@ -58,8 +58,8 @@ export const ERRORS = {
   SIGNATURE_EXPIRED: refused,
   SIGNER_NOT_ENTITLED: refused,
   // A key may be newer than what was read last.
-  TRUST_KEY_UNKNOWN: { retryable: true, httpStatus: 409, exitCode: 6 },
-  TRUST_REFRESH_TOO_SOON: { retryable: true, httpStatus: 429, exitCode: 6 },
+  TRUST_KEY_UNKNOWN: unavailable,
+  TRUST_REFRESH_TOO_SOON: unavailable,
   TRUST_UNAVAILABLE: unavailable,
   // Policy and dispatch.
   POLICY_DENIED: refused,

@@ -1,4 +1,5 @@
 /** Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them (§3.3, D-7, D-8). */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
@@ -204,4 +205,24 @@ test('what was signed before a key was replaced counts on; of a revoked key noth
     .decide(approval(again, 'acme|ben', ['ops']));
   await run.result();
   expect(bank.callsFor('revoked')).toHaveLength(1);
+});
+
+test('F38: after a reset a run is still the one that was signed, and takes decisions that are signed for it now', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'reset')] }, END], { initiator });
+  const before = await request(run);
+  const [execution] = await executions(world, run.runId);
+  const task = execution?.events.findLast(
+    ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
+  );
+  await world.client.workflowService.resetWorkflowExecution({
+    namespace: world.client.options.namespace,
+    workflowExecution: { workflowId: run.runId, runId: before.runId },
+    reason: 'test',
+    requestId: randomUUID(),
+    workflowTaskFinishEventId: task?.eventId ?? null,
+  });
+  const after = await nextOf(run, before.runId);
+  await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
+  await run.result();
+  expect(bank.callsFor('reset')).toHaveLength(1);
 });
