@@ -72,10 +72,13 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
   return undefined;
 }
 
+/** An edit is accepted when it has been judged, and that may take a moment. */
+const JUDGED_WITHIN_S = 60;
+
 /** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
 function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
   const { iat, exp } = signedLife(signature);
-  return seconds >= iat - SIGNING.skew && seconds < exp;
+  return seconds >= iat - SIGNING.skew && seconds < exp + JUDGED_WITHIN_S;
 }
 
 async function checkWhere(

@@ -2,16 +2,17 @@
 import { expect, test } from '@jest/globals';
 import type { SignedDecision } from '../../../contracts/schemas/decision.ts';
 import { accept } from '../../../domain/decision.ts';
-import type { Run } from '../../../domain/run.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { admitSigned, checkSignedDecision } from '../../../domain/signed-decision.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, extension, rejection, shown } from '../../support/builders/decision.ts';
+import { acceptedEdit, editOf, ONE } from '../../support/builders/edit.ts';
 import { approverRule, askVerdict } from '../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../support/builders/run.ts';
 import { claimsFor, service, signedWith } from '../../support/trust.ts';
 
 const rule = { ...approverRule(['acme|ann', 'acme|ben', 'acme|eve']), extendableToSeconds: 7_200 };
-const approvers = { ...rule, allOf: rule.allOf.map((clause) => ({ ...clause, need: 2 })) };
+const approvers = { ...rule, allOf: rule.allOf.map((clause) => ({ ...clause, need: 2, may: ['edit' as const] })) };
 const asked = (): Run => judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers }) }));
 
 const one = service('one', ['ops']);
@@ -74,6 +75,14 @@ test('a second vote with the same key does not count, a rejection does; without 
   expect(admitSigned(run, bare, runIds(), START, { endsAt, trust }).kind).toBe('accept');
 });
 
+test('whoever edits begins anew: the key may have agreed to the former arguments', async () => {
+  const run = asked();
+  const where = shown(run, 't1.c0');
+  const voted = accept(run, askingOf(run, 't1.c0'), await by('acme|ann', one, approval(where)), START).run;
+  const edit = await by('acme|ben', one, approval({ ...where, arguments: { other: true } }));
+  expect(admitSigned(voted, edit, runIds(), START, { endsAt, trust }).kind).toBe('accept');
+});
+
 test('what was signed is carried as it was signed: comments, groups, extensions', async () => {
   const run = asked();
   const where = shown(run, 't1.c0');
@@ -90,4 +99,10 @@ test('what was signed is carried as it was signed: comments, groups, extensions'
   const later = await by('acme|eve', two, extension({ ...where, comment: 'ill', until: '2026-01-01T01:30:00.000Z' }));
   const postponed = accept(run, askingOf(run, 't1.c0'), later, START).run;
   expect(askingOf(postponed, 't1.c0').request.extended?.by).toEqual([{ decision: later, decidedAt: START }]);
+});
+
+test('an edit that was signed is kept as it was signed, too', async () => {
+  const decision = { ...editOf(ONE), comment: 'less', signature: await signedWith(one, { jti: 'e', iss: 'acme' }) };
+  const state = callOf(acceptedEdit(ONE, decision).run, 't1.c0');
+  expect(state).toMatchObject({ status: 'approved', made: { decision } });
 });

@@ -265,7 +265,7 @@ describe('votes', () => {
     reset();
     const at = (seconds: number) => ({ decidedAt: new Date((now + seconds) * 1_000).toISOString() });
     expect(await answer(withProof(at(299)))).toBe('proven');
-    expect(await answer(withProof(at(310)))).toBe(forged);
+    expect(await answer(withProof(at(370)))).toBe(forged);
     expect(await answer(withProof(at(-60)))).toBe(forged);
     expect(await answer(withProof({ decidedAt: 'never' }))).toBe(forged);
   });
