@@ -1,8 +1,10 @@
 /** Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them (§3.3, D-7, D-8). */
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
+import { errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
@@ -225,4 +227,31 @@ test('F38: after a reset a run is still the one that was signed, and takes decis
   await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
   await run.result();
   expect(bank.callsFor('reset')).toHaveLength(1);
+});
+
+test('the command line signs with --key, or with the key that COUNTERSIGN_KEY names', async () => {
+  const { kid, privateJwk, entry } = ben;
+  const file = join(engine.directory, 'ben.jwk');
+  await writeFile(file, JSON.stringify({ ...privateJwk, kid, countersign: entry.countersign }));
+  const { address, namespace } = engine.server;
+  const say = async (verb: string, runId: string, args: readonly string[], env = {}) =>
+    await runCommand(
+      [verb, runId, ...args, '--as', 'acme|ben', '--address', address, '--namespace', namespace, '--json'],
+      {
+        directory: engine.directory,
+        env,
+      },
+    );
+  const run = await world.start([{ calls: [call('bank/pay', 'typed')] }, END], { initiator: { id: 'acme|ben' } });
+  await request(run);
+  const approve = ['t1.c0', '--group', 'ops'];
+  expect(errorOf(await say('approve', run.runId, approve))).toMatchObject({ code: 'SIGNATURE_MISSING' });
+  expect((await say('approve', run.runId, [...approve, '--key', file])).exitCode).toBe(0);
+  await run.result();
+  expect(bank.callsFor('typed')).toHaveLength(1);
+  const other = await world.start([{ calls: [call('bank/pay', 'typed')] }, END], { initiator: { id: 'acme|ben' } });
+  await request(other);
+  const stopped = await say('stop', other.runId, ['--reason', 'enough'], { COUNTERSIGN_KEY: file });
+  expect(stopped.exitCode).toBe(0);
+  expect(await other.result()).toMatchObject({ status: 'stopped' });
 });
