@@ -7,6 +7,7 @@ export interface GlobalOptions {
   readonly profile?: string;
   readonly config?: string;
   readonly json?: true;
+  readonly key?: string;
   /** Seconds. */
   readonly deadline?: number;
 }
@@ -21,6 +22,7 @@ export function addGlobalOptions(program: Command): void {
     )
     .addOption(new Option('--profile <name>', 'profile of temporal.toml'))
     .addOption(new Option('--config <file>', 'configuration; default: COUNTERSIGN_CONFIG, ./countersign.yaml'))
+    .addOption(new Option('--key <file>', 'key to sign with (trust mode signed); default: COUNTERSIGN_KEY'))
     .addOption(new Option('--json', 'one JSON document on standard output, and nothing else'))
     .addOption(new Option('--deadline <seconds>', 'how long to wait for an answer (default: 10)').argParser(seconds));
 }

@@ -1,7 +1,8 @@
 /** A connection to Temporal and the client library on it, for as long as a command needs them. */
+import { resolve } from 'node:path';
 import { Client, type Connection } from '@temporalio/client';
 import { readArtifactsFrom } from '../client/artifact-directory.ts';
-import { Countersign } from '../client/index.ts';
+import { Countersign, readSigner, type Signer } from '../client/index.ts';
 import type { SealingTargets } from '../client/start-run.ts';
 import { troubleOf } from '../client/trouble.ts';
 import { CountersignError } from '../contracts/errors.ts';
@@ -32,6 +33,7 @@ export async function withSession<T>(
   const settings = await loadClientSettings(options.config, terminal);
   const targets = servers(settings);
   const deadlineMs = (options.deadline ?? DEFAULT_DEADLINE_SECONDS) * 1_000;
+  const signer = await signerOf(terminal, options);
   const { connectionOptions, namespace } = locate(options);
   const connection = await connect(connectionOptions, deadlineMs);
   try {
@@ -39,13 +41,28 @@ export async function withSession<T>(
     const artifacts = readArtifactsFrom(settings.artifacts);
     return await use({
       client,
-      countersign: new Countersign({ client, servers: targets, artifacts, taskQueue: settings.taskQueue, deadlineMs }),
+      countersign: new Countersign({
+        client,
+        servers: targets,
+        artifacts,
+        taskQueue: settings.taskQueue,
+        deadlineMs,
+        ...(signer && { signer }),
+      }),
       settings,
       deadlineMs,
     });
   } finally {
     await connection.close();
   }
+}
+
+async function signerOf(
+  { env, directory }: Terminal,
+  { key = env['COUNTERSIGN_KEY'] }: GlobalOptions,
+): Promise<Signer | undefined> {
+  if (key === undefined || key === '') return undefined;
+  return await readSigner(resolve(directory, key), key);
 }
 
 /** @throws CountersignError `CONFIG_INVALID` where the profile or the file that it stands in is not there or wrong */

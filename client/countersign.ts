@@ -7,6 +7,7 @@ import { Engine } from './engine.ts';
 import { type InboxFilter, listWaiting, type WaitingRun } from './inbox.ts';
 import type { ArtifactReader } from './ledger.ts';
 import { RunHandle } from './run-handle.ts';
+import type { Signer } from './signer.ts';
 import { type SealingTargets, startRun, type StartRunOptions } from './start-run.ts';
 
 export interface CountersignOptions {
@@ -18,6 +19,8 @@ export interface CountersignOptions {
   readonly artifacts?: ArtifactReader;
   /** Of the workers, for catalogs and for runs that name none. */
   readonly taskQueue?: string;
+  /** For runs in trust mode `signed`: starts and messages are signed with it. */
+  readonly signer?: Signer;
   /** Of every call but `result` and `watch`, which take their own; default 10 s. */
   readonly deadlineMs?: number;
 }
@@ -27,23 +30,30 @@ export class Countersign {
   readonly #servers: SealingTargets;
   readonly #artifacts: ArtifactReader | undefined;
   readonly #taskQueue: string;
+  readonly #signer: Signer | undefined;
 
   constructor(options: CountersignOptions) {
-    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, deadlineMs = 10_000 } = options;
+    const { client, servers = {}, artifacts, taskQueue = DEFAULT_TASK_QUEUE, signer, deadlineMs = 10_000 } = options;
     this.#engine = new Engine(client, deadlineMs);
     this.#servers = servers;
     this.#artifacts = artifacts;
     this.#taskQueue = taskQueue;
+    this.#signer = signer;
   }
 
   /** Starts a run, or finds the one that was started with this id and this spec. @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, … */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
-    const { started } = await startRun(this.#engine, this.#servers, { taskQueue: this.#taskQueue, ...options });
+    const { started } = await startRun(
+      this.#engine,
+      this.#servers,
+      { taskQueue: this.#taskQueue, ...options },
+      this.#signer,
+    );
     return Object.assign(this.run(options.runId), { started });
   }
 
   run(runId: string): RunHandle {
-    return new RunHandle(this.#engine, runId, this.#artifacts);
+    return new RunHandle(this.#engine, runId, this.#artifacts, this.#signer);
   }
 
   /** Requests of all runs that wait for a decision. */

@@ -15,6 +15,8 @@ import type { Advance, RunResult, RunState } from '../contracts/schemas/run-stat
 import { requestDigest } from '../domain/digest.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
+import { type Said, sendSigned } from './signed-update.ts';
+import type { Signer } from './signer.ts';
 import { sendUpdate, updateIdOf } from './update.ts';
 import { watchRun, type WatchOptions } from './watch.ts';
 
@@ -22,11 +24,13 @@ export class RunHandle {
   readonly runId: string;
   readonly #engine: Engine;
   readonly #artifacts: ArtifactReader | undefined;
+  readonly #signer: Signer | undefined;
 
-  constructor(engine: Engine, runId: string, artifacts: ArtifactReader | undefined) {
+  constructor(engine: Engine, runId: string, artifacts: ArtifactReader | undefined, signer?: Signer) {
     this.runId = runId;
     this.#engine = engine;
     this.#artifacts = artifacts;
+    this.#signer = signer;
   }
 
   async state(): Promise<RunState> {
@@ -47,7 +51,9 @@ export class RunHandle {
    */
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
-    return await this.#update<DecisionAck>(UPDATES.decide, decision, decision.decisionId);
+    const { decisionId, runId, approver } = decision;
+    const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
+    return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
   }
 
   /**
@@ -57,7 +63,9 @@ export class RunHandle {
    */
   async say(input: Say): Promise<Advance> {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
-    return await this.#update<Advance>(UPDATES.say, say, updateIdOf(say.messageId, say));
+    const { messageId, from } = say;
+    const said = { purpose: 'say', jti: messageId, person: from, groups: this.#signer?.groups ?? [] } as const;
+    return await this.#send<Advance>(UPDATES.say, say, said, updateIdOf(messageId, say));
   }
 
   /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. Sent twice, it counts once. */
@@ -67,7 +75,13 @@ export class RunHandle {
     readonly inFlight?: 'finish' | 'cancel';
   }): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
-    return await this.#update<Advance>(UPDATES.stop, stop, updateIdOf('stop', stop));
+    const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
+    return await this.#send<Advance>(UPDATES.stop, stop, said, updateIdOf('stop', stop));
+  }
+
+  /** Asks the run to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
+  async refreshTrust(): Promise<Advance> {
+    return await this.#update<Advance>(UPDATES.refreshTrust);
   }
 
   /** Where the run is, at once. */
@@ -113,6 +127,24 @@ export class RunHandle {
 
   async #query<T>(name: string): Promise<T> {
     return await this.#engine.read(this.runId, () => this.#handle.query<T>(name));
+  }
+
+  /** Signed, where this client has a key and the run wants signatures. */
+  async #send<T>(name: string, message: object, said: Said, updateId?: string): Promise<T> {
+    if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
+    const run = {
+      namespace: this.#engine.namespace,
+      workflowId: this.runId,
+      state: async () => await this.state(),
+      refreshTrust: async () => await this.refreshTrust(),
+    };
+    return await sendSigned(
+      run,
+      this.#signer,
+      message,
+      said,
+      async (sent) => await this.#update<T>(name, sent, updateId),
+    );
   }
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {

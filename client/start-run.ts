@@ -16,6 +16,8 @@ import { listedWithin } from '../domain/present.ts';
 import { screenSpec } from '../domain/spec-screen.ts';
 import type { Engine } from './engine.ts';
 import { sealAuthorization } from './sealing.ts';
+import type { Signer } from './signer.ts';
+import { signed } from './signing.ts';
 import type { JWK } from 'jose';
 
 export interface StartRunOptions {
@@ -45,7 +47,13 @@ export type SealingTargets = Readonly<Record<string, SealingTarget>>;
 
 const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
-export async function startRun(engine: Engine, targets: SealingTargets, options: StartRunOptions): Promise<StartedRun> {
+/** @param signer where the workers are in trust mode `signed` */
+export async function startRun(
+  engine: Engine,
+  targets: SealingTargets,
+  options: StartRunOptions,
+  signer?: Signer,
+): Promise<StartedRun> {
   const { runId, authorizations = {} } = options;
   if (runId.startsWith('catalog/'))
     throw new CountersignError(
@@ -64,7 +72,19 @@ export async function startRun(engine: Engine, targets: SealingTargets, options:
   const grants = await Promise.all(servers.map((server) => seal(engine, targets, options, server, hash)));
   const spec: RunSpecInput =
     grants.length === 0 ? options.spec : { ...options.spec, grants: [...checked.grants, ...grants] };
-  return await engine.call(runId, () => startOnce(engine, options, spec, checked, hash));
+  const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
+  return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
+}
+
+async function signedSpec(
+  { namespace }: Engine,
+  signer: Signer,
+  workflowId: string,
+  spec: RunSpecInput,
+  { initiator: { id: person, groups, tenant } }: RunSpec,
+): Promise<RunSpecInput> {
+  const { signature: _, ...unsigned } = spec;
+  return await signed(signer, unsigned, { purpose: 'start', namespace, tenant, workflowId, person, groups });
 }
 
 async function seal(

@@ -4,13 +4,14 @@
  */
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
-import type { Approver, Decision } from './schemas/decision.ts';
+import type { Approver, SignedDecision } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
 import type { Tally } from './schemas/tally.ts';
 import type { Discovery, RefusedTool, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
+import type { TrustSet } from './schemas/trust.ts';
 
 /** What is true of a run from its start to its end; small, and sent with each activity. */
 export interface RunIdentity {
@@ -48,9 +49,20 @@ export interface PreparedRun {
   /** Some rule asks what became of earlier calls: the run counts them. */
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
-  readonly messages?: 'compared';
+  readonly messageIds?: 'compared';
   /** Of the model, where the configuration has one: the run keeps what it began with. */
   readonly price?: ModelPrice;
+  /** In trust mode `signed`; absent, every message is believed. */
+  readonly trust?: TrustSet;
+  /** With `trust`: what was signed when the run was started. */
+  readonly signedSpec?: SignedSpec;
+}
+
+/** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */
+export interface SignedSpec {
+  /** Canonical JSON of the spec without its signature, whose hash was signed. */
+  readonly spec: ArtifactRef;
+  readonly signature: string;
 }
 
 export interface JudgeInput {
@@ -111,6 +123,7 @@ export interface DiscoverInput {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
   readonly grant?: Grant;
+  readonly signedSpec?: SignedSpec;
 }
 
 /** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
@@ -118,9 +131,9 @@ export type DispatchProof =
   | { readonly kind: 'policy'; readonly rules: readonly string[] }
   | {
       readonly kind: 'decision';
-      readonly decision: Decision;
+      readonly decision: SignedDecision;
       /** Of the others, where one was not enough. */
-      readonly further?: readonly Decision[];
+      readonly further?: readonly SignedDecision[];
       readonly generation: number;
       readonly approvers: ApproverRule;
       /** As the request opened. */
@@ -129,7 +142,7 @@ export type DispatchProof =
       readonly extended?: {
         readonly openedAt: string;
         /** Oldest first. */
-        readonly by: readonly { readonly decision: Decision; readonly decidedAt: string }[];
+        readonly by: readonly { readonly decision: SignedDecision; readonly decidedAt: string }[];
       };
       /** When the run accepted the decision. */
       readonly decidedAt: string;
@@ -166,6 +179,7 @@ export interface DispatchInput {
   readonly attempt: number;
   /** The same for every attempt of this call. */
   readonly idempotencyKey: string;
+  readonly signedSpec?: SignedSpec;
 }
 
 /** What a request shows of a definition, and its hash. */
@@ -252,6 +266,8 @@ export interface CatalogActivities {
 export interface RunActivities {
   /** Validates what a starter sent. Fails with a code and the path. */
   prepareRun(spec: RunSpecInput): Promise<PreparedRun>;
+  /** The keys as they are now, for runs of a tenant; undefined in trust mode `temporal`. */
+  readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;
   storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
 }

@@ -52,6 +52,15 @@ export const ERRORS = {
   EXTENSION_FORBIDDEN: refused,
   DECISION_NOT_PERMITTED: refused,
   JUDGE_UNAVAILABLE: unavailable,
+  // Signatures.
+  SIGNATURE_MISSING: refused,
+  SIGNATURE_INVALID: refused,
+  SIGNATURE_EXPIRED: refused,
+  SIGNER_NOT_ENTITLED: refused,
+  // A key may be newer than what was read last.
+  TRUST_KEY_UNKNOWN: unavailable,
+  TRUST_REFRESH_TOO_SOON: unavailable,
+  TRUST_UNAVAILABLE: unavailable,
   // Policy and dispatch.
   POLICY_DENIED: refused,
   TOOL_UNKNOWN: missing,

@@ -16,6 +16,8 @@ export const UPDATES = {
   say: 'say',
   advance: 'advance',
   stop: 'stop',
+  /** Reads the trusted keys anew; says nothing, and so is never signed. */
+  refreshTrust: 'refreshTrust',
 } as const;
 
 /** Of a catalog. */
@@ -71,6 +73,7 @@ export const SPEC_HASH_MEMO = 'countersignSpecHash';
 
 export const ACTIVITIES = {
   prepareRun: 'prepareRun',
+  readTrust: 'readTrust',
   judge: 'judge',
   modelStep: 'modelStep',
   discoverTools: 'discoverTools',

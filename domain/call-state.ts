@@ -7,7 +7,7 @@
  */
 import type { ShownDefinition, ShownToEditor } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
-import type { Decision } from '../contracts/schemas/decision.ts';
+import type { SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 
@@ -23,7 +23,7 @@ export interface OpenRequest {
   readonly because?: string;
 }
 
-export type Postponement = Extract<Decision, { kind: 'extend' }>;
+export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
 
 /** `decidedAt` epoch ms. */
 export interface Extension {
@@ -32,7 +32,7 @@ export interface Extension {
 }
 
 export interface MadeDecision {
-  readonly decision: Decision;
+  readonly decision: SignedDecision;
   readonly decidedAt: number;
   /** Of those who agreed before, where one was not enough. */
   readonly further?: readonly Vote[];
@@ -143,7 +143,7 @@ export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: 
 /** Enough have agreed, or one has rejected or answered. */
 export function decided(
   state: Asking,
-  made: Vote & { readonly decision: Exclude<Decision, { kind: 'withdraw' | 'extend' }> },
+  made: Vote & { readonly decision: Exclude<SignedDecision, { kind: 'withdraw' | 'extend' }> },
 ): CallState {
   const { decision } = made;
   const { votes: further = [], ...asked } = state;

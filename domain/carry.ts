@@ -18,4 +18,6 @@ export interface Carry {
   readonly journal: JournalHead;
   /** Temporal run ids of earlier executions, see `chain.ts`. */
   readonly earlier: readonly string[];
+  /** Epoch ms; in trust mode `signed`. */
+  readonly trustReadAt?: number;
 }

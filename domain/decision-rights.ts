@@ -3,16 +3,16 @@
  *
  * 1. Only where each list of the rule says so; silence forbids (INV-G4).
  */
-import type { Decision } from '../contracts/schemas/decision.ts';
+import type { Decision, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule, DecisionRight } from '../contracts/schemas/policy.ts';
 import type { Asking } from './call-state.ts';
 import { type Refusal, refuse } from './refusal.ts';
 
 /** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
-export type EditDecision = Extract<Decision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
 
-export function isEdit(decision: Decision): decision is EditDecision {
+export function isEdit(decision: SignedDecision): decision is EditDecision {
   return decision.kind === 'approve' && decision.arguments !== undefined;
 }
 

@@ -6,7 +6,7 @@
  * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
  *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
  */
-import type { Approver, Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Approver, Decision, DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { isMet, isWanted, mayDecide } from './approver.ts';
@@ -16,6 +16,7 @@ import { isEdit, refuseRight } from './decision-rights.ts';
 import { extended, refuseExtension } from './extension.ts';
 import { digestOf, outcomeFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
+import { signatureEvidence } from './jws.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
 
 export type Admission =
@@ -113,11 +114,12 @@ export function madeInTime(decision: Decision, executions: readonly string[]): R
 export function accept(
   run: Run,
   state: Asking,
-  decision: Decision,
+  decision: SignedDecision,
   at: number,
 ): Change & { readonly ack: DecisionAck } {
   const approver = namedIn([state.request.approvers], decision.approver);
-  const { next, status } = counted(state, { ...decision, approver }, at);
+  // What was signed is kept as it was signed: dispatch compares it with its signature.
+  const { next, status } = counted(state, decision.signature === undefined ? { ...decision, approver } : decision, at);
   return {
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
@@ -149,7 +151,7 @@ export function answeredBy(
 
 export function acceptedFact(
   { request, call }: Asking,
-  decision: Decision,
+  decision: SignedDecision,
   status: DecisionAck['status'],
 ): Extract<LedgerFact, { kind: 'decision.accepted' }> {
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
@@ -167,6 +169,7 @@ export function acceptedFact(
     ...(comment === undefined ? {} : { comment }),
     ...(isEdit(decision) ? { edited: { from: hashOf(call.arguments), to: hashOf(decision.arguments) } } : {}),
     ...(decision.kind === 'respond' ? { answerHash: sha256Hex(decision.answer) } : {}),
+    ...(decision.signature === undefined ? {} : { signature: signatureEvidence(decision.signature) }),
   };
 }
 
@@ -177,7 +180,7 @@ function untilOf(decision: Decision): { until?: string } {
 /** What becomes of the request: one rejection or answer is enough, an approval where it is the last that was needed. */
 function counted(
   state: Asking,
-  decision: Decision,
+  decision: SignedDecision,
   decidedAt: number,
 ): { readonly next: CallState; readonly status: DecisionAck['status'] } {
   const { votes = [], request } = state;
@@ -197,7 +200,8 @@ function counted(
       if (isMet(request.approvers, agreed))
         return { next: decided(state, { decision, decidedAt }), status: 'approved' };
       // What was said with it stands in the ledger; a vote travels with the request.
-      const { comment: _, ...vote } = decision;
+      const { comment: _, ...unsigned } = decision;
+      const vote = decision.signature === undefined ? unsigned : decision;
       return { next: voted(state, [...votes, { decision: vote, decidedAt }]), status: 'counted' };
     }
   }

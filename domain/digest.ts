@@ -51,5 +51,6 @@ interface NamedGrant {
 
 /** Identity of a spec whose defaults are applied. Ciphertexts are left out: sealing the same token twice gives two. */
 export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly NamedGrant[] }): string {
-  return hashOf({ ...spec, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
+  // Signed again, it is the same spec.
+  return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
 }

@@ -94,7 +94,8 @@ export function acceptEdit(
   const isSeen = target.definitionHash === shown.target.definitionHash;
   const approver = namedIn([state.request.approvers, rule], decision.approver);
   const { comment: _, ...said } = decision;
-  const vote: Vote = { decision: { ...said, approver }, decidedAt: at };
+  // What was signed is kept as it was signed.
+  const vote: Vote = { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
   // Nobody agrees to a tool that was not shown to them.
   const counts = isSeen && isWanted(rule, [], approver);
   const isEnough = counts && isMet(rule, [approver]);

@@ -39,8 +39,9 @@ export function refuseExtension({ request }: Asking, decision: Postponement, end
 
 export function extended(state: Asking, decision: Postponement, decidedAt: number): Asking {
   const { request } = state;
-  // What was said with it stands in the ledger.
-  const { comment: _, ...kept } = decision;
+  // What was said with it stands in the ledger; what was signed is kept as it was signed.
+  const { comment: _, ...unsigned } = decision;
+  const kept = decision.signature === undefined ? unsigned : decision;
   const { from = request.deadline, by = [] } = request.extended ?? {};
   return {
     ...state,

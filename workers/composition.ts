@@ -30,6 +30,8 @@ import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
+import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { LoadedConfig } from './config.ts';
 
@@ -72,6 +74,7 @@ export async function runSideActivities(
   loaded: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
+  signing?: StartProofParts,
 ): Promise<RunSide> {
   const { config } = loaded;
   const loadToolset = createToolsetLoader(artifacts);
@@ -79,7 +82,8 @@ export async function runSideActivities(
   const conditions = new Conditions();
   const judge = createJudge(config, loadToolset, readCatalog, conditions);
   return {
-    prepareRun: coded(createPrepareRun(config, readCatalog, conditions)),
+    prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
+    readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
@@ -98,14 +102,27 @@ export async function toolSideActivities(
   { config, baseDirectory }: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
+  signing?: StartProofParts,
 ): Promise<ToolActivities> {
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
   const server = createMcpToolServer({ artifacts });
   const readCatalog = createCatalogReader(client);
   const loadToolset = createToolsetLoader(artifacts);
   return {
-    discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server, readCatalog })),
-    callTool: coded(createCallTool({ config, conditions: new Conditions(), loadToolset, broker, server, readCatalog })),
+    discoverTools: coded(
+      createDiscoverTools({ config, artifacts, broker, server, readCatalog, ...(signing && { signing }) }),
+    ),
+    callTool: coded(
+      createCallTool({
+        config,
+        conditions: new Conditions(),
+        loadToolset,
+        broker,
+        server,
+        readCatalog,
+        ...(signing && { checkSignatures: createSignatureCheck(signing) }),
+      }),
+    ),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
 }

@@ -1,6 +1,7 @@
 /** The URLs of a configuration by what they are for: each kind has its own checks (`config-checks.ts`). */
 import type { Config, Credentials } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
+import { isTrustUrl } from '../contracts/schemas/trust.ts';
 
 export interface ConfiguredUrl {
   readonly path: string;
@@ -23,7 +24,10 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   );
   const webhook = config.ledger?.webhook;
   const webhooks = webhook === undefined ? [] : [{ path: 'ledger.webhook.url', url: webhook.url }];
-  return [...servers, ...issuers, ...models, ...webhooks, ...origins(config)];
+  const { trust } = config;
+  const keys =
+    trust.mode === 'signed' && isTrustUrl(trust.jwks) ? [{ path: pathText(['trust', 'jwks']), url: trust.jwks }] : [];
+  return [...servers, ...issuers, ...models, ...webhooks, ...keys, ...origins(config)];
 }
 
 /** Of servers that runs and catalogs may name, and of those to which credentials may go. */

@@ -16,6 +16,7 @@ import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { assertSetUp } from './setup.ts';
+import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
 
 export interface WorkersOptions {
@@ -97,8 +98,9 @@ async function optionsByQueue(
   client: Client,
 ): Promise<OwnOptions[]> {
   const artifacts = openArtifacts(loaded);
-  const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client);
-  const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client);
+  const signing = await openTrust(loaded, artifacts, client);
+  const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
+  const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue

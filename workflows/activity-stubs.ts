@@ -21,6 +21,16 @@ export function runActivities(summary: string): RunActivities {
   });
 }
 
+/** Nobody waits for it; whoever sends a message next may ask for it again. */
+export function trustActivities(): Pick<RunActivities, 'readTrust'> {
+  return proxyActivities<RunActivities>({
+    startToCloseTimeout: '15s',
+    scheduleToCloseTimeout: '30s',
+    retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
+    summary: 'read the trusted keys',
+  });
+}
+
 /** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
 export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
   return proxyActivities<RunActivities>({

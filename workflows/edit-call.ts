@@ -6,20 +6,21 @@
  */
 import { CancellationScope } from '@temporalio/workflow';
 import type { JudgeInput } from '../contracts/activities.ts';
-import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { Decision, DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { Asking } from '../domain/call-state.ts';
-import { admit, type Admission } from '../domain/decision.ts';
+import type { Admission } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../domain/edit.ts';
+import { admitSigned } from '../domain/signed-decision.ts';
 import { summaryOf } from '../domain/present.ts';
 import { earlierThan } from '../domain/tally.ts';
 import { editActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
-export function admitted(live: LiveRun, decision: Decision, now: number): Admission {
-  const admission = admit(live.run, decision, live.ids, now, live.endsAt);
+export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
+  const admission = admitSigned(live.run, decision, live.ids, now, live);
   if (admission.kind !== 'accept' || !isEdit(decision)) return admission;
   return refuseEdit(live.run, admission.state, decision, live.prepared.limits) ?? admission;
 }

@@ -8,29 +8,47 @@ import { type ApplicationFailure, HandlerUnfinishedPolicy } from '@temporalio/co
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
-import type { Decision, DecisionAck } from '../contracts/schemas/decision.ts';
+import type { DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { Asking } from '../domain/call-state.ts';
 import type { Advance } from '../contracts/schemas/run-state.ts';
 import { accept, madeInTime } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import type { Refusal } from '../domain/refusal.ts';
-import { parseDecision, parseSay, parseStop } from '../domain/shapes.ts';
+import { parseSay, parseStop } from '../domain/shapes.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
 import type { LiveRun } from './live-run.ts';
-import { advanceUpdate, decideSignal, decideUpdate, nudgeSignal, sayUpdate, stopUpdate } from './messages.ts';
+import {
+  advanceUpdate,
+  decideSignal,
+  decideUpdate,
+  nudgeSignal,
+  refreshTrustUpdate,
+  sayUpdate,
+  stopUpdate,
+} from './messages.ts';
 import { serveQueries } from './queries.ts';
+import {
+  assertRefreshable,
+  assertSigned,
+  assertSignedDecision,
+  opened,
+  openedDecision,
+  refreshTrust,
+  refuseUnsigned,
+} from './trust.ts';
 
 export function registerHandlers(live: LiveRun): void {
   serveQueries(live);
 
-  setHandler(decideUpdate, (input) => decide(live, parsed(parseDecision(input), 'DECISION_INVALID')), {
+  setHandler(decideUpdate, (input) => decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID')), {
     description: 'Countersign or reject one waiting call',
     // A run that ends answers those whose edits are judged first.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
-      const decision = parsed(parseDecision(input), 'DECISION_INVALID');
+      const decision = parsed(openedDecision(live, input), 'DECISION_INVALID');
+      assertSignedDecision(live, decision);
       const admission = admitted(live, decision, Date.now());
       const refusal =
         admission.kind === 'refuse' ? admission : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
@@ -46,7 +64,7 @@ export function registerHandlers(live: LiveRun): void {
     sayUpdate,
     (input) => {
       live.updates += 1;
-      const said = parsed(parseSay(input), 'MESSAGE_INVALID');
+      const said = parsed(opened(live, input, parseSay), 'MESSAGE_INVALID');
       refuseWith(otherThanHeard(live.run, said));
       live.commit(heard(live.run, said));
       return advance(live);
@@ -54,7 +72,8 @@ export function registerHandlers(live: LiveRun): void {
     {
       description: 'Add a user message; it is read after the current turn',
       validator: (input) => {
-        const said = openFor(live, parseSay(input));
+        const said = openFor(live, opened(live, input, parseSay));
+        assertSigned(live, 'say', input, said, { person: said.from, jti: said.messageId });
         // No model step follows: what was said would never be read.
         if (live.work.consideredCancelled) throw closed();
         refuseWith(admitSaid(live.run, said));
@@ -66,7 +85,7 @@ export function registerHandlers(live: LiveRun): void {
     stopUpdate,
     (input) => {
       live.updates += 1;
-      const stop = parsed(parseStop(input), 'MESSAGE_INVALID');
+      const stop = parsed(opened(live, input, parseStop), 'MESSAGE_INVALID');
       live.commit(stopped(live.run, stop));
       live.work.cancel();
       if (live.run.stop?.inFlight === 'cancel') live.flights.cancel();
@@ -74,7 +93,10 @@ export function registerHandlers(live: LiveRun): void {
     },
     {
       description: 'End the run: open requests are cancelled',
-      validator: (input) => void openFor(live, parseStop(input)),
+      validator: (input) => {
+        const stop = openFor(live, opened(live, input, parseStop));
+        assertSigned(live, 'stop', input, stop, { person: stop.by });
+      },
     },
   );
 
@@ -87,10 +109,19 @@ export function registerHandlers(live: LiveRun): void {
     },
     { description: 'Where the run is, at once' },
   );
+  setHandler(
+    refreshTrustUpdate,
+    () => {
+      live.updates += 1;
+      refreshTrust(live);
+      return advance(live);
+    },
+    { description: 'Read the trusted keys anew', validator: () => assertRefreshable(live) },
+  );
   setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
 }
 
-function decide(live: LiveRun, decision: Decision): DecisionAck | Promise<DecisionAck> {
+function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<DecisionAck> {
   live.updates += 1;
   const now = Date.now();
   const admission = admitted(live, decision, now);
@@ -116,12 +147,12 @@ async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision
  * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
  */
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
-  const shape = parseDecision(input);
+  const shape = openedDecision(live, input);
   if (shape.kind === 'bad')
     return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
   const decision = shape.value;
   const now = Date.now();
-  const admission = admitted(live, decision, now);
+  const admission = refuseUnsigned(live, decision) ?? admitted(live, decision, now);
   const refusal = admission.kind === 'refuse' ? admission : refuseFlood(live, decision);
   if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
   if (admission.kind !== 'accept') return undefined;
@@ -134,7 +165,7 @@ async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision
   if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
 }
 
-function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: Decision, { code }: Refusal): void {
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedDecision, { code }: Refusal): void {
   refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
 }
 

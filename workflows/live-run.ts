@@ -10,6 +10,7 @@ import type { Outcome } from '../contracts/schemas/call.ts';
 import type { RunSpec } from '../contracts/schemas/run-spec.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Message } from '../contracts/schemas/transcript.ts';
+import type { TrustSet } from '../contracts/schemas/trust.ts';
 import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
@@ -51,9 +52,13 @@ export class LiveRun {
   /** Of a run that was limited or stopped: the limit, the reason. */
   because: string | undefined;
   updates = 0;
+  isReadingTrust = false;
+  /** Epoch ms; when somebody last made this execution read its keys. */
+  trustAskedAt = 0;
   /** Told when something that people see has changed. */
   onChange: () => void = () => undefined;
   #prepared: Prepared | undefined;
+  #trustReadAt: number | undefined;
   readonly #execution: Execution;
 
   constructor(spec: RunSpec, carry: Carry | undefined) {
@@ -66,6 +71,7 @@ export class LiveRun {
     this.seen = { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
     this.turnAtStart = this.run.turn;
     this.#prepared = carry?.prepared;
+    this.#trustReadAt = carry?.trustReadAt;
     this.#execution = {
       runId: info.runId,
       originalRunId: info.originalExecutionRunId ?? info.runId,
@@ -100,6 +106,29 @@ export class LiveRun {
   get identity(): RunIdentity {
     const { namespace, workflowId } = workflowInfo();
     return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
+  }
+
+  /** Trust mode `signed`; before the run is prepared, by what its starter sent. */
+  get isSigned(): boolean {
+    if (this.#prepared !== undefined) return this.#prepared.trust !== undefined;
+    // Not validated yet: it may be anything.
+    const spec: Partial<RunSpec> | null | undefined = this.spec;
+    return spec?.signature !== undefined;
+  }
+
+  /** Undefined in trust mode `temporal`. */
+  get trust(): TrustSet | undefined {
+    return this.#prepared?.trust;
+  }
+
+  /** Epoch ms. */
+  get trustReadAt(): number | undefined {
+    return this.#trustReadAt;
+  }
+
+  believe(trust: TrustSet, readAt: number): void {
+    this.#prepared = { ...this.prepared, trust };
+    this.#trustReadAt = readAt;
   }
 
   /** For live code only (INV-D4): differs after a reset. */
@@ -157,6 +186,7 @@ export class LiveRun {
       run: this.run,
       journal,
       earlier: carriedExecutions(this.#execution),
+      ...(this.#trustReadAt === undefined ? {} : { trustReadAt: this.#trustReadAt }),
     };
   }
 }

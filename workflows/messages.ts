@@ -10,6 +10,7 @@ export const decideUpdate = defineUpdate<DecisionAck, [unknown]>(UPDATES.decide)
 export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
 export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
 export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
+export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
 export const nudgeSignal = defineSignal(SIGNALS.nudge);

@@ -10,8 +10,9 @@ export async function prepare(live: LiveRun): Promise<void> {
   const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
-  if (prepared.messages === 'compared') live.run = comparing(live.run);
+  if (prepared.messageIds === 'compared') live.run = comparing(live.run);
   if (prepared.price !== undefined) live.run = { ...live.run, spent: 0 };
+  if (prepared.trust !== undefined) live.believe(prepared.trust, Date.now());
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));
@@ -37,5 +38,6 @@ async function discover(live: LiveRun, server: ServerBinding): Promise<Discovery
     run: live.identity,
     server,
     ...(grant === undefined ? {} : { grant }),
+    ...(live.prepared.signedSpec === undefined ? {} : { signedSpec: live.prepared.signedSpec }),
   });
 }

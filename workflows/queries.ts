@@ -39,6 +39,7 @@ function stateOf(live: LiveRun): RunState {
     ledgerFrom: journal.ledgerFrom,
     transcriptFrom: journal.transcriptFrom,
     ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+    ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
   };
 }
 

@@ -191,6 +191,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     attempt: attempts,
     // Stable across attempts, continue-as-new and reset: the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,
+    ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
   };
 }
 

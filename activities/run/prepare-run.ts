@@ -16,6 +16,8 @@ import { TALLY_BYTES } from '../../domain/tally.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import { Conditions } from '../policy/conditions.ts';
 import { policyVersionOf } from '../policy/judge.ts';
+import { currentScheduler } from '../tools/scheduler.ts';
+import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint } from './bind-server.ts';
 import { leastOf, priceOf } from './spend-limit.ts';
 
@@ -25,15 +27,19 @@ const TASK_BYTES = 3_145_728;
 /** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
 const TURN_BYTES = 1_310_720;
 
+/** @param signing in trust mode `signed` */
 export function createPrepareRun(
   config: Config,
   readCatalog: ReadCatalog,
   conditions: Conditions = new Conditions(),
+  signing?: StartProofParts,
 ): (spec: unknown) => Promise<PreparedRun> {
   return async (given) => {
     const finding = screenSpec(given);
     if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
     const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');
+    // Before anything is read for it: whoever is not believed learns nothing of this deployment.
+    const proven = signing === undefined ? {} : await proveStart(signing, given, spec, currentScheduler());
     assertSize(spec);
     if (!Object.hasOwn(config.models, spec.agent.model)) {
       throw new CountersignError(
@@ -64,8 +70,9 @@ export function createPrepareRun(
       hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
       ...(tally ? { tally } : {}),
-      messages: 'compared',
+      messageIds: 'compared',
       ...(price === undefined ? {} : { price }),
+      ...proven,
     };
   };
 }

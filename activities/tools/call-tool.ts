@@ -20,6 +20,7 @@ import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
 import { verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import {
   checkCatalog,
   checkDefinition,
@@ -44,18 +45,23 @@ export interface CallToolParts {
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  /** In trust mode `signed`. */
+  readonly checkSignatures?: CheckSignatures;
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { config, conditions, loadToolset, readCatalog } = parts;
+  const { config, conditions, loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
   return async (input) => {
-    const unscheduled = checkScheduler(input, currentScheduler());
+    const scheduler = currentScheduler();
+    const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
     const { run, server, runPolicy } = input;
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
+      const unsigned = await checkSignatures?.(input, scheduler);
+      if (unsigned !== undefined) return unsigned;
       const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
       catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
       now = pinned && (await currentTool(loadToolset, catalog, pinned));

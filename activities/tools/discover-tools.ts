@@ -22,6 +22,7 @@ import { bounded } from '../../domain/escape.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { TokenBroker } from '../tokens/port.ts';
+import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
 import type { ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
@@ -36,6 +37,8 @@ export interface DiscoverToolsParts {
   readonly broker: TokenBroker;
   readonly server: ToolServer;
   readonly readCatalog: ReadCatalog;
+  /** In trust mode `signed`. */
+  readonly signing?: StartProofParts;
 }
 
 export function createDiscoverTools({
@@ -44,10 +47,13 @@ export function createDiscoverTools({
   broker,
   server,
   readCatalog,
+  signing,
 }: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery> {
-  return async ({ run, server: binding, grant }) => {
-    const mistaken = checkRun(run, currentScheduler());
+  return async ({ run, server: binding, grant, signedSpec }) => {
+    const scheduler = currentScheduler();
+    const mistaken = checkRun(run, scheduler);
     if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
+    if (signing !== undefined) await proveRun(signing, signedSpec, { run, server: binding, grant }, scheduler);
     const catalog = await readCatalog({ tenant: run.initiator.tenant, server: binding.name });
     const gone = checkCatalog(binding, catalog);
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);

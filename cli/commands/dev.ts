@@ -136,6 +136,7 @@ async function startAll(
     config: shown(loaded.path ?? folder.config),
     directory: shown(directory),
     taskQueue: loaded.config.taskQueue,
+    trust: loaded.config.trust,
     buildId: workers.buildId ?? '',
     environment: {
       ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: engine.address }),

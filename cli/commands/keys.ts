@@ -1,15 +1,18 @@
-/** `countersign keys`: a key pair for sealing tokens to the workers of one zone. */
+/** `countersign keys`: a key pair for sealing tokens to the workers of one zone; below it, the keys that sign. */
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { CountersignError } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { print } from '../answer.ts';
+import { addListKeys } from './keys/list.ts';
+import { addNewKey } from './keys/new.ts';
+import { addRevokeKey } from './keys/revoke.ts';
+import { addRotateKey } from './keys/rotate.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
+import { writeOnce } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
 
 interface KeysOptions extends GlobalOptions {
@@ -17,15 +20,12 @@ interface KeysOptions extends GlobalOptions {
   readonly kid?: string;
 }
 
-/** Its owner alone may read it. */
-const PRIVATE = 0o600;
-
 export function addKeys(program: Command, terminal: Terminal): void {
-  program
+  const keys = program
     .command('keys')
-    .summary('make a key pair for sealing tokens')
+    .summary('make a key pair for sealing tokens; make, list, rotate and revoke keys that sign')
     .description(
-      'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients',
+      'Make a P-256 key pair: the private key into a file for the workers, the public key on standard output for clients. Keys that sign (trust mode signed) have the commands below',
     )
     .option('--out <file>', 'the private key; never overwritten', 'countersign.pem')
     .option('--kid <name>', 'key id (default: from the public key)')
@@ -54,24 +54,5 @@ export function addKeys(program: Command, terminal: Terminal): void {
         );
       }
     });
-}
-
-async function writeOnce(path: string, shown: string, text: string): Promise<void> {
-  try {
-    const file = await open(path, 'wx', PRIVATE);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    // Not by instanceof: errors of Node's core may come from another realm.
-    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
-    const reason =
-      code === 'EEXIST'
-        ? 'is there already, and a private key is never overwritten; name another with --out'
-        : `cannot be written (${code})`;
-    throw new CountersignError('USAGE', `The file ${shown} ${reason}.`, {}, { cause: error });
-  }
+  for (const addVerb of [addNewKey, addListKeys, addRotateKey, addRevokeKey]) addVerb(keys, terminal);
 }

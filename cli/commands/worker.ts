@@ -1,7 +1,7 @@
 /** `countersign worker`: serves runs, tool calls, or both, until it is asked to end. */
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
-import { loadConfig } from '../../workers/config.ts';
+import { type LoadedConfig, loadConfig } from '../../workers/config.ts';
 import { warningsOf } from '../../workers/config-checks.ts';
 import { roleWarnings, type WorkerRole } from '../../workers/role.ts';
 import type { Workers } from '../../workers/worker.ts';
@@ -10,6 +10,7 @@ import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
 import { locate, whyUnreachable } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
+import { trustText } from '../views/trust.ts';
 
 interface WorkerCommandOptions extends GlobalOptions {
   readonly role: WorkerRole;
@@ -51,7 +52,7 @@ export function addWorker(program: Command, terminal: Terminal): void {
           throw error;
         },
       );
-      print(terminal, workerAnswer(options.role, workers, namespace, loaded.path), options.json === true);
+      print(terminal, workerAnswer(options.role, workers, namespace, loaded), options.json === true);
       const end = (): void => void workers.stop().catch(() => undefined);
       if (interrupted.aborted) end();
       interrupted.addEventListener('abort', end, { once: true });
@@ -64,13 +65,13 @@ function workerAnswer(
   role: WorkerRole,
   { buildId, taskQueues }: Workers,
   namespace: string,
-  config: string | undefined,
+  { path: config, config: { trust } }: LoadedConfig,
 ): Answer {
   const build = buildId === undefined ? '' : `, build ${buildId}`;
   return {
-    json: { role, buildId, namespace, taskQueues, config },
+    json: { role, buildId, namespace, taskQueues, config, trust: trust.mode },
     text: (paint) =>
       `${paint('bold', `worker (${role})`)} of namespace ${namespace}, ${taskQueues.length === 1 ? 'queue' : 'queues'} ${taskQueues.join(', ')}${build}, configuration ${config ?? 'none'}\n` +
-      `trust: temporal. Whoever may write to namespace ${namespace} may start runs and decide.`,
+      `trust: ${trustText(trust, namespace)}`,
   };
 }

@@ -1,6 +1,8 @@
 /** What `countersign dev` says once all is up. */
+import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Answer } from '../answer.ts';
 import { fields } from './fields.ts';
+import { trustText } from './trust.ts';
 
 export interface DevAddresses {
   readonly address: string;
@@ -13,12 +15,14 @@ export interface DevAddresses {
   readonly directory: string;
   readonly taskQueue: string;
   readonly buildId: string;
+  readonly trust: TrustConfig;
   /** What another terminal needs in its environment for its commands to find this server. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 export function devAnswer(addresses: DevAddresses): Answer {
-  const { address, namespace, uiUrl, files, model, config, directory, taskQueue, buildId, environment } = addresses;
+  const { address, namespace, uiUrl, files, model, config, directory, taskQueue, buildId, trust, environment } =
+    addresses;
   const set = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   const tries = [
     ...(set.length > 0 ? [`export ${set.join(' ')}`] : []),
@@ -39,7 +43,7 @@ export function devAnswer(addresses: DevAddresses): Answer {
           ['MCP server', `${files.url}  (server-filesystem on ${directory}/files)`],
           ['model', model],
           ['worker', `build ${buildId}, queue ${taskQueue}, configuration ${config}`],
-          ['trust', `temporal: whoever may write to namespace ${namespace} may start runs and decide`],
+          ['trust', trustText(trust, namespace)],
         ]),
         ...(model === undefined
           ? []

@@ -4,6 +4,7 @@ import { CatalogRight } from './catalog.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Ceilings } from './run-spec.ts';
+import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
@@ -196,6 +197,7 @@ export const Config = z.strictObject({
   catalog: CatalogConfig.prefault({}),
   models: z.record(Name, ModelConfig).default({}),
   policy: OrganisationPolicy.prefault({}),
+  trust: TrustConfig.default({ mode: 'temporal' }),
   egress: z
     .strictObject({
       /** Origins that a run may name by URL. */

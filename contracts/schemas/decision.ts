@@ -43,6 +43,8 @@ export const Decision = z.discriminatedUnion('kind', [
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
+/** With the JWS that it came with, in trust mode `signed`; then it is kept exactly as it was signed. */
+export type SignedDecision = Decision & { readonly signature?: string };
 
 export const DecisionAck = z.strictObject({
   callId: z.string(),

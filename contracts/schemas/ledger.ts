@@ -78,6 +78,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
     /** Of what was answered in the tool's place. */
     answerHash: Sha256Hex.optional(),
+    /** Of the JWS that the decision came with, in trust mode `signed`. */
+    signature: z.strictObject({ kid: z.string(), jti: z.string(), iss: z.string(), sha256: Sha256Hex }).optional(),
   }),
   /**
    * A decision that came by signal and changed nothing, or an edit that was refused once it was judged. Updates that the

@@ -1,5 +1,6 @@
 /** What a backend sends to start a run. Unknown fields are refused with their path. */
 import { z } from 'zod';
+import { SIGNING } from '../signing.ts';
 import { Identifier, JsonObject, Name, Sha256Hex } from './json.ts';
 import { Policy, ToolName } from './policy.ts';
 
@@ -109,6 +110,8 @@ export const RunSpec = z.strictObject({
   grants: z.array(Grant).max(32).default([]),
   policy: Policy.optional(),
   limits: Limits.prefault({}),
+  /** Compact JWS over the rest, in trust mode `signed` (docs/guide/signing.md). */
+  signature: z.string().max(SIGNING.longest).optional(),
 });
 /** A spec with every default applied. */
 export type RunSpec = z.infer<typeof RunSpec>;

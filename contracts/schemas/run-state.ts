@@ -56,6 +56,8 @@ export const RunState = z.strictObject({
   ledgerFrom: z.int(),
   transcriptFrom: z.int(),
   segment: ArtifactRef.optional(),
+  /** The run takes signed messages only, and this tenant stands in them. */
+  signing: z.strictObject({ tenant: z.string() }).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { Countersign } from '../../client/index.ts';
+import { Countersign, type Signer } from '../../client/index.ts';
 import { Config, type ConfigInput, type Script } from '../../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/client-connection.ts';
@@ -18,6 +18,7 @@ import { startDevServer } from '../../workers/dev-server.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { APPROVER } from './attempts.ts';
+import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import { startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
 
 /** Encrypts one of the histories. A key of this repository, for nothing else. */
@@ -39,6 +40,8 @@ export interface Stage {
   readonly encrypted: Deployment;
   /** Tool calls have a queue of their own, which nobody serves unless told to. */
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
+  /** In trust mode `signed`, with keys of its own. */
+  openSigned(): Promise<SignedDeployment>;
   /** Whoever is asked may change arguments and answer; its workers can forget what they have read. Begun when first asked for. */
   editable(): Promise<Editable>;
   stop(): Promise<void>;
@@ -59,6 +62,13 @@ const EDITABLE: ConfigInput['policy'] = {
     },
   },
 };
+
+export interface SignedDeployment {
+  readonly deployment: Deployment;
+  readonly keys: SignedKeys;
+  /** From now on. */
+  trust(keys: readonly SignedKeys[keyof SignedKeys][]): Promise<void>;
+}
 
 const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
 
@@ -148,11 +158,11 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       closing.push(() => workers.stop());
       return workers;
     };
-    const deploy = async (config: Config, role: WorkerRole): Promise<Deployment> => {
+    const deploy = async (config: Config, role: WorkerRole, signer?: Signer): Promise<Deployment> => {
       await serve(config, role);
-      return await clientOf(config);
+      return await clientOf(config, signer);
     };
-    const clientOf = async (config: Config): Promise<Deployment> => {
+    const clientOf = async (config: Config, signer?: Signer): Promise<Deployment> => {
       const connection = await connectClient({ address });
       closing.push(() => connection.close());
       const client = new Client({
@@ -162,7 +172,19 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
         dataConverter: createDataConverter(config),
       });
       const { taskQueue } = config;
-      return { client, countersign: new Countersign({ client, taskQueue }), taskQueue };
+      return { client, countersign: new Countersign({ client, taskQueue, ...(signer && { signer }) }), taskQueue };
+    };
+    const openSigned = async (): Promise<SignedDeployment> => {
+      const keys = signedKeys();
+      const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
+        await writeKeys(join(directory, 'trust.jwks'), trusted);
+      await trust([]);
+      const over = { policy: SIGNED_POLICY, trust: { mode: 'signed', jwks: 'trust.jwks' } } as const;
+      return {
+        keys,
+        trust,
+        deployment: await deploy(configOf('countersign-signed', over), 'all', keys.backend.signer),
+      };
     };
     let editable: Promise<Editable> | undefined;
     const openEditable = async (): Promise<Editable> => {
@@ -178,6 +200,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       tools,
       stop,
       editable: () => (editable ??= openEditable()),
+      openSigned,
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

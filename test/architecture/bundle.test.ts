@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 
 /** Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. */
-const MAX_BYTES = 2_400_000;
+const MAX_BYTES = 2_500_000;
 
 /** A name that only the package's own code has → the package. */
 const FORBIDDEN = {

@@ -55,7 +55,7 @@ function fileOf({ page, line }: GuideBlock): string {
 
 test('every TypeScript block of README and guide compiles', async () => {
   const pages = new Set(blocks.map(({ page }) => page));
-  expect([...pages].toSorted()).toEqual(['README.md', 'docs/guide/library.md']);
+  expect([...pages].toSorted()).toEqual(['README.md', 'docs/guide/library.md', 'docs/guide/signing.md']);
   expect(await compile(Object.fromEntries(blocks.map((block) => [fileOf(block), block.text])))).toBe('');
 });
 

@@ -30,7 +30,13 @@ describe('names on the wire', () => {
   });
 
   test('updates', () => {
-    expect(UPDATES).toEqual({ decide: 'decide', say: 'say', advance: 'advance', stop: 'stop' });
+    expect(UPDATES).toEqual({
+      decide: 'decide',
+      say: 'say',
+      advance: 'advance',
+      stop: 'stop',
+      refreshTrust: 'refreshTrust',
+    });
   });
 
   test('updates of a catalog', () => {
@@ -64,6 +70,7 @@ describe('names on the wire', () => {
   test('activities', () => {
     expect(ACTIVITIES).toEqual({
       prepareRun: 'prepareRun',
+      readTrust: 'readTrust',
       judge: 'judge',
       modelStep: 'modelStep',
       discoverTools: 'discoverTools',

@@ -79,6 +79,8 @@ export const HISTORIES = [
   'agent-run.v2.repeated',
   'agent-run.v2.say-queued',
   'agent-run.v2.say-read',
+  'agent-run.v2.signed',
+  'agent-run.v2.signed-sent',
   'agent-run.v2.spent',
   'agent-run.v2.stopped-in-flight',
   'agent-run.v2.taken-back',

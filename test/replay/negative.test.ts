@@ -22,6 +22,8 @@ const SOME = [
   'agent-run.v2.interrupted',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',
+  'agent-run.v2.signed',
+  'agent-run.v2.signed-sent',
   'agent-run.v2.spent',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',

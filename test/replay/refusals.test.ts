@@ -28,6 +28,10 @@ const CODES = [
   'LIMIT_REACHED',
   'MESSAGE_INVALID',
   'REQUEST_NOT_OPEN',
+  'SIGNATURE_INVALID',
+  'SIGNATURE_MISSING',
+  'SIGNER_NOT_ENTITLED',
+  'TRUST_KEY_UNKNOWN',
 ];
 
 /** What was refused then and is taken now, by decision; the newer recording of that point refuses what is too much today. */

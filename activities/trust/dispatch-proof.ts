@@ -1,0 +1,105 @@
+/**
+ * Trust mode `signed`, before a call leaves this worker: every part of its consent is proven from what was signed (INV-G1).
+ *
+ * 1. By this worker's own keys, as they are now: what was signed with a key that was revoked since does not count.
+ * 2. A vote was made in the Temporal run that schedules the call, or in one before it in the same chain, by Temporal's own word:
+ *    what the workflow says of it is not believed.
+ * 3. What is no longer proven is asked again; what was never true is refused.
+ */
+import type { DispatchInput, DispatchProof } from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { SignedDecision } from '../../contracts/schemas/decision.ts';
+import { SIGNING } from '../../contracts/signing.ts';
+import { signedLife } from '../../domain/jws.ts';
+import { checkSignedDecision } from '../../domain/signed-decision.ts';
+import { isSameVoice } from '../../domain/signed-message.ts';
+import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
+import { proveRun, type StartProofParts } from './start-proof.ts';
+import type { TrustSet } from '../../contracts/schemas/trust.ts';
+
+type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
+
+/** Undefined: proven. @throws CountersignError where something cannot be read, and may be later */
+export type CheckSignatures = (input: DispatchInput, scheduler: Scheduler) => Promise<Refused | undefined>;
+
+export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
+  return async (input, scheduler) => {
+    const { run, proof } = input;
+    let kept: TrustSet;
+    try {
+      kept = await proveRun(parts, input.signedSpec, input, scheduler);
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
+      return { kind: 'refused', code: error.code, message: error.message };
+    }
+    if (proof.kind === 'policy') return undefined;
+    const doubt = doubtIn(proof, input, kept);
+    // A key may be newer than what was read last.
+    const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
+    return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler));
+  };
+}
+
+/** The last vote first, the others, and what postponed the deadline. */
+function messagesIn({ decision, further = [], extended }: DecisionProof): readonly SignedDecision[] {
+  return [decision, ...further, ...(extended?.by ?? []).map((each) => each.decision)];
+}
+
+function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet): Refused | undefined {
+  const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+  for (const vote of messagesIn(proof)) {
+    const checked = checkSignedDecision(vote, ids, trust, undefined);
+    if (checked.kind === 'signed') continue;
+    const { code, message } = checked;
+    // Good when it was made, and its key is no longer: somebody else has to say so, or the same one with another key.
+    if (code === 'TRUST_KEY_UNKNOWN' || code === 'SIGNER_NOT_ENTITLED')
+      return reopen(
+        code,
+        `The decision of ${vote.approver.id} no longer counts: its key was revoked, or may say less now.`,
+      );
+    return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `The decision of ${vote.approver.id}: ${message}` };
+  }
+  const timed = [proof, ...(proof.extended?.by ?? [])];
+  if (!timed.every(({ decision, decidedAt }) => wasGood(decision, Date.parse(decidedAt) / 1_000)))
+    return {
+      kind: 'refused',
+      code: 'DISPATCH_FORBIDDEN',
+      message: 'A decision was not taken while its signature was good.',
+    };
+  const signatures = [proof.decision, ...(proof.further ?? [])].map(({ signature = '' }) => signature);
+  if (signatures.some((signature, index) => isSameVoice(trust, signatures.slice(0, index), signature)))
+    return reopen('APPROVER_NOT_ENTITLED', 'Several decisions are signed with one key; one key is one voice.');
+  return undefined;
+}
+
+/** An edit is accepted when it has been judged, and that may take a moment. */
+const JUDGED_WITHIN_S = 60;
+
+/** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
+function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
+  const { iat, exp } = signedLife(signature);
+  return seconds >= iat - SIGNING.skew && seconds < exp + JUDGED_WITHIN_S;
+}
+
+async function checkWhere(
+  { readExecution }: StartProofParts,
+  votes: readonly SignedDecision[],
+  { workflowId = '', runId = '' }: Scheduler,
+): Promise<Refused | undefined> {
+  const elsewhere = new Set(votes.map((vote) => vote.runId).filter((id) => id !== runId));
+  if (elsewhere.size === 0) return undefined;
+  const own = await readExecution(workflowId, runId, 'living');
+  for (const earlier of elsewhere) {
+    const made = await readExecution(workflowId, earlier, 'past');
+    if (made?.continued === true && made.firstRunId === own?.firstRunId) continue;
+    return reopen(
+      'DECISION_STALE_RUN',
+      'A decision was made in a Temporal run that is not of this chain, or is no longer known.',
+    );
+  }
+  return undefined;
+}
+
+function reopen(code: string, message: string): Refused {
+  return { kind: 'reopen', code, message: `${message} It needs a fresh one.` };
+}

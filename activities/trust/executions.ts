@@ -1,0 +1,69 @@
+/**
+ * What Temporal itself says of an execution, which no input can forge.
+ *
+ * 1. What is kept does not change: when an execution began, in which chain, on which queue. That one has ended is asked anew until it has.
+ */
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { CountersignError } from '../../contracts/errors.ts';
+
+export interface ExecutionFacts {
+  /** Epoch ms. */
+  readonly startedAt: number;
+  /** Of the chain that continue-as-new makes. */
+  readonly firstRunId: string;
+  readonly taskQueue: string;
+  /** It ended by continuing as new; an execution that was reset did not. */
+  readonly continued: boolean;
+}
+
+/** Undefined where Temporal knows it no longer (retention). @throws CountersignError `ENGINE_UNAVAILABLE` */
+export type ReadExecution = (
+  workflowId: string,
+  runId: string,
+  state: 'living' | 'past',
+) => Promise<ExecutionFacts | undefined>;
+
+const DEADLINE_MS = 10_000;
+const MOST_KEPT = 5_000;
+
+export function createExecutionReader(client: Client): ReadExecution {
+  const kept = new Map<string, ExecutionFacts>();
+  return async (workflowId, runId, state) => {
+    const key = `${runId} ${workflowId}`;
+    const known = kept.get(key);
+    if (known !== undefined && (state === 'living' || known.continued)) return known;
+    const facts = await describe(client, workflowId, runId);
+    if (facts !== undefined) {
+      kept.set(key, facts);
+      for (const oldest of kept.keys()) {
+        if (kept.size <= MOST_KEPT) break;
+        kept.delete(oldest);
+      }
+    }
+    return facts;
+  };
+}
+
+async function describe(client: Client, workflowId: string, runId: string): Promise<ExecutionFacts | undefined> {
+  try {
+    const { startTime, status, taskQueue, raw } = await client.connection.withDeadline(
+      Date.now() + DEADLINE_MS,
+      async () => await client.workflow.getHandle(workflowId, runId).describe(),
+    );
+    const firstRunId = raw.workflowExecutionInfo?.firstRunId;
+    return {
+      startedAt: startTime.getTime(),
+      firstRunId: firstRunId === undefined || firstRunId === null || firstRunId === '' ? runId : firstRunId,
+      taskQueue,
+      continued: status.name === 'CONTINUED_AS_NEW',
+    };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      'Temporal does not say when the run began, so nothing is sent for it. It is tried again.',
+      {},
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Trust mode `signed`: that the run was started by who its spec names. Asked when a run is prepared, and again before its tools are
+ * listed or called, by what was signed and not by what the workflow says.
+ *
+ * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants. Whatever a workflow
+ *    says of these is compared with what was signed.
+ * 2. It is good for a start only while it lasts: the first execution of the run began then, by Temporal's own word.
+ */
+import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { Policy } from '../../contracts/schemas/policy.ts';
+import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import { SIGNING } from '../../contracts/signing.ts';
+import { canonicalJson, sha256Hex } from '../../domain/canonical.ts';
+import { specHash } from '../../domain/digest.ts';
+import { signedLife } from '../../domain/jws.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { checkSignature, openMessage } from '../../domain/signed-message.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
+import type { Scheduler } from '../tools/dispatch-check.ts';
+import type { ReadExecution } from './executions.ts';
+import type { TrustedKeys } from './keys.ts';
+
+export const SPEC_TYPE = 'application/vnd.countersign.spec+json';
+
+export interface StartProofParts {
+  readonly keys: TrustedKeys;
+  readonly artifacts: ArtifactStore;
+  readonly readExecution: ReadExecution;
+  /** Of the workers: a run elsewhere is none of ours. */
+  readonly taskQueue: string;
+}
+
+/** What a dispatch says of its run, to be compared. */
+export interface RunClaims {
+  readonly run: RunIdentity;
+  readonly server: ServerBinding;
+  readonly grant?: Grant | undefined;
+  /** Where tools are called; where they are listed, there is none yet. */
+  readonly toolset?: readonly ToolsetRef[];
+  readonly runPolicy?: Policy | undefined;
+}
+
+/**
+ * For `prepareRun`: a spec that is not signed by somebody who may start it is refused.
+ * @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`, `SIGNER_NOT_ENTITLED`, `TRUST_KEY_UNKNOWN`
+ */
+export async function proveStart(
+  parts: StartProofParts,
+  given: unknown,
+  spec: RunSpec,
+  scheduler: Scheduler,
+): Promise<{ readonly trust: TrustSet; readonly signedSpec: SignedSpec }> {
+  const { message, signature } = openMessage(given);
+  const text = canonicalJson(message);
+  const trust = await judgeSpec(parts, spec, signature, sha256Hex(text), scheduler);
+  // Judged by when the run began, not by when a worker took it up: it may have waited for one.
+  await assertStartedInTime(parts, signature ?? '', scheduler);
+  const stored = await parts.artifacts.put(new TextEncoder().encode(text), SPEC_TYPE);
+  return { trust, signedSpec: { spec: stored, signature: signature ?? '' } };
+}
+
+/**
+ * For what reaches a server: the run is the one that was signed, and what it says of itself is what was signed.
+ * @throws CountersignError
+ */
+export async function proveRun(
+  parts: StartProofParts,
+  signedSpec: SignedSpec | undefined,
+  claims: RunClaims,
+  scheduler: Scheduler,
+): Promise<TrustSet> {
+  if (signedSpec === undefined)
+    throw new CountersignError(
+      'SIGNATURE_MISSING',
+      'This worker calls tools of signed runs only (trust.mode: signed).',
+    );
+  const text = new TextDecoder().decode(await parts.artifacts.get(signedSpec.spec));
+  const given: unknown = JSON.parse(text);
+  const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'signed spec');
+  const trust = await judgeSpec(parts, spec, signedSpec.signature, sha256Hex(text), scheduler);
+  await assertStartedInTime(parts, signedSpec.signature, scheduler);
+  // Sound: it is a run spec, defaults not applied; a workflow hands on policy and grants as they were sent.
+  const other = differenceOf(spec, given as RunSpecInput, claims);
+  if (other !== undefined)
+    throw new CountersignError('DISPATCH_FORBIDDEN', `The call names another ${other} than the spec that was signed.`);
+  return trust;
+}
+
+async function judgeSpec(
+  { keys }: StartProofParts,
+  { initiator }: RunSpec,
+  signature: string | undefined,
+  payload: string,
+  { namespace, workflowId }: Scheduler,
+): Promise<TrustSet> {
+  const { id, groups, tenant } = initiator;
+  const about = {
+    purpose: 'start',
+    namespace,
+    tenant,
+    workflowId: workflowId ?? '',
+    payload,
+    person: id,
+    groups,
+  } as const;
+  let trust = await keys.setFor(tenant, 'kept');
+  let checked = checkSignature(signature, about, trust, undefined);
+  if (checked.kind === 'refuse' && checked.code === 'TRUST_KEY_UNKNOWN') {
+    trust = await keys.setFor(tenant, 'new');
+    checked = checkSignature(signature, about, trust, undefined);
+  }
+  if (checked.kind === 'signed') return trust;
+  // Not to be tried again by Temporal: it was looked for where it would be.
+  const code = checked.code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : checked.code;
+  const message =
+    checked.code === 'TRUST_KEY_UNKNOWN'
+      ? `No key that signed this spec is trusted for tenant ${tenant} (trust.jwks).`
+      : checked.message;
+  throw new CountersignError(code, `The run spec: ${message}`, { path: 'signature', ...checked.facts });
+}
+
+/** A spec that was caught starts nothing later. Where retention has taken the first execution, nobody can say (docs/adr/0025). */
+async function assertStartedInTime(
+  { readExecution, taskQueue }: StartProofParts,
+  signature: string,
+  { workflowId = '', runId = '' }: Scheduler,
+): Promise<void> {
+  const own = await readExecution(workflowId, runId, 'living');
+  if (own === undefined || own.taskQueue !== taskQueue)
+    throw new CountersignError('DISPATCH_FORBIDDEN', 'The run is not one of these workers.');
+  const first = own.firstRunId === runId ? own : await readExecution(workflowId, own.firstRunId, 'living');
+  if (first === undefined) return;
+  const { iat, exp } = signedLife(signature);
+  const seconds = first.startedAt / 1_000;
+  if (seconds >= iat - SIGNING.skew && seconds < exp) return;
+  throw new CountersignError(
+    'SIGNATURE_EXPIRED',
+    'The run spec: its signature was not good when the run began (iat, exp). Sign it again, and start the run.',
+    { path: 'signature' },
+  );
+}
+
+function differenceOf(
+  spec: RunSpec,
+  given: RunSpecInput,
+  { run, server, grant, runPolicy, toolset }: RunClaims,
+): string | undefined {
+  const named = spec.servers.find(({ name }) => name === server.name);
+  const pairs: readonly (readonly [string, unknown, unknown])[] = [
+    ['initiator', run.initiator, spec.initiator],
+    ['spec', run.specHash, specHash(spec)],
+    ['policy', runPolicy, toolset === undefined ? undefined : given.policy],
+    ['server', server.name, named?.name],
+    ['URL', named?.url === undefined ? undefined : server.url, named?.url && canonicalServerUrl(named.url)],
+    ['list of tools', server.allowedTools, named?.allowedTools],
+    ['grant', grant, given.grants?.find((each) => each.server === server.name)],
+    ...(toolset ?? []).map((each): readonly [string, unknown, unknown] => {
+      const same = spec.servers.find(({ name }) => name === each.server);
+      return [
+        'list of tools',
+        [same?.name ?? null, each.allowedTools ?? null],
+        [each.server, same?.allowedTools ?? null],
+      ];
+    }),
+  ];
+  return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson({ value: one }) === canonicalJson({ value: other });
+}

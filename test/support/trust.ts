@@ -1,0 +1,67 @@
+/** Keys of people and services, and signatures made by a library that is not ours (jose): what is forged is forged freely. */
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { rename, writeFile } from 'node:fs/promises';
+import { CompactSign, importJWK, type JWK } from 'jose';
+import { createSigner, type Signer } from '../../client/index.ts';
+import type { z } from 'zod';
+import { type Assertion, TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { hashOf } from '../../domain/canonical.ts';
+
+export interface TestKey {
+  readonly kid: string;
+  readonly privateJwk: JWK;
+  readonly entry: TrustedJwk;
+  readonly signer: Signer;
+}
+
+export function testKey(kid: string, asserts: z.input<typeof Assertion>): TestKey {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  // Sound: a JWK of an Ed25519 private key has these members (RFC 8037 §2).
+  const { kty, crv, x, d } = privateKey.export({ format: 'jwk' }) as {
+    kty: 'OKP';
+    crv: 'Ed25519';
+    x: string;
+    d: string;
+  };
+  const entry = TrustedJwk.parse({ kty, crv, x, kid, countersign: asserts });
+  const { countersign } = entry;
+  return {
+    kid,
+    privateJwk: { kty, crv, x, d },
+    entry,
+    signer: createSigner(kid, { kty, crv, x, d }, countersign.kind === 'person' ? countersign.groups : undefined),
+  };
+}
+
+export function person(kid: string, sub: string, groups: string[] = [], over: object = {}): TestKey {
+  return testKey(kid, { kind: 'person', iss: 'acme', sub, groups, ...over });
+}
+
+export function service(kid: string, groups: string[] = [], over: object = {}): TestKey {
+  return testKey(kid, { kind: 'service', iss: 'acme', groups, ...over });
+}
+
+/** Replaced in one step, as an operator should. */
+export async function writeTrust(path: string, ...keys: readonly (TestKey | TrustedJwk)[]): Promise<void> {
+  const entries = keys.map((key) => ('entry' in key ? key.entry : key));
+  const draft = `${path}.${randomUUID()}`;
+  await writeFile(draft, JSON.stringify({ keys: entries }));
+  await rename(draft, path);
+}
+
+export interface TestClaims {
+  readonly [claim: string]: unknown;
+}
+
+/** As an honest signer would make them for this message; what a test forges goes over them. */
+export function claimsFor(message: object, about: TestClaims, over: TestClaims = {}): TestClaims {
+  const iat = Math.floor(Date.now() / 1_000);
+  return { groups: [], ...about, payload: hashOf(message), iat, exp: iat + 300, jti: randomUUID(), ...over };
+}
+
+export async function signedWith(key: TestKey, claims: TestClaims, header: object = {}): Promise<string> {
+  const protectedHeader = { alg: 'EdDSA', kid: key.kid, typ: 'countersign+jws', ...header };
+  return await new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+    .setProtectedHeader(protectedHeader)
+    .sign(await importJWK(key.privateJwk, 'EdDSA'));
+}

@@ -1,0 +1,257 @@
+/** Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them (§3.3, D-7, D-8). */
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
+import { errorOf, runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { executions } from '../support/run-record.ts';
+import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let engine: TestEngine;
+let bank: RecordingServer;
+let world: World;
+let trustFile: string;
+
+const backend = service('backend-1', ['ops']);
+const bridge = service('bridge', ['ops'], { speaksForMany: true });
+const ann = person('ann-1', 'ann');
+const ben = person('ben-1', 'ben', ['ops']);
+const ALL: readonly TestKey[] = [backend, bridge, ann, ben];
+
+beforeAll(async () => {
+  engine = await startEngine();
+  bank = await startRecordingServer();
+  trustFile = join(engine.directory, 'trust.jwks');
+  await writeTrust(trustFile, ...ALL);
+  const policy = {
+    approvers: { ids: ['acme|ann'], groups: ['ops'] },
+    servers: {
+      pair: { tools: { pay: { action: 'ask' as const, approvers: { groups: ['ops'], ids: ['acme|ann'], need: 2 } } } },
+      open: { default: 'allow' as const },
+    },
+  };
+  const at = { url: bank.url, credentials: { kind: 'none' } } as const;
+  world = await startWorld({
+    engine,
+    client: { signer: backend.signer },
+    config: { policy, servers: { bank: at, pair: at, open: at }, trust: { mode: 'signed', jwks: 'trust.jwks' } },
+  });
+});
+afterAll(async () => {
+  await world.stop();
+  await bank.close();
+  await engine.stop();
+});
+
+const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
+const END = { text: 'done' };
+const initiator = { id: 'acme|ann' };
+
+/** The same service, for whoever holds this key. */
+function as(signer: Signer): Countersign {
+  return new Countersign({
+    client: world.client,
+    artifacts: world.artifacts,
+    taskQueue: world.config.taskQueue,
+    signer,
+  });
+}
+
+async function request(run: RunHandle) {
+  const [open] = await openRequests(run);
+  if (open === undefined) throw new Error('no request');
+  return open;
+}
+
+async function nextOf(run: RunHandle, earlier: string) {
+  return await until(async () => (await run.requests()).find(({ runId }) => runId !== earlier), {
+    what: 'the request in the next execution',
+  });
+}
+
+const approval = (of: Awaited<ReturnType<typeof request>>, id: string, groups: string[] = []) => ({
+  ...decisionOn(of, id),
+  approver: { id, groups },
+});
+
+test('INV-G1: a run that was signed at its start calls what policy allows, and what a signed decision approves', async () => {
+  const run = await world.start([{ calls: [call('open/pay', 'genuine'), call('bank/pay', 'genuine')] }, END], {
+    initiator,
+  });
+  const open = await request(run);
+  expect((await run.state()).signing).toEqual({ tenant: 'default' });
+  const ack = await as(ann.signer).run(run.runId).decide(approval(open, 'acme|ann'));
+  expect(ack).toMatchObject({ status: 'approved', decidedBy: 'acme|ann' });
+  expect(await run.result()).toMatchObject({ status: 'completed' });
+  expect(bank.callsFor('genuine')).toHaveLength(2);
+  const ledger = await run.ledger();
+  assertIntact(ledger, run.runId);
+  const accepted = ledger.map(({ fact }) => fact).find(({ kind }) => kind === 'decision.accepted');
+  expect(accepted).toMatchObject({
+    signature: { kid: 'ann-1', jti: ack.decisionId, iss: 'acme', sha256: expect.any(String) },
+  });
+});
+
+test('a service speaks for the people of its issuer, with groups that it may claim (D-9)', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'service')] }, END], { initiator });
+  await run.decide(approval(await request(run), 'acme|eve', ['ops']));
+  await run.result();
+  expect(bank.callsFor('service')).toHaveLength(1);
+});
+
+test('F21, E-1: two people with keys of their own make a quorum; one key is one voice, unless it speaks for many', async () => {
+  const steps = [{ calls: [call('pair/pay', 'pair')] }, END];
+  const run = await world.start(steps, { initiator });
+  const open = await request(run);
+  expect(await run.decide(approval(open, 'acme|eve', ['ops']))).toMatchObject({ status: 'counted' });
+  await expect(run.decide(approval(open, 'acme|max', ['ops']))).rejects.toMatchObject({
+    code: 'APPROVER_NOT_ENTITLED',
+  });
+  expect(
+    await as(ben.signer)
+      .run(run.runId)
+      .decide(approval(open, 'acme|ben', ['ops'])),
+  ).toMatchObject({ status: 'approved' });
+  await run.result();
+  const many = await world.start(steps, { initiator });
+  const other = await request(many);
+  const bridged = as(bridge.signer).run(many.runId);
+  expect(await bridged.decide(approval(other, 'acme|eve', ['ops']))).toMatchObject({ status: 'counted' });
+  expect(await bridged.decide(approval(other, 'acme|max', ['ops']))).toMatchObject({ status: 'approved' });
+  await many.result();
+  expect(bank.callsFor('pair')).toHaveLength(2);
+});
+
+test('say and stop are signed each for itself, and the initiator may send them', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'said')] }, END], { initiator });
+  await request(run);
+  const mine = as(ann.signer).run(run.runId);
+  await mine.say({ messageId: 'm1', text: 'and mind the gap', from: 'acme|ann' });
+  await expect(
+    as(ben.signer).run(run.runId).say({ messageId: 'm2', text: 'no', from: 'acme|ben' }),
+  ).rejects.toMatchObject({
+    code: 'SIGNER_NOT_ENTITLED',
+  });
+  await expect(as(ben.signer).run(run.runId).stop({ by: 'acme|ben', reason: 'no' })).rejects.toMatchObject({
+    code: 'SIGNER_NOT_ENTITLED',
+  });
+  await mine.stop({ by: 'acme|ann', reason: 'enough' });
+  expect(await run.result()).toMatchObject({ status: 'stopped' });
+  expect(bank.callsFor('said')).toHaveLength(0);
+});
+
+test('a key that is newer than the run is read when it is needed, also after continue-as-new; no timer waits for it', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'rotated')] }, END], { initiator });
+  const before = await request(run);
+  const eve = person('eve-1', 'eve', ['ops']);
+  await writeTrust(trustFile, ...ALL, eve);
+  await world.client.workflow.getHandle(run.runId).signal('nudge');
+  const open = await nextOf(run, before.runId);
+  expect(
+    await as(eve.signer)
+      .run(run.runId)
+      .decide(approval(open, 'acme|eve', ['ops'])),
+  ).toMatchObject({ status: 'approved' });
+  await run.result();
+  expect(bank.callsFor('rotated')).toHaveLength(1);
+  const events = (await executions(world, run.runId)).flatMap((execution) => execution.events);
+  const read = events.filter(
+    ({ activityTaskScheduledEventAttributes: scheduled }) => scheduled?.activityType?.name === 'readTrust',
+  );
+  expect(read).toHaveLength(1);
+});
+
+test('a decision of before continue-as-new counts: Temporal says that its run is of this chain', async () => {
+  const run = await world.start([{ calls: [call('pair/pay', 'chain')] }, END], { initiator });
+  const before = await request(run);
+  expect(await as(ann.signer).run(run.runId).decide(approval(before, 'acme|ann'))).toMatchObject({ status: 'counted' });
+  await world.client.workflow.getHandle(run.runId).signal('nudge');
+  const after = await nextOf(run, before.runId);
+  expect(
+    await as(ben.signer)
+      .run(run.runId)
+      .decide(approval(after, 'acme|ben', ['ops'])),
+  ).toMatchObject({ status: 'approved' });
+  await run.result();
+  expect(bank.callsFor('chain')).toHaveLength(1);
+});
+
+test('what was signed before a key was replaced counts on; of a revoked key nothing does, and the call asks again', async () => {
+  const old = person('old', 'olga', ['ops'], {});
+  await writeTrust(trustFile, ...ALL, old);
+  const run = await world.start([{ calls: [call('pair/pay', 'revoked')] }, END], { initiator });
+  const open = await request(run);
+  expect(
+    await as(old.signer)
+      .run(run.runId)
+      .decide(approval(open, 'acme|olga', ['ops'])),
+  ).toMatchObject({ status: 'counted' });
+  await writeTrust(trustFile, ...ALL);
+  await as(ben.signer)
+    .run(run.runId)
+    .decide(approval(open, 'acme|ben', ['ops']));
+  const again = await until(
+    async () => (await run.requests()).find(({ generation, status }) => generation === 2 && status === 'open'),
+    { what: 'the call asking again' },
+  );
+  expect(again.reopenedBecause).toContain('TRUST_KEY_UNKNOWN');
+  expect(bank.callsFor('revoked')).toHaveLength(0);
+  await as(ann.signer).run(run.runId).decide(approval(again, 'acme|ann'));
+  await as(ben.signer)
+    .run(run.runId)
+    .decide(approval(again, 'acme|ben', ['ops']));
+  await run.result();
+  expect(bank.callsFor('revoked')).toHaveLength(1);
+});
+
+test('F38: after a reset a run is still the one that was signed, and takes decisions that are signed for it now', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'reset')] }, END], { initiator });
+  const before = await request(run);
+  const [execution] = await executions(world, run.runId);
+  const task = execution?.events.findLast(
+    ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
+  );
+  await world.client.workflowService.resetWorkflowExecution({
+    namespace: world.client.options.namespace,
+    workflowExecution: { workflowId: run.runId, runId: before.runId },
+    reason: 'test',
+    requestId: randomUUID(),
+    workflowTaskFinishEventId: task?.eventId ?? null,
+  });
+  const after = await nextOf(run, before.runId);
+  await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
+  await run.result();
+  expect(bank.callsFor('reset')).toHaveLength(1);
+});
+
+test('the command line signs with --key, or with the key that COUNTERSIGN_KEY names', async () => {
+  const { kid, privateJwk, entry } = ben;
+  const file = join(engine.directory, 'ben.jwk');
+  await writeFile(file, JSON.stringify({ ...privateJwk, kid, countersign: entry.countersign }));
+  const { address, namespace } = engine.server;
+  const say = async (verb: string, runId: string, args: readonly string[], env = {}) =>
+    await runCommand(
+      [verb, runId, ...args, '--as', 'acme|ben', '--address', address, '--namespace', namespace, '--json'],
+      {
+        directory: engine.directory,
+        env,
+      },
+    );
+  const run = await world.start([{ calls: [call('bank/pay', 'typed')] }, END], { initiator: { id: 'acme|ben' } });
+  await request(run);
+  const approve = ['t1.c0', '--group', 'ops'];
+  expect(errorOf(await say('approve', run.runId, approve))).toMatchObject({ code: 'SIGNATURE_MISSING' });
+  expect((await say('approve', run.runId, [...approve, '--key', file])).exitCode).toBe(0);
+  await run.result();
+  expect(bank.callsFor('typed')).toHaveLength(1);
+  const other = await world.start([{ calls: [call('bank/pay', 'typed')] }, END], { initiator: { id: 'acme|ben' } });
+  await request(other);
+  const stopped = await say('stop', other.runId, ['--reason', 'enough'], { COUNTERSIGN_KEY: file });
+  expect(stopped.exitCode).toBe(0);
+  expect(await other.result()).toMatchObject({ status: 'stopped' });
+});
