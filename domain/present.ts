@@ -35,11 +35,23 @@ export function summaryOf(state: CallState, about: string): string {
 /** Markdown for Temporal's current details. */
 export function currentDetails(status: RunStatus, run: Run): string {
   const asking = askingCalls(run);
-  const lines = [`**${status}** · turn ${run.turn} · ${run.totalCalls} calls`];
+  const lines = [`**${status}** · turn ${run.turn} · ${run.totalCalls} calls`, ...brokenGlass(run)];
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   return lines.join('\n');
+}
+
+/** Of this turn: that somebody has switched off who would have been asked. */
+function brokenGlass({ calls }: Run): string[] {
+  return calls.flatMap((state) => {
+    const verdict = 'judgement' in state ? state.judgement?.verdict : undefined;
+    if (verdict?.kind !== 'allow' || verdict.breakGlass === undefined) return [];
+    const { rule, reason, until } = verdict.breakGlass;
+    return [
+      `**BREAK GLASS** ${state.call.callId}: allowed without being asked until ${markdown(until)}: ${markdown(bounded(reason, 500))} (${markdown(rule)})`,
+    ];
+  });
 }
 
 function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {

@@ -5,6 +5,7 @@
  */
 import { resolve, sep } from 'node:path';
 import type { Client } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
@@ -77,7 +78,7 @@ export async function runSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
-  const judge = createJudge(config, loadToolset, readCatalog, conditions);
+  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellGlass);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions)),
     reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
@@ -105,7 +106,14 @@ export async function toolSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server, readCatalog })),
-    callTool: coded(createCallTool({ config, conditions: new Conditions(), loadToolset, broker, server, readCatalog })),
+    callTool: coded(
+      createCallTool({ config, conditions: new Conditions(), tellGlass, loadToolset, broker, server, readCatalog }),
+    ),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
+}
+
+/** To the log of the process, whatever its level. */
+function tellGlass(message: string, meta: Readonly<Record<string, string>>): void {
+  Runtime.instance().logger.warn(message, meta);
 }

@@ -18,7 +18,7 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
-import { verdictOn } from '../policy/judge.ts';
+import { type TellGlass, tellBrokenGlass, verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import {
   checkCatalog,
@@ -40,6 +40,7 @@ const CANCELLED_BEFORE_SENDING = {
 export interface CallToolParts {
   readonly config: Config;
   readonly conditions: Conditions;
+  readonly tellGlass?: TellGlass;
   readonly loadToolset: LoadToolset;
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
@@ -86,6 +87,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
+    if (verdict.kind === 'allow' && parts.tellGlass !== undefined)
+      tellBrokenGlass(parts.tellGlass, verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);
   };
 }

@@ -32,6 +32,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   DECISION_NOT_PERMITTED: [false, 403, 3],
   JUDGE_UNAVAILABLE: [true, 503, 6],
   POLICY_DENIED: [false, 403, 3],
+  ORGANISATION_HALTED: [false, 403, 3],
   TOOL_UNKNOWN: [false, 404, 4],
   ARGUMENTS_INVALID: [false, 422, 2],
   ARGUMENTS_TOO_LARGE: [false, 422, 2],
