@@ -87,7 +87,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
-    if (verdict.kind === 'allow' && parts.tellGlass !== undefined)
+    // What people have approved needs no glass.
+    if (verdict.kind === 'allow' && input.proof.kind === 'policy' && parts.tellGlass !== undefined)
       tellBrokenGlass(parts.tellGlass, verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);
   };
