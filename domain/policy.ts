@@ -17,6 +17,7 @@ import type {
   ToolPolicyInput,
 } from '../contracts/schemas/policy.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 import { glassFor, haltedBy } from './emergency.ts';
 import { visible } from './escape.ts';
 import {
@@ -32,9 +33,6 @@ import { ruleTimes, type StatedTimes } from './rule-times.ts';
 
 /** Defaults may be missing, as in a policy that nobody wrote. */
 export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
-
-/** 24 hours, see docs/adr/0010. */
-export const DEFAULT_DEADLINE_SECONDS = 86_400;
 
 export interface PolicyLayers {
   readonly organisation: Organisation;

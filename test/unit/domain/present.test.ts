@@ -166,6 +166,10 @@ describe('current details', () => {
     expect(currentDetails('acting', run).split('\n')).toHaveLength(2);
   });
 
+  test('say nothing of glass where no verdict was reached yet', () => {
+    expect(currentDetails('acting', proposedRun(identicalCalls(1)))).not.toContain('GLASS');
+  });
+
   test('say what the rules that ask say of themselves', () => {
     const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
     const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));
