@@ -35,10 +35,12 @@ export function summaryOf(state: CallState, about: string): string {
 /** Markdown for Temporal's current details. */
 export function currentDetails(status: RunStatus, run: Run): string {
   const asking = askingCalls(run);
-  const lines = [`**${status}** · turn ${run.turn} · ${run.totalCalls} calls`, ...brokenGlass(run)];
+  const lines = [`**${status}** · turn ${run.turn} · ${run.totalCalls} calls`];
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
+  // Right under the first line.
+  lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
 }
 

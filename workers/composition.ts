@@ -106,9 +106,7 @@ export async function toolSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(createDiscoverTools({ config, artifacts, broker, server, readCatalog })),
-    callTool: coded(
-      createCallTool({ config, conditions: new Conditions(), tellGlass, loadToolset, broker, server, readCatalog }),
-    ),
+    callTool: coded(createCallTool({ config, conditions: new Conditions(), loadToolset, broker, server, readCatalog })),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
 }

@@ -121,21 +121,6 @@ function rulesOf<Rule extends z.ZodType<{ readonly id: string }>>(rule: Rule) {
     });
 }
 
-export const Policy = z.strictObject({
-  rules: rulesOf(PolicyRule).optional(),
-  /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
-  always: z.array(ToolGlob).max(MOST_RULES).optional(),
-  /** Ask for none of these. */
-  never: z.array(ToolGlob).max(MOST_RULES).optional(),
-  strategy: Strategy.optional(),
-  servers: z.record(Name, ServerPolicy).optional(),
-  approvers: ApproverList.optional(),
-  ...RequestTimes.shape,
-});
-export type Policy = z.infer<typeof Policy>;
-/** A policy as its author wrote it, defaults not applied. */
-export type PolicyInput = z.input<typeof Policy>;
-
 /** No call is sent while it stands, also none that was countersigned. */
 export const Halt = z.strictObject({
   /** Told to people and models. */
@@ -160,6 +145,21 @@ export const OrganisationRule = z
     message: 'must be allow: breaking glass lets a call pass, and nothing else',
   });
 export type OrganisationRule = z.infer<typeof OrganisationRule>;
+
+export const Policy = z.strictObject({
+  rules: rulesOf(PolicyRule).optional(),
+  /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
+  always: z.array(ToolGlob).max(MOST_RULES).optional(),
+  /** Ask for none of these. */
+  never: z.array(ToolGlob).max(MOST_RULES).optional(),
+  strategy: Strategy.optional(),
+  servers: z.record(Name, ServerPolicy).optional(),
+  approvers: ApproverList.optional(),
+  ...RequestTimes.shape,
+});
+export type Policy = z.infer<typeof Policy>;
+/** A policy as its author wrote it, defaults not applied. */
+export type PolicyInput = z.input<typeof Policy>;
 
 /** What only the operator may say. */
 export const OrganisationPolicy = z.strictObject({
