@@ -2,12 +2,12 @@
 import type { Verdict } from '../contracts/schemas/call.ts';
 import { callIdOf } from '../contracts/ids.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import type { Policy } from '../contracts/schemas/policy.ts';
 import { describeRule } from '../domain/approver.ts';
+import type { Organisation } from '../domain/policy.ts';
 import { createOfflineJudge, type Traced } from '../workers/offline-judge.ts';
 
 export interface Judging {
-  readonly policy: Policy;
+  readonly policy: Organisation;
   /** Server name → does the operator trust its annotations? */
   readonly trusted: Readonly<Record<string, boolean>>;
 }
@@ -45,7 +45,7 @@ export async function verdictOn(
   asked: JudgedCase,
   judge = createOfflineJudge(),
 ): Promise<Traced> {
-  const { call, annotations, initiator: id, initiatorGroups: groups, tenant, args, turn, earlier, run } = asked;
+  const { call, annotations, initiator: id, initiatorGroups: groups, tenant, args, turn, earlier, run, at } = asked;
   const { server, tool } = calledTool(call);
   const serverTrusted = Object.hasOwn(trusted, server) && trusted[server] === true;
   return await judge({
@@ -59,6 +59,7 @@ export async function verdictOn(
       initiator: { id, groups, tenant },
       earlier: { tools: earlier },
     },
+    now: at === undefined ? Date.now() : Date.parse(at),
   });
 }
 
@@ -79,5 +80,6 @@ function differencesOf(wanted: PolicyCase, verdict: Verdict): string[] {
 
 function toldOf(verdict: Verdict): string {
   if (verdict.kind === 'deny') return verdict.message;
-  return verdict.kind === 'ask' ? (verdict.explain ?? []).map(({ text }) => text).join(' ') : '';
+  if (verdict.kind === 'allow') return verdict.breakGlass?.reason ?? '';
+  return (verdict.explain ?? []).map(({ text }) => text).join(' ');
 }

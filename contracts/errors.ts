@@ -63,6 +63,7 @@ export const ERRORS = {
   TRUST_UNAVAILABLE: unavailable,
   // Policy and dispatch.
   POLICY_DENIED: refused,
+  ORGANISATION_HALTED: refused,
   TOOL_UNKNOWN: missing,
   ARGUMENTS_INVALID: usage,
   ARGUMENTS_TOO_LARGE: usage,

@@ -31,6 +31,7 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
     argumentsHash: hashOf(call.arguments),
     policyVersion,
     ...(target === undefined ? {} : { server: target.server, definitionHash: target.definitionHash }),
+    ...(verdict.kind === 'allow' && verdict.breakGlass !== undefined ? { breakGlass: verdict.breakGlass } : {}),
   };
 }
 

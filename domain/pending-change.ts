@@ -12,7 +12,7 @@ import { type Catalog, type CatalogChange, catalogId } from './catalog.ts';
 import { type CatalogPlan, type CatalogRefusal, planned, policiesSet, refuse } from './catalog-policy.ts';
 import { missingRight } from './catalog-rights.ts';
 import { hashOf } from './canonical.ts';
-import { DEFAULT_DEADLINE_SECONDS } from './policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 
 const MOST_PENDING = 20;
 

@@ -66,32 +66,38 @@ export const DEFAULT = 'default';
 
 function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
   return [
-    ...(policy.rules ?? []).filter((rule) => isAbout(rule, tool)).map((rule) => ordered(rule, tool, ask)),
+    ...(policy.rules ?? [])
+      // What breaks glass stands above the list, see `emergency.ts`.
+      .filter((rule) => isAbout(rule, tool) && !('breakGlass' in rule))
+      .map((rule) => ordered(rule, tool, ask)),
     ...listed(policy, tool),
     ...named(policy, tool),
     byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
   ];
 }
 
-function isAbout({ match = {} }: PolicyRuleInput, { server, tool }: CalledTool): boolean {
+function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: CalledTool): boolean {
   return globMatches(match.server ?? '*', server) && globMatches(match.tool ?? '*', tool);
 }
 
 function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): LayerRule {
-  const { id, match = {}, when, then, explain, ...entry } = rule;
+  const { id, match: _, when, then, explain, ...entry } = rule;
   return {
     rule: `rules/${id}`,
     action: known(then),
     entry,
     ...(explain === undefined ? {} : { explain }),
     ...(when === undefined ? {} : { condition: when }),
-    matches: () => {
-      const hints = hintsHold(match.annotations, tool.annotations, tool.serverTrusted);
-      if (hints === false) return false;
-      const holds = when === undefined ? true : ask(when);
-      return holds === true ? hints : holds;
-    },
+    matches: () => matchOf(rule, tool, ask),
   };
+}
+
+export function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: CalledTool, ask: AskCondition): Holds {
+  if (!isAbout(rule, tool)) return false;
+  const hints = hintsHold(rule.match?.annotations, tool.annotations, tool.serverTrusted);
+  if (hints === false) return false;
+  const holds = rule.when === undefined ? true : ask(rule.when);
+  return holds === true ? hints : holds;
 }
 
 function hasLists({ always, never }: PolicyInput): boolean {

@@ -9,8 +9,16 @@
  * 4. The layers of run and catalog can only tighten: they have no say where they state nothing.
  */
 import type { Verdict } from '../contracts/schemas/call.ts';
-import type { Action, ApproverClause, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
+import type {
+  Action,
+  ApproverClause,
+  OrganisationPolicy,
+  PolicyInput,
+  ToolPolicyInput,
+} from '../contracts/schemas/policy.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
+import { glassFor, haltedBy } from './emergency.ts';
 import { visible } from './escape.ts';
 import {
   type AskCondition,
@@ -23,11 +31,11 @@ import {
 } from './policy-layer.ts';
 import { ruleTimes, type StatedTimes } from './rule-times.ts';
 
-/** 24 hours, see docs/adr/0010. */
-export const DEFAULT_DEADLINE_SECONDS = 86_400;
+/** Defaults may be missing, as in a policy that nobody wrote. */
+export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
 
 export interface PolicyLayers {
-  readonly organisation: Policy;
+  readonly organisation: Organisation;
   /** As its starter wrote it: the workflow passes on what it got, so defaults may be missing. */
   readonly run: PolicyInput | undefined;
   /** Where the server stands in a catalog. */
@@ -45,13 +53,19 @@ interface LayerVerdict {
   readonly explain?: string;
 }
 
-/** @param ask conditions of rules; nobody who could evaluate them is there where absent */
+/**
+ * @param ask conditions of rules; nobody who could evaluate them is there where absent
+ * @param now epoch ms; where absent, nothing breaks glass
+ */
 export function judge(
   layers: PolicyLayers,
   tool: JudgedTool,
   initiatorId: string,
   ask: AskCondition = () => 'unknown',
+  now = Number.POSITIVE_INFINITY,
 ): Verdict {
+  const halted = haltedBy(layers.organisation.halt, tool);
+  if (halted !== undefined) return halted;
   // What is disabled or gone is said as such, whatever else holds.
   if (layers.catalog?.kind === 'deny') {
     const { rule, code, message } = layers.catalog;
@@ -73,8 +87,15 @@ export function judge(
       ].join(' '),
     };
   }
-  const asked = verdicts.filter(({ action }) => action === 'ask');
-  if (asked.length === 0) return { kind: 'allow', rules: verdicts.map(({ rule }) => rule) };
+  const allAsked = verdicts.filter(({ action }) => action === 'ask');
+  const glass = allAsked.length === 0 ? undefined : glassFor(layers.organisation.rules ?? [], tool, ask, now);
+  const asked = glass === undefined ? allAsked : allAsked.filter(({ layer }) => layer === 'run');
+  if (asked.length === 0) {
+    const rules = verdicts.map(({ rule }) => rule);
+    return glass === undefined
+      ? { kind: 'allow', rules }
+      : { kind: 'allow', rules: [`${glass.rule} (break glass)`, ...rules], breakGlass: glass };
+  }
   const stated = statedBy(asked, layers);
   const clauses = distinct(
     stated.flatMap(({ layer, approvers }) =>

@@ -40,7 +40,23 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
+  // Right under the first line.
+  lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
+}
+
+/** Of this turn: that somebody has switched off who would have been asked. */
+function brokenGlass({ calls }: Run): string[] {
+  return calls
+    .flatMap((state) => {
+      const verdict = 'judgement' in state ? state.judgement?.verdict : undefined;
+      if (verdict?.kind !== 'allow' || verdict.breakGlass === undefined) return [];
+      const { rule, reason, until } = verdict.breakGlass;
+      return [
+        `**BREAK GLASS** ${state.call.callId}: allowed without being asked until ${markdown(until)}: ${markdown(bounded(reason, 300))} (${markdown(rule)})`,
+      ];
+    })
+    .slice(0, 5);
 }
 
 function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {
@@ -57,8 +73,8 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
       ? []
       : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
     ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
-      .slice(0, 5)
-      .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 500))} (${markdown(rule)})`),
+      .slice(0, 2)
+      .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 300))} (${markdown(rule)})`),
     ...(edit === undefined
       ? []
       : [

@@ -1,7 +1,7 @@
 /** One tool's policy: what a change makes of it, and whether that lets more pass or less. */
 import type { ToolChange, ToolSetting } from '../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../contracts/schemas/policy.ts';
-import { DEFAULT_DEADLINE_SECONDS } from './policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 
 export type Direction = 'loosens' | 'tightens';
 

@@ -2,7 +2,7 @@
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import type { ApproverList, RequestTimes } from '../contracts/schemas/policy.ts';
-import { DEFAULT_DEADLINE_SECONDS } from '../domain/policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>

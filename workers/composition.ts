@@ -5,6 +5,7 @@
  */
 import { resolve, sep } from 'node:path';
 import type { Client } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
@@ -80,7 +81,7 @@ export async function runSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
-  const judge = createJudge(config, loadToolset, readCatalog, conditions);
+  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellGlass);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
@@ -125,4 +126,9 @@ export async function toolSideActivities(
     ),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
   };
+}
+
+/** To the log of the process, whatever its level. */
+function tellGlass(message: string, meta: Readonly<Record<string, string>>): void {
+  Runtime.instance().logger.warn(message, meta);
 }

@@ -3,14 +3,16 @@ import type { ConditionInputs } from '../activities/policy/condition.ts';
 import { ConditionClock, Conditions } from '../activities/policy/conditions.ts';
 import type { Verdict } from '../contracts/schemas/call.ts';
 import type { Policy } from '../contracts/schemas/policy.ts';
-import { judge, type JudgedTool } from '../domain/policy.ts';
+import { judge, type JudgedTool, type Organisation } from '../domain/policy.ts';
 import { type Considered, consider } from '../domain/policy-layer.ts';
 
 export interface OfflineCall {
-  readonly organisation: Policy;
+  readonly organisation: Organisation;
   readonly run: Policy | undefined;
   readonly tool: JudgedTool;
   readonly inputs: ConditionInputs;
+  /** Epoch ms. */
+  readonly now: number;
 }
 
 export interface LayerTrace {
@@ -27,9 +29,9 @@ export interface Traced {
 /** The verdict, and how each layer came to its part of it. */
 export function createOfflineJudge(): (call: OfflineCall) => Promise<Traced> {
   const conditions = new Conditions();
-  return async ({ organisation, run, tool, inputs }) =>
+  return async ({ organisation, run, tool, inputs, now }) =>
     await conditions.asked([organisation, run], inputs, new ConditionClock(), (ask) => ({
-      verdict: judge({ organisation, run }, tool, inputs.initiator.id, ask),
+      verdict: judge({ organisation, run }, tool, inputs.initiator.id, ask, now),
       layers: [
         { layer: 'organisation', considered: consider(organisation, tool, ask) },
         ...(run === undefined ? [] : [{ layer: 'run' as const, considered: consider(run, tool, ask) }]),

@@ -1,6 +1,8 @@
 /** Rules and list entries of a policy that can never match, and what in a rule is never read. */
 import { pathText } from '../contracts/schemas/issues.ts';
-import type { Action, PolicyInput, RuleMatch } from '../contracts/schemas/policy.ts';
+import type { Action, RuleMatch } from '../contracts/schemas/policy.ts';
+import { visible } from '../domain/escape.ts';
+import type { Organisation } from '../domain/policy.ts';
 import { globCovers, globMatches, splitTool } from '../domain/glob.ts';
 
 /** One place in a policy, with the calls that it is about. */
@@ -15,7 +17,7 @@ interface Place {
 }
 
 /** @param configured names of servers; a run or a catalog may bring others */
-export function ruleWarnings(policy: PolicyInput, configured: readonly string[]): string[] {
+export function ruleWarnings(policy: Organisation, configured: readonly string[], now = Date.now()): string[] {
   const places = placesOf(policy);
   return [
     ...places.flatMap((place, index) => {
@@ -26,11 +28,12 @@ export function ruleWarnings(policy: PolicyInput, configured: readonly string[])
     }),
     ...unknownServers(policy, configured),
     ...unread(policy),
+    ...emergencies(policy, now),
   ];
 }
 
 /** In the order in which a layer looks at them. */
-function placesOf({ rules = [], always = [], never = [], servers = {} }: PolicyInput): Place[] {
+function placesOf({ rules = [], always = [], never = [], servers = {} }: Organisation): Place[] {
   const list = (name: string, entries: readonly string[], then: Action): Place[] =>
     entries
       .filter((entry) => !(name === 'never' ? always : never).includes(entry))
@@ -41,14 +44,20 @@ function placesOf({ rules = [], always = [], never = [], servers = {} }: PolicyI
         isConditional: false,
       }));
   return [
-    ...rules.map(({ match = {}, when, then }, index) => ({
-      path: pathText(['policy', 'rules', index]),
-      server: match.server ?? '*',
-      tool: match.tool ?? '*',
-      then,
-      ...(match.annotations === undefined ? {} : { annotations: match.annotations }),
-      isConditional: when !== undefined,
-    })),
+    ...rules.flatMap(({ match = {}, when, then, breakGlass }, index) =>
+      breakGlass !== undefined
+        ? []
+        : [
+            {
+              path: pathText(['policy', 'rules', index]),
+              server: match.server ?? '*',
+              tool: match.tool ?? '*',
+              then,
+              ...(match.annotations === undefined ? {} : { annotations: match.annotations }),
+              isConditional: when !== undefined,
+            },
+          ],
+    ),
     ...list('always', always, 'ask'),
     ...list('never', never, 'allow'),
     ...Object.entries(servers).flatMap(([server, { tools = {} }]) =>
@@ -75,7 +84,10 @@ function takesAll(earlier: Place, later: Place): boolean {
   );
 }
 
-function unknownServers({ rules = [], always = [], never = [] }: PolicyInput, configured: readonly string[]): string[] {
+function unknownServers(
+  { rules = [], always = [], never = [] }: Organisation,
+  configured: readonly string[],
+): string[] {
   const named = [
     ...rules.map(({ match }, index) => ({
       path: pathText(['policy', 'rules', index, 'match', 'server']),
@@ -91,10 +103,24 @@ function unknownServers({ rules = [], always = [], never = [] }: PolicyInput, co
   );
 }
 
-function unread({ rules = [] }: PolicyInput): string[] {
+function unread({ rules = [] }: Organisation): string[] {
   return rules.flatMap(({ then, approvers, deadlineSeconds }, index) =>
     then === 'ask' || (approvers === undefined && deadlineSeconds === undefined)
       ? []
       : [`${pathText(['policy', 'rules', index])} says who decides or until when, and asks nobody: it says ${then}.`],
   );
+}
+
+/** What is meant to be for a while, and is easily forgotten. */
+function emergencies({ halt, rules = [] }: Organisation, now: number): string[] {
+  const glass = rules.flatMap(({ breakGlass }, index) => {
+    if (breakGlass === undefined) return [];
+    const path = pathText(['policy', 'rules', index, 'breakGlass']);
+    return now < Date.parse(breakGlass.until)
+      ? [`${path} is in force until ${breakGlass.until}: ${visible(breakGlass.reason)}`]
+      : [`${path} has ended at ${breakGlass.until}: remove the rule.`];
+  });
+  if (halt === undefined) return glass;
+  const what = halt.servers === undefined ? 'every call' : `every call of ${halt.servers.join(', ')}`;
+  return [`policy.halt is in force and denies ${what}: ${visible(halt.reason)}`, ...glass];
 }

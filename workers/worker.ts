@@ -6,7 +6,13 @@
  *    death does not wait ten seconds for it.
  */
 import { type Client, Client as TemporalClient } from '@temporalio/client';
-import { NativeConnection, type NativeConnectionOptions, Worker, type WorkerOptions } from '@temporalio/worker';
+import {
+  NativeConnection,
+  type NativeConnectionOptions,
+  Runtime,
+  Worker,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
@@ -14,6 +20,7 @@ import { createDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
+import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { assertSetUp } from './setup.ts';
 import { openTrust } from './trust.ts';
@@ -70,7 +77,7 @@ export async function startWorkers({
       plugins: [createTracing(loaded.config.tracing)],
     };
     const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
-    const options = await optionsByQueue(loaded, role, taskQueues, bundle, client);
+    const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const stopped = runCrew(workers, connections);
     return {
@@ -86,6 +93,15 @@ export async function startWorkers({
     await closeAll(connections);
     throw error;
   }
+}
+
+/** Policy is that of the file, as it is at each call; without a file it is what was given. */
+function followed(loaded: LoadedConfig, closed: { close(): Promise<void> }[]): LoadedConfig {
+  const { config, path } = loaded;
+  if (path === undefined) return loaded;
+  const live = new LivePolicy({ config, path }, process.env, Runtime.instance().logger);
+  closed.push({ close: async () => live.stop() });
+  return withLivePolicy(loaded, live);
 }
 
 type OwnOptions = Pick<WorkerOptions, 'taskQueue' | 'activities' | 'workflowBundle'>;

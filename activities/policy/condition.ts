@@ -43,7 +43,8 @@ export class ConditionInvalid extends Error {
   override readonly name = 'ConditionInvalid';
 }
 
-const COMPILE_MS = 200;
+/** A condition is short and takes a millisecond; what cannot be read in time is taken for unreadable, also by a busy machine. */
+const COMPILE_MS = 5_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
 const LONGEST_WORD = 256;

@@ -1,7 +1,7 @@
 /**
  * Conditions of rules, evaluated within limits of time: a policy is asked for every call, and a run's own is written by anybody.
  *
- * 1. Whatever a condition does, the thread is held for `CONDITION_MS` at a time, and for `TURN_MS` in one turn; other work gets in between.
+ * 1. Whatever conditions do, the thread is held for `CONDITION_MS` at a time; slow ones have `TURN_MS` together in one turn. Other work gets in between.
  * 2. What throws, says neither true nor false, or ran out of time has failed (INV-G4): the rules say what that means.
  * 3. A condition is compiled once, and compiled anew after a time limit has ended it half way.
  */
@@ -18,9 +18,13 @@ import {
   factsOf,
 } from './condition.ts';
 
-/** A condition takes microseconds; this is for a machine that does much else. */
+/** Thread time without a pause, and what one condition may take at most. Conditions take microseconds each. */
 const CONDITION_MS = 50;
-const TURN_MS = 1_000;
+/** Beyond what each may take for itself: a busy machine makes many conditions slow, and none of them to blame. */
+const TURN_MS = 5_000;
+const FREE_MS = 0.2;
+/** Times that a condition ran out of time: once or twice may be the machine's doing. */
+const MOST_TRIES = 3;
 const MOST_KEPT = 5_000;
 
 /** What one turn, or one dispatch, may spend on conditions. */
@@ -28,6 +32,10 @@ export class ConditionClock {
   leftMs = TURN_MS;
   /** Those that have run out of time: not tried again in this turn. */
   readonly slow = new Set<string>();
+
+  spend(ms: number): void {
+    if (ms > FREE_MS) this.leftMs -= ms;
+  }
 }
 
 export class Conditions {
@@ -44,40 +52,42 @@ export class Conditions {
     task: (ask: AskCondition) => Value,
   ): Promise<Value> {
     const known = new Map<string, Holds>();
-    const tried = new Set<string>();
-    let current: string | undefined;
+    const tries = new Map<string, number>();
+    let current: { readonly text: string; readonly startedAt: number } | undefined;
     let facts: Facts | undefined;
     const isOver = (): boolean => clock.leftMs <= 0;
     const ask: AskCondition = (text) => {
       const before = known.get(text);
       if (before !== undefined) return before;
-      current = text;
-      const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, (facts ??= factsOf(inputs)));
+      facts ??= factsOf(inputs);
+      const startedAt = performance.now();
+      current = { text, startedAt };
+      const holds = isOver() || clock.slow.has(text) ? 'failed' : this.#holds(text, facts);
       known.set(text, holds);
       current = undefined;
+      clock.spend(performance.now() - startedAt);
       return holds;
     };
     while (!isOver()) {
       await this.#compile(policies);
-      const started = performance.now();
+      const answered = known.size;
       try {
-        return within(Math.ceil(Math.min(CONDITION_MS, clock.leftMs)), () => task(ask));
+        return within(CONDITION_MS, () => task(ask));
       } catch (error) {
         if (!(error instanceof OutOfTime)) throw error;
-        if (current !== undefined) this.#outOfTime(current, tried, clock);
-      } finally {
-        clock.leftMs -= performance.now() - started;
+        const own = current === undefined ? 0 : performance.now() - current.startedAt;
+        // Where nothing was answered this must end all the same.
+        clock.spend(known.size === answered ? CONDITION_MS : own);
+        if (current === undefined) continue;
+        // It was ended half way.
+        this.#kept.delete(current.text);
+        const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
+        tries.set(current.text, times);
+        if (times >= MOST_TRIES) clock.slow.add(current.text);
       }
     }
     // Nothing is evaluated any more.
     return task(ask);
-  }
-
-  /** Once may be the machine's doing. */
-  #outOfTime(condition: string, tried: Set<string>, clock: ConditionClock): void {
-    this.#kept.delete(condition);
-    if (tried.has(condition)) clock.slow.add(condition);
-    tried.add(condition);
   }
 
   /** What is wrong with the conditions of a policy, in their order. */

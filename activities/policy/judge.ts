@@ -15,9 +15,10 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import type { Tally } from '../../contracts/schemas/tally.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
+import type { AskCondition } from '../../domain/policy-layer.ts';
 import { trustsServer } from '../../domain/catalog-layer.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
-import { bounded } from '../../domain/escape.ts';
+import { bounded, visible } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
 import { toolKey, withOpen } from '../../domain/tally.ts';
@@ -71,7 +72,8 @@ export async function verdictOn(
     ),
   };
   const policies = [config.policy, runPolicy];
-  if (!policies.some(hasConditions)) return judge(layers, called, run.initiator.id);
+  const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
+  if (!policies.some(hasConditions)) return judged();
   const inputs: ConditionInputs = {
     call: {
       server: called.server,
@@ -84,18 +86,27 @@ export async function verdictOn(
     initiator: run.initiator,
     earlier: call.earlier,
   };
-  return await conditions.asked(policies, inputs, clock, (ask) => judge(layers, called, run.initiator.id, ask));
+  return await conditions.asked(policies, inputs, clock, judged);
 }
 
+/** Told where a call passes that would have been asked. @param meta names only, no arguments */
+export type TellGlass = (message: string, meta: Readonly<Record<string, string>>) => void;
+
+/** @param live read for each turn: its policy may change while the worker runs */
 export function createJudge(
-  config: PolicyConfig,
+  live: PolicyConfig,
   loadToolset: LoadToolset,
   readCatalog: ReadCatalog,
   conditions: Conditions = new Conditions(),
+  tellGlass: TellGlass = () => undefined,
 ): (input: JudgeInput) => Promise<JudgeResult> {
   const checker = new ArgumentChecker();
-  const ownVersion = policyVersionOf(config);
+  const versions = new WeakMap<object, string>();
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
+    // One policy for the whole turn, and its version with it.
+    const config: PolicyConfig = { policy: live.policy, servers: live.servers, catalog: live.catalog };
+    const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
+    versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();
     /** Of this turn, before the call that is judged. */
     const open: string[] = [];
@@ -132,6 +143,7 @@ export function createJudge(
         repeatable: isRepeatable(config, tool),
       };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
+      if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
       // Nobody is asked for what cannot run (G-5).
       const problems =
         call.malformed === undefined
@@ -149,6 +161,20 @@ export function createJudge(
     }
     return { policyVersion: versionWith(ownVersion, config, catalogs), judgements };
   };
+}
+
+/** Loudly: somebody has switched off who would have been asked. */
+export function tellBrokenGlass(
+  tell: TellGlass,
+  { breakGlass }: Extract<Verdict, { kind: 'allow' }>,
+  { workflowId }: RunIdentity,
+  { callId, target: { server, tool } }: { callId: string; target: { server: string; tool: string } },
+  what: 'allowed' | 'sent',
+): void {
+  if (breakGlass === undefined) return;
+  const { rule, reason, until } = breakGlass;
+  const named = { workflowId, callId, server, tool: visible(tool), rule, reason: visible(reason), until };
+  tell(`Glass is broken: a call that would have been asked is ${what}.`, named);
 }
 
 /** Of the servers of a run, those that stand in a catalog. */

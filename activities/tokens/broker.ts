@@ -30,7 +30,13 @@ const DEFAULT_TIMEOUT_MS = 20_000;
 
 export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptions): TokenBroker {
   const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, dispatcher = new Agent() } = options;
-  const given = sealedStrategy({ keys, givenTokens: config.policy.givenTokens, now });
+  const given = sealedStrategy({
+    keys,
+    get givenTokens() {
+      return config.policy.givenTokens;
+    },
+    now,
+  });
   const { allowInsecure } = config.egress;
   const source = { servers: createAuthorizationServers(now), dispatcher, timeoutMs, allowInsecure, now };
   const strategies = new Map(

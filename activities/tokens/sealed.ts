@@ -26,11 +26,13 @@ export interface SealedGrants {
   readonly now: () => number;
 }
 
-export function sealedStrategy({ keys, givenTokens, now }: SealedGrants): TokenStrategy {
+export function sealedStrategy(grants: SealedGrants): TokenStrategy {
+  const { keys, now } = grants;
   return {
     async mint(request): Promise<MintedToken> {
       const { server, grant } = request;
-      if (givenTokens === 'deny') {
+      // Read each time: policy may have changed since.
+      if (grants.givenTokens === 'deny') {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
       }

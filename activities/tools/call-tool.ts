@@ -5,7 +5,7 @@
  * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
  */
-import { cancellationDetails, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { cancellationDetails, cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -18,7 +18,7 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
-import { verdictOn } from '../policy/judge.ts';
+import { tellBrokenGlass, verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import {
@@ -92,6 +92,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
+    // What people have approved needs no glass.
+    if (verdict.kind === 'allow' && input.proof.kind === 'policy')
+      tellBrokenGlass((message, meta) => log.warn(message, meta), verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);
   };
 }

@@ -24,7 +24,7 @@ function about(fact: RunFact): string {
     case 'turn.proposed':
       return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
     case 'verdict':
-      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}`;
+      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
     case 'request.opened':
       return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':

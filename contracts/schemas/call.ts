@@ -29,9 +29,18 @@ export type ToolTarget = z.infer<typeof ToolTarget>;
 export const Explanation = z.strictObject({ rule: z.string(), text: z.string() });
 export type Explanation = z.infer<typeof Explanation>;
 
+/** Which rule let a call pass that would have been asked, why, and until when it does. */
+export const BrokenGlass = z.strictObject({ rule: z.string(), reason: z.string(), until: z.string() });
+export type BrokenGlass = z.infer<typeof BrokenGlass>;
+
 /** Recorded once; never computed again in replay. */
 export const Verdict = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('allow'), rules: z.array(z.string()).min(1) }),
+  z.strictObject({
+    kind: z.literal('allow'),
+    rules: z.array(z.string()).min(1),
+    /** It would have been asked. */
+    breakGlass: BrokenGlass.optional(),
+  }),
   z.strictObject({
     kind: z.literal('ask'),
     rules: z.array(z.string()).min(1),
@@ -50,6 +59,7 @@ export const Verdict = z.discriminatedUnion('kind', [
       'LIMIT_REACHED',
       'TOOL_DISABLED',
       'TOOL_MISSING',
+      'ORGANISATION_HALTED',
     ]),
     message: z.string(),
   }),

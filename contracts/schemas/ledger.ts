@@ -1,6 +1,6 @@
 /** The run's append-only, hash-chained record; also the run's event stream. */
 import { z } from 'zod';
-import { TokenEvidence } from './call.ts';
+import { BrokenGlass, TokenEvidence } from './call.ts';
 import { CATALOG_FACTS } from './catalog-fact.ts';
 import { Approver } from './decision.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
@@ -48,6 +48,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     definitionHash: Sha256Hex.optional(),
     argumentsHash: Sha256Hex,
     policyVersion: Sha256Hex,
+    /** Allowed though it would have been asked. */
+    breakGlass: BrokenGlass.optional(),
   }),
   z.strictObject({
     kind: z.literal('request.opened'),

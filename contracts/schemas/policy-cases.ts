@@ -1,6 +1,6 @@
 /** A table of calls and of what policy must say of them: documentation that is checked. */
 import { z } from 'zod';
-import { Identifier, JsonObject, Name } from './json.ts';
+import { Identifier, Instant, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
 import type { Counted } from './tally.ts';
 import { ToolAnnotations } from './tool.ts';
@@ -30,6 +30,8 @@ export const PolicyCase = z.strictObject({
   /** What the call is made with. */
   args: JsonObject.default({}),
   turn: z.int().min(1).default(1),
+  /** When it is judged; absent: now. */
+  at: Instant.optional(),
   /** What became of earlier calls: `server/tool` → kind → how many. */
   earlier: z.record(z.string(), z.partialRecord(OutcomeKind, z.int().min(0))).default({}),
   /** The run's own policy. */

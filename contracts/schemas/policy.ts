@@ -3,7 +3,7 @@
  * First match wins inside a layer (rules, lists, tool, server, strategy); across layers the strictest verdict wins.
  */
 import { z } from 'zod';
-import { Identifier, Name } from './json.ts';
+import { Identifier, Instant, Name } from './json.ts';
 
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
@@ -108,19 +108,46 @@ export const PolicyRule = z.strictObject({
 export type PolicyRule = z.infer<typeof PolicyRule>;
 export type PolicyRuleInput = z.input<typeof PolicyRule>;
 
-const Rules = z
-  .array(PolicyRule)
-  .max(MOST_RULES)
-  .superRefine((rules, context) => {
-    for (const [index, { id }] of rules.entries()) {
-      if (rules.findIndex((rule) => rule.id === id) === index) continue;
-      const message = 'stands in the list already; each rule needs its own';
-      context.addIssue({ code: 'custom', path: [index, 'id'], message });
-    }
+function rulesOf<Rule extends z.ZodType<{ readonly id: string }>>(rule: Rule) {
+  return z
+    .array(rule)
+    .max(MOST_RULES)
+    .superRefine((rules, context) => {
+      for (const [index, { id }] of rules.entries()) {
+        if (rules.findIndex((other) => other.id === id) === index) continue;
+        const message = 'stands in the list already; each rule needs its own';
+        context.addIssue({ code: 'custom', path: [index, 'id'], message });
+      }
+    });
+}
+
+/** No call is sent while it stands, also none that was countersigned. */
+export const Halt = z.strictObject({
+  /** Told to people and models. */
+  reason: z.string().min(1).max(500),
+  /** Absent: of every server. */
+  servers: z.array(Name).min(1).max(100).optional(),
+});
+export type Halt = z.infer<typeof Halt>;
+
+/** A rule that lets pass what would be asked, for a while, and is told loudly. */
+export const BreakGlass = z.strictObject({
+  reason: z.string().min(1).max(500),
+  /** From then on the rule is as if it were not there. */
+  until: Instant,
+});
+export type BreakGlass = z.infer<typeof BreakGlass>;
+
+export const OrganisationRule = z
+  .strictObject({ ...PolicyRule.shape, breakGlass: BreakGlass.optional() })
+  .refine(({ breakGlass, then }) => breakGlass === undefined || then === 'allow', {
+    path: ['then'],
+    message: 'must be allow: breaking glass lets a call pass, and nothing else',
   });
+export type OrganisationRule = z.infer<typeof OrganisationRule>;
 
 export const Policy = z.strictObject({
-  rules: Rules.optional(),
+  rules: rulesOf(PolicyRule).optional(),
   /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
   always: z.array(ToolGlob).max(MOST_RULES).optional(),
   /** Ask for none of these. */
@@ -137,6 +164,8 @@ export type PolicyInput = z.input<typeof Policy>;
 /** What only the operator may say. */
 export const OrganisationPolicy = z.strictObject({
   ...Policy.shape,
+  rules: rulesOf(OrganisationRule).optional(),
+  halt: Halt.optional(),
   /** May a caller hand its own bearer token to a run (`scope: as given`)? */
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
 });

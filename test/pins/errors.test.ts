@@ -39,6 +39,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   TRUST_REFRESH_TOO_SOON: [true, 503, 6],
   TRUST_UNAVAILABLE: [true, 503, 6],
   POLICY_DENIED: [false, 403, 3],
+  ORGANISATION_HALTED: [false, 403, 3],
   TOOL_UNKNOWN: [false, 404, 4],
   ARGUMENTS_INVALID: [false, 422, 2],
   ARGUMENTS_TOO_LARGE: [false, 422, 2],

@@ -75,6 +75,7 @@ describe('kinds', () => {
       'LIMIT_REACHED',
       'TOOL_DISABLED',
       'TOOL_MISSING',
+      'ORGANISATION_HALTED',
     ]);
     expect(ApproverClause.shape.layer.options).toEqual(['organisation', 'catalog', 'run', 'default']);
   });

@@ -49,6 +49,8 @@ export interface WorldOptions {
   readonly engine?: TestEngine;
   readonly bundle?: WorkflowBundle;
   readonly role?: WorkerRole;
+  /** Whose policy the workers follow. */
+  readonly path?: string;
 }
 
 let started = 0;
@@ -56,7 +58,7 @@ let started = 0;
 export async function startWorld(options: WorldOptions): Promise<World> {
   const engine = options.engine ?? (await startEngine());
   const config = Config.parse({ ...options.config, worker: { shutdownGraceSeconds: 1, ...options.config.worker } });
-  const loaded = { config, baseDirectory: engine.directory, path: undefined };
+  const loaded = { config, baseDirectory: engine.directory, path: options.path };
   const bundle = options.bundle ?? (await bundleWorkflows());
   const { address, namespace } = engine.server;
   const launch = () =>

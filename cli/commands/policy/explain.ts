@@ -105,6 +105,13 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
         : `${duration(ask.extendableToSeconds * 1_000)}, where somebody postpones the deadline`,
     ],
     ['holds', ask === undefined ? undefined : holds(ask)],
+    [
+      'BREAK GLASS',
+      verdict.kind === 'allow' && verdict.breakGlass !== undefined
+        ? `${visible(verdict.breakGlass.reason)} (until ${verdict.breakGlass.until})`
+        : undefined,
+    ],
+    ['told', verdict.kind === 'deny' ? visible(verdict.message) : undefined],
     ['code', verdict.kind === 'deny' ? verdict.code : undefined],
     ...layers.flatMap(({ layer, considered }) =>
       considered.map((each, index) => [index === 0 ? layer : '', step(each, paint)] as const),

@@ -100,6 +100,28 @@ test('approvers of a rule that asks nobody are named, and lists that nobody can 
   ]);
 });
 
+test('what is meant to be for a while is named as long as it is there', () => {
+  const breakGlass = { reason: 'Pager down.', until: '2026-06-01T00:00:00.000Z' };
+  const policy = Config.parse({
+    policy: {
+      halt: { reason: 'Mail is hacked.', servers: ['mail'] },
+      rules: [
+        { id: 'glass', match: { server: 'bank' }, then: 'allow', breakGlass },
+        { id: 'pay', match: { server: 'bank' }, then: 'ask' },
+      ],
+    },
+  }).policy;
+  const before = Date.parse(breakGlass.until) - 1;
+  expect(ruleWarnings(policy, ['bank'], before)).toEqual([
+    'policy.halt is in force and denies every call of mail: Mail is hacked.',
+    'policy.rules[0].breakGlass is in force until 2026-06-01T00:00:00.000Z: Pager down.',
+  ]);
+  expect(ruleWarnings({ ...policy, halt: { reason: 'All.' } }, ['bank'], before + 1)).toEqual([
+    'policy.halt is in force and denies every call: All.',
+    'policy.rules[0].breakGlass has ended at 2026-06-01T00:00:00.000Z: remove the rule.',
+  ]);
+});
+
 describe('refused', () => {
   test('with the path: two rules of one id', () => {
     const twice = [
@@ -128,6 +150,12 @@ describe('refused', () => {
 
   test.each([
     ['a list entry without a server', { always: ['pay'] }],
+    ['a halt without a reason', { halt: {} }],
+    ['glass without an end', { rules: [{ id: 'a', then: 'allow', breakGlass: { reason: 'x' } }] }],
+    [
+      'glass that asks',
+      { rules: [{ id: 'a', then: 'ask', breakGlass: { reason: 'x', until: '2026-06-01T00:00:00.000Z' } }] },
+    ],
     ['a hint that is no hint', { rules: [{ id: 'a', match: { annotations: { title: true } }, then: 'ask' }] }],
     ['more rules than there may be', { rules: Array.from({ length: 501 }, (_, n) => ({ id: `r${n}`, then: 'ask' })) }],
     ['a condition that is too long', { rules: [{ id: 'a', when: 'x'.repeat(1_001), then: 'ask' }] }],

@@ -153,6 +153,25 @@ describe('current details', () => {
     expect(currentDetails('stopped', startRun(START), '**x**')).toContain('(&#42;&#42;x&#42;&#42;)');
   });
 
+  test('say loudly which call of the turn was allowed by breaking glass', () => {
+    const breakGlass = {
+      rule: 'organisation/rules/pager',
+      reason: 'The *pager* is down.',
+      until: '2026-01-01T02:00:00.000Z',
+    };
+    const run = judgedRun(identicalCalls(2), (_call, index) => ({
+      verdict: index === 0 ? allowVerdict({ breakGlass }) : allowVerdict(),
+    }));
+    expect(currentDetails('acting', run).split('\n')[1]).toBe(
+      '**BREAK GLASS** t1.c0: allowed without being asked until 2026&#45;01&#45;01T02&#58;00&#58;00&#46;000Z: The &#42;pager&#42; is down&#46; (organisation/rules/pager)',
+    );
+    expect(currentDetails('acting', run).split('\n')).toHaveLength(2);
+  });
+
+  test('say nothing of glass where no verdict was reached yet', () => {
+    expect(currentDetails('acting', proposedRun(identicalCalls(1)))).not.toContain('GLASS');
+  });
+
   test('say what the rules that ask say of themselves', () => {
     const explain = [{ rule: 'organisation/rules/pay', text: 'Money *leaves*.' }];
     const run = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ explain }) }));

@@ -29,6 +29,20 @@ describe('verdicts', () => {
     expect(JSON.stringify(facts)).not.toContain('notes.txt');
   });
 
+  test('J: one that was allowed by breaking glass says so, with rule, reason and end', () => {
+    const breakGlass = {
+      rule: 'organisation/rules/pager',
+      reason: 'The pager is down.',
+      until: '2026-01-01T02:00:00.000Z',
+    };
+    const broken = judgements.map((each, index) =>
+      index === 0 ? { ...each, verdict: allowVerdict({ breakGlass }) } : each,
+    );
+    const { facts: told } = judgedAll(proposedRun(calls), broken, POLICY_VERSION, runIds(), START);
+    expect(told[0]).toMatchObject({ kind: 'verdict', verdict: 'allow', breakGlass });
+    expect(facts[0]).not.toHaveProperty('breakGlass');
+  });
+
   test('S2.2: an asked call has its request recorded, a denied one its outcome, at once and in order', () => {
     expect(facts.map(({ kind }) => kind)).toEqual(['verdict', 'verdict', 'request.opened', 'verdict', 'outcome']);
     expect(facts[2]).toEqual({

@@ -132,6 +132,50 @@ describe('conditions', () => {
   });
 });
 
+test('J: broken glass is told loudly, with names and no arguments', async () => {
+  const told: unknown[] = [];
+  const breakGlass = { reason: 'Pager down.', until: new Date(Date.now() + 60_000).toISOString() };
+  const judging = createJudge(
+    Config.parse({ policy: { rules: [{ id: 'glass', then: 'allow', breakGlass }] } }),
+    async () => [TOOL],
+    async () => undefined,
+    undefined,
+    (message, meta) => told.push([message, meta]),
+  );
+  const { judgements } = await judging(asking(TOOL.modelName));
+  expect(judgements).toMatchObject([{ verdict: { kind: 'allow', breakGlass } }]);
+  expect(told).toEqual([
+    [
+      'Glass is broken: a call that would have been asked is allowed.',
+      {
+        workflowId: 'run-1',
+        callId: 't1.c0',
+        server: 'files',
+        tool: 'read_file',
+        rule: 'organisation/rules/glass',
+        ...breakGlass,
+      },
+    ],
+  ]);
+});
+
+test('one policy counts for a whole turn, and its version stands beside the verdicts', async () => {
+  const config = { ...Config.parse({ policy: { strategy: 'never' } }) };
+  const judging = createJudge(
+    config,
+    async () => {
+      // Changes while the turn is judged.
+      config.policy = Config.parse({ policy: { halt: { reason: 'Now.' } } }).policy;
+      return [TOOL];
+    },
+    async () => undefined,
+  );
+  const first = await judging(asking(TOOL.modelName));
+  const second = await judging(asking(TOOL.modelName));
+  expect([first, second].map(({ judgements }) => judgements[0]?.verdict.kind)).toEqual(['allow', 'deny']);
+  expect(first.policyVersion).not.toBe(second.policyVersion);
+});
+
 test('a server may be called as a property that every object has', async () => {
   const odd = createJudge(
     Config.parse({ policy: { strategy: 'never' } }),

@@ -32,6 +32,21 @@ test('what they add to each call is counted among what a turn sends', async () =
 });
 
 test.each([
+  ['halts', { halt: { reason: 'Mine.' } }, 'policy.halt'],
+  [
+    'breaks glass',
+    { rules: [{ id: 'a', then: 'allow', breakGlass: { reason: 'Mine.', until: '2126-01-01T00:00:00.000Z' } }] },
+    'policy.rules[0].breakGlass',
+  ],
+] as const)('INV-G4: no run %s: only the organisation does', async (_, policy, path) => {
+  // Sound: the test says what a starter in another language may send.
+  await expect(prepared({}, policy as unknown as RunSpecInput['policy'])).rejects.toMatchObject({
+    code: 'SPEC_INVALID',
+    facts: { path },
+  });
+});
+
+test.each([
   ['a condition that cannot be evaluated', { rules: [{ id: 'a', when: 'x', then: 'ask' }] }, 'policy.rules[0].when'],
   [
     'two rules of one id',
