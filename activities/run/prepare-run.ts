@@ -60,6 +60,7 @@ export function createPrepareRun(
       opening: opening(spec),
       hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
+      messages: 'hashed',
       ...(tally ? { tally } : {}),
     };
   };
