@@ -176,7 +176,7 @@ describe('a kept ledger', () => {
         const { faults } = await reportOf(`${texts.join('\n')}\n`);
         expect(faults.length > 0 || isHarmless).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: 500 },
     );
   });
 });
