@@ -21,6 +21,7 @@ const SOME = [
   'agent-run.v2.extended',
   'agent-run.v2.one-of-two',
   'agent-run.v2.repeated',
+  'agent-run.v3.continued-first',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
 ];
