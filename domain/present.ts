@@ -62,7 +62,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
     ...(edit === undefined
       ? []
       : [
-          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(edit.proposed), 500))}`,
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(withoutRedacted(edit.proposed, judgement.redact)), 500))}`,
         ]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];
