@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { conversationFaults } from '../client/ledger-check.ts';
 import { type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
 import { readArtifactsFrom } from '../client/index.ts';
 import { readSegments } from '../client/ledger.ts';
@@ -34,8 +35,8 @@ export async function namedCopy(
   if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
   if (segment === undefined) return undefined;
   const { artifacts } = await loadClientSettings(options.config, terminal);
-  const entries = await readSegments(readArtifactsFrom(artifacts), segment, runId);
-  return { place: { workflowId: runId }, entries, signedHeads: [], faults: [] };
+  const { entries, messages } = await readSegments(readArtifactsFrom(artifacts), segment, runId);
+  return { place: { workflowId: runId }, entries, signedHeads: [], faults: conversationFaults(entries, messages) };
 }
 
 /** As the run tells it now. */

@@ -7,6 +7,7 @@ export type { ApprovalRequest } from '../contracts/schemas/request.ts';
 export type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 export type { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 export { visible } from '../domain/escape.ts';
+export { shownArguments } from '../domain/redaction.ts';
 export { readArtifactsFrom } from './artifact-directory.ts';
 export type { KnownDefinitions } from './catalog-definitions.ts';
 export { CatalogHandle } from './catalog-handle.ts';

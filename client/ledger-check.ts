@@ -6,8 +6,10 @@
  * 1. Reads lines in the order in which they stand, and goes on after a fault: one fault hides no other.
  */
 import type { AnyEntry, LedgerHead } from '../contracts/schemas/ledger-record.ts';
+import type { Message } from '../contracts/schemas/transcript.ts';
 import { hashOf } from '../domain/canonical.ts';
 import { GENESIS } from '../domain/ledger.ts';
+import { EMPTY_DIGEST, extendDigest } from '../domain/transcript.ts';
 
 export type FaultKind =
   /** Its hash is not that of what it says. */
@@ -182,4 +184,24 @@ function unsignedFault(chain: Chain, tip: AnyEntry, signed: ReadonlySet<string>)
   const signedTo = chain.signedTo(tip, signed);
   if (signedTo > tip.seq) return [];
   return [{ kind: 'unsigned', seq: signedTo, reason: `to ${tip.seq} stand under no signed head` }];
+}
+
+/** Is the stored conversation the one that the ledger names, wherever it names it? @param messages all of them */
+export function conversationFaults(entries: readonly AnyEntry[], messages: readonly Message[]): LedgerFault[] {
+  const digests = [EMPTY_DIGEST];
+  for (const message of messages) digests.push(extendDigest(digests.at(-1) ?? EMPTY_DIGEST, message));
+  return entries.flatMap(({ seq, fact }): LedgerFault[] => {
+    const { conversation } = fact;
+    if (typeof conversation !== 'object' || conversation === null) return [];
+    // Sound: an object may be read at any name; what comes out is unknown.
+    const { length, digest } = conversation as { length?: unknown; digest?: unknown };
+    if (digests[Number(length)] === digest) return [];
+    return [
+      {
+        kind: 'altered',
+        seq,
+        reason: `names another conversation than is stored: a message before ${Number(length)} was changed`,
+      },
+    ];
+  });
 }

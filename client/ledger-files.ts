@@ -36,7 +36,11 @@ export function readLines(text: string, workflowId: string, name: string): Ledge
       continue;
     }
     const { namespace, firstRunId } = parsed.data;
-    if (parsed.data.workflowId !== workflowId || (place.firstRunId ?? firstRunId) !== firstRunId) {
+    const isOther =
+      parsed.data.workflowId !== workflowId ||
+      (place.firstRunId ?? firstRunId) !== firstRunId ||
+      (place.namespace ?? namespace) !== namespace;
+    if (isOther) {
       faults.push({
         kind: 'unreadable',
         seq,

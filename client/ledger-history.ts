@@ -25,8 +25,8 @@ export interface RecordedDeeds {
   readonly accepted: Set<string>;
   /** `callId/attempt` of dispatches. */
   readonly dispatched: Set<string>;
-  /** Call id → hash of the outcome with which its last dispatch ended, where that is known. */
-  readonly outcomes: Map<string, string | undefined>;
+  /** Call id → hash of the outcome with which its last dispatch ended, save where it is not known how. */
+  readonly outcomes: Map<string, string>;
 }
 
 /** @throws as Temporal does where the newest execution cannot be read */
@@ -109,9 +109,10 @@ async function noteCall(
   const callId = calls.get(String(ended?.scheduledEventId));
   if (callId === undefined) return;
   const [result] = await decoded(client, completed?.result?.payloads);
-  // Only an answer of the tool is passed on as it is; what became of others the run decides.
-  if (textAt(result, 'kind') === 'ended' && typeof result === 'object' && result !== null && 'outcome' in result)
-    deeds.outcomes.set(callId, hashOf(result.outcome));
+  const outcome = fieldOf(result, 'outcome');
+  // What is not known may be sent again, or become known to be lost: the run decides what it says of it.
+  if (textAt(result, 'kind') === 'ended' && textAt(outcome, 'kind') !== 'unknown')
+    deeds.outcomes.set(callId, hashOf(outcome));
 }
 
 /** @param before entries that were there before the history was read; `after`: those that were there when it had been read */
@@ -133,7 +134,8 @@ export function compareWithHistory(
     }
     if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`))
       fault(seq, `says that ${textAt(fact, 'callId')} was dispatched, which history does not`);
-    const outcome = fact.kind === 'outcome' ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
+    const isKnown = fact.kind === 'outcome' && fact['outcome'] !== 'unknown';
+    const outcome = isKnown ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
     if (outcome !== undefined && outcome !== textAt(fact, 'outcomeHash'))
       fault(seq, `is another outcome of ${textAt(fact, 'callId')} than its dispatch had`);
   }
@@ -181,10 +183,13 @@ async function decoded(client: Client, payloads: Payloads): Promise<readonly unk
   return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
 }
 
-function textAt(value: unknown, field: string): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
+function fieldOf(value: unknown, field: string): unknown {
   // Sound: an object may be read at any name; what comes out is unknown.
-  const found = (value as Record<string, unknown>)[field];
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
+}
+
+function textAt(value: unknown, field: string): string | undefined {
+  const found = fieldOf(value, field);
   return typeof found === 'string' ? found : undefined;
 }
 

@@ -5,6 +5,7 @@ import { QUERIES } from '../contracts/names.ts';
 import type { ArtifactRef } from '../contracts/schemas/json.ts';
 import { type LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import type { Message } from '../contracts/schemas/transcript.ts';
 import type { LedgerPage } from '../contracts/schemas/run-state.ts';
 import { type LedgerCheck, verifyChain } from '../domain/ledger.ts';
 
@@ -74,13 +75,14 @@ async function storedEntries(
   return stretches.flat().filter(({ seq }) => seq >= from);
 }
 
-/** All entries, from the newest stored segment back to the first. No Temporal is asked. @throws CountersignError `USAGE`, `ARTIFACT_…` */
-export async function readSegments(
-  artifacts: ArtifactReader,
-  newest: string,
-  workflowId: string,
-): Promise<readonly LedgerEntry[]> {
-  const stretches: LedgerEntry[][] = [];
+export interface StoredRun {
+  readonly entries: readonly LedgerEntry[];
+  readonly messages: readonly Message[];
+}
+
+/** All of it, from the newest stored segment back to the first. No Temporal is asked. @throws CountersignError `USAGE`, `ARTIFACT_…` */
+export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string): Promise<StoredRun> {
+  const segments: Segment[] = [];
   let ref: ArtifactRef | undefined = { sha256: newest, bytes: 0, contentType: '' };
   while (ref !== undefined) {
     const segment: Segment = await readSegment(artifacts, ref);
@@ -88,10 +90,13 @@ export async function readSegments(
       throw new CountersignError('USAGE', `The segment is of another run: ${segment.workflowId}.`, {
         runId: workflowId,
       });
-    stretches.unshift(segment.ledger.entries);
+    segments.unshift(segment);
     ref = segment.previous;
   }
-  return stretches.flat();
+  return {
+    entries: segments.flatMap(({ ledger }) => ledger.entries),
+    messages: segments.flatMap(({ transcript }) => transcript.messages),
+  };
 }
 
 async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {

@@ -46,6 +46,8 @@ export interface PreparedRun {
   readonly hasOutputSchema: boolean;
   /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
   readonly repeats?: 'answered';
+  /** The ledger says where the conversation stood; absent from workers that did not write it. */
+  readonly messages?: 'hashed';
   /** Some rule asks what became of earlier calls: the run counts them. */
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */

@@ -11,6 +11,7 @@ import type { Asking, CallState, Extension } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
 import { digestOf } from './facts.ts';
+import { withoutRedacted } from './redaction.ts';
 import type { Run, RunIds } from './run.ts';
 import { askingCalls, waitOf } from './status.ts';
 
@@ -68,7 +69,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
     ...(votes.length === 0
       ? []
       : [`  - agreed so far: ${markdown(votes.map(({ decision }) => decision.approver.id).join(', '))}`]),
-    `  - arguments: ${codeSpan(bounded(canonicalJson(call.arguments), 500))}`,
+    `  - arguments: ${codeSpan(bounded(canonicalJson(withoutRedacted(call.arguments, judgement.redact)), 500))}`,
     ...(duplicateOf === undefined
       ? []
       : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
@@ -78,7 +79,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
     ...(edit === undefined
       ? []
       : [
-          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(edit.proposed), 500))}`,
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(withoutRedacted(edit.proposed, judgement.redact)), 500))}`,
         ]),
     ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
   ];

@@ -13,6 +13,7 @@ import type { Message } from '../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../contracts/schemas/trust.ts';
 import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
+import { marked } from '../domain/facts.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { EMPTY_TALLY } from '../domain/tally.ts';
 import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
@@ -148,7 +149,8 @@ export class LiveRun {
   commit({ run, facts }: Change): void {
     this.run = run;
     const now = Date.now();
-    for (const fact of facts) this.journal.record(now, fact);
+    const isMarked = this.#prepared?.messages === 'hashed';
+    for (const fact of facts) this.journal.record(now, isMarked ? marked(fact, this.journal) : fact);
     this.onChange();
   }
 

@@ -71,6 +71,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...target,
       arguments: call.arguments,
       ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
+      ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
       ...(judgement.description === undefined ? {} : { description: judgement.description }),
       ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
       rules: judgement.verdict.rules,

@@ -18,14 +18,8 @@ export type LedgerStream = Pick<LedgerHead, 'namespace' | 'workflowId' | 'firstR
 
 export type DeliverLedger = (stream: LedgerStream, entries: readonly LedgerEntry[]) => Promise<void>;
 
-/** @param onRecord after each record that all sinks have; entries so far */
-export function createDelivery(
-  sign: SignHead,
-  sinks: readonly LedgerSink[],
-  onRecord: (delivered: number) => void = () => undefined,
-): DeliverLedger {
+export function createDelivery(sign: SignHead, sinks: readonly LedgerSink[]): DeliverLedger {
   return async (stream, entries) => {
-    let delivered = 0;
     for (const part of partsOf(entries)) {
       const [first, last] = [part[0], part.at(-1)];
       if (first === undefined || last === undefined) continue;
@@ -38,8 +32,6 @@ export function createDelivery(
       };
       const record = { head, signedHead: await sign(head), entries: [...part] };
       for (const sink of sinks) await sink.deliver(record);
-      delivered += part.length;
-      onRecord(delivered);
     }
   };
 }

@@ -21,6 +21,7 @@ import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { bounded, visible } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
+import { redactionsOf } from '../../domain/redaction.ts';
 import { toolKey, withOpen } from '../../domain/tally.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
@@ -141,6 +142,7 @@ export function createJudge(
           definitionHash: tool.hash,
         },
         repeatable: isRepeatable(config, tool),
+        ...redactOf(config, tool),
       };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
@@ -203,6 +205,12 @@ function versionWith(
 /** Servers may be called `constructor`. */
 function isRepeatable({ servers }: PolicyConfig, { server, definition }: OfferedTool): boolean {
   return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
+}
+
+/** Also where nobody is asked: a dispatch may ask after all. */
+function redactOf({ policy: { redact = [] } }: PolicyConfig, tool: OfferedTool): Pick<Judgement, 'redact'> {
+  const places = redactionsOf(redact, { server: tool.server, tool: tool.definition.name });
+  return places.length === 0 ? {} : { redact: [...places] };
 }
 
 function denyUnknown(call: ProposedCall, offered: readonly OfferedTool[]): Judgement {

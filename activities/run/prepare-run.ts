@@ -69,6 +69,7 @@ export function createPrepareRun(
       opening: opening(spec),
       hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
+      messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
       ...(price === undefined ? {} : { price }),

@@ -10,10 +10,11 @@ import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { timeLeft } from '../views/duration.ts';
 import { table } from '../views/fields.ts';
-import { requestText } from '../views/request.ts';
+import { requestText, shownTo } from '../views/request.ts';
 
 interface RequestsOptions extends GlobalOptions {
   readonly full?: true;
+  readonly reveal?: true;
   readonly tenant?: string;
   readonly group?: string;
   readonly most?: number;
@@ -26,6 +27,7 @@ export function addRequests(program: Command, terminal: Terminal): void {
     .description('What waits for a decision: of one run in full, without a run id of all runs')
     .argument('[run]', 'run id')
     .option('--full', 'cut nothing')
+    .option('--reveal', 'show arguments that policy keeps out of lists: look at them before you decide')
     .option('--tenant <name>', 'only runs of this tenant')
     .option('--group <name>', 'only runs that wait for this group')
     .option('--most <count>', 'runs at the most (default: 100)', wholeNumber)
@@ -38,7 +40,7 @@ export function addRequests(program: Command, terminal: Terminal): void {
       const answer = await withSession(terminal, options, async ({ countersign }) =>
         runId === undefined
           ? inboxAnswer(await countersign.waiting(filterOf(options)))
-          : requestsAnswer(runId, await countersign.run(runId).requests(), options.full === true),
+          : requestsAnswer(runId, await countersign.run(runId).requests(), options),
       );
       print(terminal, answer, options.json === true);
     });
@@ -69,14 +71,15 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
   };
 }
 
-function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], full: boolean): Answer {
+function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions): Answer {
   const now = Date.now();
+  const [full, reveal] = [options.full === true, options.reveal === true];
   const open = requests.filter(({ status }) => status === 'open');
   const others = requests.filter(({ status }) => status !== 'open');
   return {
-    json: { runId, requests },
+    json: { runId, requests: requests.map((request) => shownTo(request, reveal)) },
     text: (paint) => {
-      const shown = [...open, ...others].map((request) => requestText(request, { full, now }, paint));
+      const shown = [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint));
       const first = open[0];
       if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
       const who = first.approvers.allOf[0]?.ids[0] ?? 'ID';

@@ -7,6 +7,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { describeRule } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { bounded, visible } from '../../domain/escape.ts';
+import { shownArguments } from '../../domain/redaction.ts';
 import type { Paint } from '../terminal.ts';
 import { duration, shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
@@ -16,23 +17,35 @@ const SHOWN_DESCRIPTION = 300;
 
 export interface RequestView {
   readonly full: boolean;
+  /** Shows what policy keeps out of lists: for whoever decides. */
+  readonly reveal?: boolean;
   /** Epoch ms. */
   readonly now: number;
 }
 
-export function requestText(request: ApprovalRequest, { full, now }: RequestView, paint: Paint): string {
+export function requestText(
+  request: ApprovalRequest,
+  { full, reveal = false, now }: RequestView,
+  paint: Paint,
+): string {
   const { callId, server, serverUrl, tool, status, approvers, deadline, rules, annotations, description, votes } =
     request;
-  const { edited } = request;
+  const { edited } = shownTo(request, reveal);
   const latest = latestOf(request);
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
-    ['arguments', shown(canonicalJson(request.arguments), full ? undefined : SHOWN_ARGUMENTS)],
+    ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
     [
       'changed',
       edited === undefined
         ? undefined
         : `by ${visible(edited.by)} at ${shortInstant(edited.at)}; proposed were ${shown(canonicalJson(edited.proposed), full ? undefined : SHOWN_ARGUMENTS)}`,
+    ],
+    [
+      'kept back',
+      request.redact === undefined || reveal
+        ? undefined
+        : `${request.redact.map(visible).join(', ')} [--reveal shows them]`,
     ],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
@@ -70,6 +83,19 @@ export function requestText(request: ApprovalRequest, { full, now }: RequestView
     ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],
   ] as const;
   return `${head}\n${fields(paint, rows)}`;
+}
+
+/** With the arguments that may be shown in passing, or all of them. */
+export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequest {
+  if (reveal || request.redact === undefined) return request;
+  const { edited, redact } = request;
+  return {
+    ...request,
+    arguments: shownArguments(request),
+    ...(edited === undefined
+      ? {}
+      : { edited: { ...edited, proposed: shownArguments({ arguments: edited.proposed, redact }) } }),
+  };
 }
 
 /** For so long an approval may be used; undefined where it does not lapse. */

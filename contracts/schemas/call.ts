@@ -77,6 +77,8 @@ export const Judgement = z.strictObject({
   /** Of an asked call: what the approver reads, bounded. */
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),
+  /** Places in the arguments that policy keeps out of what is shown in passing. */
+  redact: z.array(z.string()).optional(),
 });
 export type Judgement = z.infer<typeof Judgement>;
 

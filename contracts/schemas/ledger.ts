@@ -9,6 +9,12 @@ import { Message, Usage } from './transcript.ts';
 
 const callId = z.string();
 
+/**
+ * All messages so far, by their number and chained digest (`domain/transcript.ts`): binds the conversation without holding it.
+ * Absent in runs that began before it was recorded.
+ */
+const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
+
 /** What happened. Holds hashes of arguments and results, never the arguments and results. */
 export const LedgerFact = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -35,6 +41,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     turn: z.int(),
     calls: z.int(),
     usage: Usage,
+    conversation,
     /** Millionths, rounded up; where the model has a price. */
     cost: z.int().nonnegative().optional(),
   }),
@@ -128,12 +135,13 @@ export const LedgerFact = z.discriminatedUnion('kind', [
   }),
   z.strictObject({ kind: z.literal('cancel.requested') }),
   z.strictObject({ kind: z.literal('limit.reached'), limit: z.string(), value: z.number() }),
-  z.strictObject({ kind: z.literal('run.rolled'), turn: z.int(), because: z.string() }),
+  z.strictObject({ kind: z.literal('run.rolled'), turn: z.int(), because: z.string(), conversation }),
   z.strictObject({
     kind: z.literal('run.ended'),
     status: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']),
     outputHash: Sha256Hex.optional(),
     code: z.string().optional(),
+    conversation,
   }),
   ...CATALOG_FACTS,
 ]);

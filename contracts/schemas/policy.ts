@@ -161,6 +161,17 @@ export type Policy = z.infer<typeof Policy>;
 /** A policy as its author wrote it, defaults not applied. */
 export type PolicyInput = z.input<typeof Policy>;
 
+/** Arguments that are kept out of what is shown in passing and of what lasts; see docs/guide/policy.md. */
+export const Redaction = z.strictObject({
+  /** Absent: every server. */
+  server: Name.optional(),
+  /** Absent: every tool. */
+  tool: ToolName.optional(),
+  /** Top-level names, or JSON pointers; `*` as a part stands for every member. */
+  arguments: z.array(z.string().min(1).max(200)).min(1).max(50),
+});
+export type Redaction = z.infer<typeof Redaction>;
+
 /** What only the operator may say. */
 export const OrganisationPolicy = z.strictObject({
   ...Policy.shape,
@@ -168,6 +179,7 @@ export const OrganisationPolicy = z.strictObject({
   halt: Halt.optional(),
   /** May a caller hand its own bearer token to a run (`scope: as given`)? */
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
+  redact: z.array(Redaction).max(200).optional(),
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 

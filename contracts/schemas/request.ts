@@ -28,6 +28,8 @@ export const ApprovalRequest = z.strictObject({
   arguments: JsonObject,
   /** Set where an approver changed the arguments: by whom, and what the model had proposed. */
   edited: z.strictObject({ by: z.string(), at: z.string(), proposed: JsonObject }).optional(),
+  /** Places in them that are not to be shown in passing; whoever decides must see them. */
+  redact: z.array(z.string()).optional(),
   /** Data of the server, not instructions: escape before showing. */
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),

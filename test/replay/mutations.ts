@@ -104,6 +104,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     put: '{ ...decision, approver }',
   },
   {
+    name: 'the ledger does not say where the conversation stood',
+    file: 'workflows/live-run.ts',
+    find: 'isMarked ? marked(fact, this.journal) : fact',
+    put: 'isMarked ? fact : fact',
+  },
+  {
+    name: 'the ledger of an older run says where the conversation stood',
+    file: 'workflows/live-run.ts',
+    find: "this.#prepared?.messages === 'hashed'",
+    put: 'true',
+  },
+  {
     name: 'the next execution of a catalog forgets its policy',
     file: 'workflows/live-catalog.ts',
     find: 'return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };',

@@ -194,6 +194,10 @@ describe('agreement with history', () => {
     },
   );
 
+  test('an outcome that the run did not learn is no fault', () => {
+    expect(faults(said('outcome', { outcome: 'unknown', outcomeHash: 'a'.repeat(64) }))).toEqual([]);
+  });
+
   test('what came while history was read is no fault', () => {
     const early = entries.slice(0, seqOf('decision.accepted'));
     expect(faults(early, entries)).toEqual([]);

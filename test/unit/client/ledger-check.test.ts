@@ -3,11 +3,14 @@ import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SignHead } from '../../../activities/ledger/signer.ts';
-import { checkLedger, type FaultKind, type LedgerReport } from '../../../client/ledger-check.ts';
+import { checkLedger, conversationFaults, type FaultKind, type LedgerReport } from '../../../client/ledger-check.ts';
 import { readLines } from '../../../client/ledger-files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../../client/ledger-heads.ts';
 import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
 import type { LedgerLine } from '../../../contracts/schemas/ledger-record.ts';
+import type { Message } from '../../../contracts/schemas/transcript.ts';
+import { marked } from '../../../domain/facts.ts';
+import { EMPTY_JOURNAL, Journal } from '../../../domain/journal.ts';
 import { sealEntry } from '../../../domain/ledger.ts';
 import { chainOf, STREAM } from '../../support/builders/ledger-record.ts';
 import { headKey } from '../../support/ledger-key.ts';
@@ -173,7 +176,7 @@ describe('a kept ledger', () => {
         const { faults } = await reportOf(`${texts.join('\n')}\n`);
         expect(faults.length > 0 || isHarmless).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: 500 },
     );
   });
 });
@@ -194,6 +197,21 @@ test('every kind of fault is one that a test provokes', () => {
     unreadable: true,
   };
   expect(Object.keys(kinds)).toHaveLength(10);
+});
+
+test('the stored conversation is the one that the ledger names, or the entry that names another is found', () => {
+  const message = (text: string): Message => ({ role: 'user', text });
+  const messages = [message('one'), message('two')];
+  const journal = new Journal(EMPTY_JOURNAL);
+  for (const each of messages) {
+    journal.append(each);
+    journal.record(0, marked({ kind: 'run.rolled', turn: 1, because: 'nudge' }, journal));
+  }
+  journal.record(0, { kind: 'cancel.requested' });
+  const entries = journal.entries(0, 3);
+  expect(conversationFaults(entries, messages)).toEqual([]);
+  expect(conversationFaults(entries, [message('one'), message('2')])).toMatchObject([{ kind: 'altered', seq: 1 }]);
+  expect(conversationFaults(entries, [message('one')])).toMatchObject([{ kind: 'altered', seq: 1 }]);
 });
 
 describe('a key file', () => {
