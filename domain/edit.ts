@@ -96,8 +96,9 @@ export function acceptEdit(
   const { comment: _, ...said } = decision;
   const vote: Vote = { decision: { ...said, approver }, decidedAt: at };
   // Nobody agrees to a tool that was not shown to them.
-  const counts = isSeen && isWanted(rule, [], approver);
-  const isEnough = counts && isMet(rule, [approver]);
+  const voter = { ...approver, after: at - state.request.openedAt };
+  const counts = isSeen && isWanted(rule, [], voter);
+  const isEnough = counts && isMet(rule, [voter]);
   const edit: Edit = {
     by: approver.id,
     at,

@@ -11,6 +11,7 @@
 import type { Verdict } from '../contracts/schemas/call.ts';
 import type { Action, ApproverClause, Policy, PolicyInput, ToolPolicyInput } from '../contracts/schemas/policy.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { clauseOf } from './clause.ts';
 import { visible } from './escape.ts';
 import {
   type AskCondition,
@@ -178,20 +179,6 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
       (layer === 'organisation' ? DEFAULT_DEADLINE_SECONDS : undefined),
     validForSeconds: entry?.validForSeconds ?? policy.validForSeconds,
     extendableToSeconds: entry?.extendableToSeconds ?? policy.extendableToSeconds,
-  };
-}
-
-function clauseOf(
-  layer: LayerName,
-  { ids = [], groups = [], need, notInitiator, may }: NonNullable<PolicyInput['approvers']>,
-  initiatorId: string,
-): ApproverClause {
-  return {
-    layer,
-    ids,
-    groups,
-    ...(need === undefined ? {} : { need }),
-    ...(notInitiator === true ? { not: [initiatorId] } : {}),
-    ...(may === undefined ? {} : { may }),
+    remindAfterSeconds: entry?.remindAfterSeconds ?? policy.remindAfterSeconds,
   };
 }

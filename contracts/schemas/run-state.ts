@@ -25,6 +25,8 @@ export const RunState = z.strictObject({
   turn: z.int(),
   pending: z.int(),
   nextDeadline: z.string().optional(),
+  /** Of those that wait, how many have waited so long that a reminder was due; absent where none has. */
+  reminded: z.int().optional(),
   usage: Usage,
   calls: z.int(),
   ledgerLength: z.int(),
