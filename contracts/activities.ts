@@ -150,6 +150,8 @@ export type DispatchProof =
       readonly decidedAt: string;
       /** Where a decision put other arguments in place of those that were shown: what its digest is of. */
       readonly edit?: ShownToEditor;
+      /** Where who may decide depends on the time: when the request opened, and when each of `further` was accepted. */
+      readonly voted?: { readonly openedAt: string; readonly further: readonly string[] };
     };
 
 /** The request that somebody read who then changed its arguments. */

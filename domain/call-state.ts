@@ -20,6 +20,8 @@ export interface OpenRequest {
   readonly deadline: number;
   /** Where it was postponed: the first deadline, and by whom, oldest first. */
   readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
+  /** Of what happens by time alone (`steps.ts`), the time of the last thing that people were told. */
+  readonly told?: number;
   readonly because?: string;
 }
 

@@ -9,7 +9,7 @@
 import type { Approver, Decision, DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
-import { isMet, isWanted, mayDecide } from './approver.ts';
+import { groupsOf, isMet, isWanted, mayDecide, type Voter } from './approver.ts';
 import { type Asking, type CallState, decided, voted } from './call-state.ts';
 import { hashOf, sha256Hex } from './canonical.ts';
 import { isEdit, refuseRight } from './decision-rights.ts';
@@ -17,6 +17,7 @@ import { extended, refuseExtension } from './extension.ts';
 import { digestOf, outcomeFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { signatureEvidence } from './jws.ts';
+import { tellDue } from './steps.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
 
 export type Admission =
@@ -54,7 +55,7 @@ export function admit(
   }
   if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
   // Whoever has agreed may take it back, whatever has become of their groups.
-  if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, decision.approver)) {
+  if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, voterOf(state, decision, now))) {
     return refuse(
       'APPROVER_NOT_ENTITLED',
       `${decision.approver.id} may not decide call ${callId}; the request lists who may.`,
@@ -64,15 +65,13 @@ export function admit(
   const refusal =
     decision.kind === 'extend'
       ? refuseExtension(state, decision, endsAt)
-      : (refuseRight(state, decision) ?? refuseVote(state, decision));
+      : (refuseRight(state, decision) ?? refuseVote(state, decision, now));
   return refusal ?? { kind: 'accept', state };
 }
 
 /** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
-function refuseVote(
-  { votes = [], request }: Asking,
-  decision: Exclude<Decision, { kind: 'extend' }>,
-): Refusal | undefined {
+function refuseVote(state: Asking, decision: Exclude<Decision, { kind: 'extend' }>, now: number): Refusal | undefined {
+  const { votes = [], request } = state;
   const { kind, callId, approver } = decision;
   const own = votes.find((vote) => vote.decision.approver.id === approver.id);
   if (kind === 'withdraw')
@@ -91,13 +90,18 @@ function refuseVote(
       { callId, decidedBy: approver.id, decidedAt },
     );
   }
-  const agreed = votes.map((vote) => vote.decision.approver);
-  if (isWanted(request.approvers, agreed, approver)) return undefined;
+  const agreed = votes.map((vote) => voterOf(state, vote.decision, vote.decidedAt));
+  if (isWanted(request.approvers, agreed, voterOf(state, decision, now))) return undefined;
   return refuse(
     'APPROVER_NOT_ENTITLED',
     `Enough of those like ${approver.id} have agreed to call ${callId}; others are needed.`,
     { callId },
   );
+}
+
+/** Who says this, and how long after the request opened: whom it counts for depends on both. @param at epoch ms */
+function voterOf({ request }: Asking, { approver }: Decision, at: number): Voter {
+  return { ...approver, after: at - request.openedAt };
 }
 
 /** Was it made in a run that counts? For live code only: the answer changes with a reset. */
@@ -118,11 +122,15 @@ export function accept(
   at: number,
 ): Change & { readonly ack: DecisionAck } {
   const approver = namedIn([state.request.approvers], decision.approver);
+  // Whom it waits on by now is told before what they say, though its timer may fire after it.
+  const due = tellDue(state, at);
   // What was signed is kept as it was signed: dispatch compares it with its signature.
-  const { next, status } = counted(state, decision.signature === undefined ? { ...decision, approver } : decision, at);
+  const kept = decision.signature === undefined ? { ...decision, approver } : decision;
+  const { next, status } = counted(due.state, kept, at);
   return {
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
+      ...due.facts,
       acceptedFact(state, { ...decision, approver }, status),
       ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
     ],
@@ -196,7 +204,7 @@ function counted(
     case 'extend':
       return { next: extended(state, decision, decidedAt), status: 'extended' };
     case 'approve': {
-      const agreed = [...votes.map((vote) => vote.decision.approver), decision.approver];
+      const agreed = [...votes, { decision, decidedAt }].map((vote) => voterOf(state, vote.decision, vote.decidedAt));
       if (isMet(request.approvers, agreed))
         return { next: decided(state, { decision, decidedAt }), status: 'approved' };
       // What was said with it stands in the ledger; a vote travels with the request.
@@ -209,7 +217,7 @@ function counted(
 
 /** An approver with those of their groups that count here: what is kept is carried through continue-as-new. */
 export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver): Approver {
-  const named = new Set(rules.flatMap(({ allOf }) => allOf.flatMap((clause) => clause.groups)));
+  const named = new Set(rules.flatMap(groupsOf));
   return { id, groups: groups.filter((group) => named.has(group)) };
 }
 

@@ -97,8 +97,9 @@ export function acceptEdit(
   // What was signed is kept as it was signed.
   const vote: Vote = { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
   // Nobody agrees to a tool that was not shown to them.
-  const counts = isSeen && isWanted(rule, [], approver);
-  const isEnough = counts && isMet(rule, [approver]);
+  const voter = { ...approver, after: at - state.request.openedAt };
+  const counts = isSeen && isWanted(rule, [], voter);
+  const isEnough = counts && isMet(rule, [voter]);
   const edit: Edit = {
     by: approver.id,
     at,

@@ -72,7 +72,8 @@ export function provenDeadline(
   const latest = latestDeadline(rule, openedAt) ?? Number.NaN;
   let current = deadline;
   for (const { decision, decidedAt } of extensions) {
-    if (decision.kind !== 'extend' || !mayDecide(rule, decision.approver)) return undefined;
+    const voter = { ...decision.approver, after: decidedAt - openedAt };
+    if (decision.kind !== 'extend' || !mayDecide(rule, voter)) return undefined;
     const until = Date.parse(decision.until);
     if (!(openedAt <= decidedAt && decidedAt < current && current < until && until <= latest)) return undefined;
     current = until;

@@ -17,6 +17,7 @@ import type {
   ToolPolicyInput,
 } from '../contracts/schemas/policy.ts';
 import type { CatalogSay } from './catalog-layer.ts';
+import { clauseOf } from './clause.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 import { glassFor, haltedBy } from './emergency.ts';
 import { visible } from './escape.ts';
@@ -199,20 +200,6 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
       (layer === 'organisation' ? DEFAULT_DEADLINE_SECONDS : undefined),
     validForSeconds: entry?.validForSeconds ?? policy.validForSeconds,
     extendableToSeconds: entry?.extendableToSeconds ?? policy.extendableToSeconds,
-  };
-}
-
-function clauseOf(
-  layer: LayerName,
-  { ids = [], groups = [], need, notInitiator, may }: NonNullable<PolicyInput['approvers']>,
-  initiatorId: string,
-): ApproverClause {
-  return {
-    layer,
-    ids,
-    groups,
-    ...(need === undefined ? {} : { need }),
-    ...(notInitiator === true ? { not: [initiatorId] } : {}),
-    ...(may === undefined ? {} : { may }),
+    remindAfterSeconds: entry?.remindAfterSeconds ?? policy.remindAfterSeconds,
   };
 }

@@ -14,6 +14,7 @@ import { digestOf } from './facts.ts';
 import { withoutRedacted } from './redaction.ts';
 import type { Run, RunIds } from './run.ts';
 import { askingCalls, waitOf } from './status.ts';
+import { shownOf } from './steps.ts';
 
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
@@ -62,9 +63,12 @@ function brokenGlass({ calls }: Run): string[] {
 
 function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {
   const { server, tool } = judgement.target;
+  const { approvers, remindedAt, escalatedAt } = shownOf(request);
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
-    `  - who: ${markdown(describeRule(request.approvers))}`,
+    `  - who: ${markdown(describeRule(approvers))}`,
+    ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
+    ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
     ...(votes.length === 0
       ? []
@@ -99,6 +103,7 @@ export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
     tool: bounded(visible(state.judgement.target.tool), 64),
     deadline: new Date(state.request.deadline).toISOString(),
     digest: digestOf(state, ids),
+    ...(shownOf(state.request).remindedAt === undefined ? {} : { reminded: true as const }),
     ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
   }));
   const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
@@ -122,7 +127,7 @@ export interface PendingAttributes {
 export function pendingAttributes(run: Run): PendingAttributes {
   const asking = askingCalls(run);
   const { nextDeadline, waitingSince } = waitOf(run);
-  const groups = asking.flatMap(({ request }) => request.approvers.allOf.flatMap((clause) => clause.groups));
+  const groups = asking.flatMap(({ request }) => shownOf(request).approvers.allOf.flatMap((clause) => clause.groups));
   const tools = asking.map(({ judgement }) => visible(`${judgement.target.server}/${judgement.target.tool}`));
   return {
     pending: asking.length,

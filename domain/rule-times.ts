@@ -1,7 +1,7 @@
 /**
  * The times of an approver rule, from what several layers of policy say.
  *
- * 1. The strictest counts: the shortest validity, the earliest end of what may be postponed.
+ * 1. The strictest counts: the shortest validity, the first reminder, the earliest end of what may be postponed.
  * 2. A layer whose deadline may not be postponed is not outvoted: its deadline is the end of it (F-4).
  */
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
@@ -11,14 +11,16 @@ export interface StatedTimes {
   readonly deadlineSeconds: number | undefined;
   readonly validForSeconds: number | undefined;
   readonly extendableToSeconds: number | undefined;
+  readonly remindAfterSeconds: number | undefined;
 }
 
 /** What is not stated is not in the rule: digests of rules without times stay as they were. @param deadlineSeconds of them all */
 export function ruleTimes(
   stated: readonly StatedTimes[],
   deadlineSeconds: number,
-): Pick<ApproverRule, 'validForSeconds' | 'extendableToSeconds'> {
+): Pick<ApproverRule, 'validForSeconds' | 'extendableToSeconds' | 'remindAfterSeconds'> {
   const validities = stated.flatMap(({ validForSeconds }) => validForSeconds ?? []);
+  const reminders = stated.flatMap(({ remindAfterSeconds }) => remindAfterSeconds ?? []);
   const latest = Math.min(
     ...stated.map((times) => times.extendableToSeconds ?? times.deadlineSeconds ?? Number.POSITIVE_INFINITY),
   );
@@ -26,5 +28,6 @@ export function ruleTimes(
   return {
     ...(validities.length === 0 ? {} : { validForSeconds: Math.min(...validities) }),
     ...(isExtendable ? { extendableToSeconds: latest } : {}),
+    ...(reminders.length === 0 ? {} : { remindAfterSeconds: Math.min(...reminders) }),
   };
 }

@@ -2,12 +2,13 @@
 import { setHandler } from '@temporalio/workflow';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
-import type { CallState, Extension } from '../domain/call-state.ts';
+import type { CallState, Extension, OpenRequest } from '../domain/call-state.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
 import { spentOf } from '../domain/spend.ts';
 import { askingCalls, waitOf } from '../domain/status.ts';
+import { shownOf } from '../domain/steps.ts';
 import type { LiveRun } from './live-run.ts';
 import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
 
@@ -21,12 +22,15 @@ export function serveQueries(live: LiveRun): void {
 function stateOf(live: LiveRun): RunState {
   const { journal, run, ids } = live;
   const { nextDeadline } = waitOf(run);
+  const asking = askingCalls(run);
+  const reminded = asking.filter(({ request }) => shownOf(request).remindedAt !== undefined).length;
   return {
     workflowId: ids.workflowId,
     runId: ids.runId,
     status: live.status,
     turn: run.turn,
-    pending: askingCalls(run).length,
+    pending: asking.length,
+    ...(reminded === 0 ? {} : { reminded }),
     ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
     ...(live.because === undefined ? {} : { because: live.because }),
     usage: run.usage,
@@ -81,6 +85,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       approvers: request.approvers,
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
+      ...shownTimes(request),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
@@ -90,6 +95,14 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
     },
   ];
+}
+
+function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
+  const { remindedAt, escalatedAt } = shownOf(request);
+  return {
+    ...(remindedAt === undefined ? {} : { remindedAt: instant(remindedAt) }),
+    ...(escalatedAt === undefined ? {} : { escalatedAt: instant(escalatedAt) }),
+  };
 }
 
 function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {

@@ -9,11 +9,12 @@ import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/work
 import type { DispatchInput, DispatchProof, DispatchResult } from '../contracts/activities.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
-import { describeRule } from '../domain/approver.ts';
-import type { Asking, CallState, InFlight, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
+import { describeRule, isStaged } from '../domain/approver.ts';
+import type { Asking, CallState, InFlight, MadeDecision, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { summaryOf } from '../domain/present.ts';
+import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
 import { earlierThan } from '../domain/tally.ts';
@@ -56,18 +57,23 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
 async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
-  // A request that was postponed or edited is another one: its timer is set anew.
+  // A request that was postponed or edited, or has told something, is another one: its timer is set anew.
   const isAsking = (): boolean => {
     const now = callOf(live.run, callId);
     return now?.status === 'asking' && now.request === request;
   };
   try {
-    const left = Math.max(1, request.deadline - Date.now());
-    const summary = summaryOf(state, `waits for ${describeRule(request.approvers)}`);
+    const step = nextStep(request);
+    const left = Math.max(1, (step?.at ?? request.deadline) - Date.now());
+    const next = step === undefined ? '' : `${step.kind} next, `;
+    const summary = summaryOf(state, `${next}waits for ${describeRule(shownOf(request).approvers)}`);
     const decidedInTime = await condition(() => !isAsking() || live.rolling, left, { summary });
     // A decision may have come in the very task in which the timer fired: the first one counts.
-    if (!decidedInTime && isAsking())
-      settle(live, callId, { kind: 'expired', deadline: new Date(request.deadline).toISOString() });
+    if (decidedInTime || !isAsking()) return;
+    // Where no worker was there for long, nobody is told of what is over.
+    if (step !== undefined && Date.now() < request.deadline)
+      live.commit(tell(live.run, callId, Math.max(step.at, Date.now())));
+    else settle(live, callId, { kind: 'expired', deadline: new Date(request.deadline).toISOString() });
   } catch (error) {
     if (!isCancellation(error)) throw error;
     settle(live, callId, live.withdrawal);
@@ -179,6 +185,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             ...deadlineOf(request),
             decidedAt: instant(made.decidedAt),
             ...(shown === undefined ? {} : { edit: shown }),
+            ...votedAt(request, made, shown),
           },
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
@@ -200,6 +207,16 @@ function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<Decisio
   if (extended === undefined) return { deadline: instant(deadline) };
   const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
   return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
+}
+
+/** When who agreed, where who may decide depends on it. */
+function votedAt(
+  { approvers, openedAt }: OpenRequest,
+  { further = [] }: MadeDecision,
+  edit: DecisionProof['edit'],
+): Pick<DecisionProof, 'voted'> {
+  if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
+  return { voted: { openedAt: instant(openedAt), further: further.map(({ decidedAt }) => instant(decidedAt)) } };
 }
 
 function instant(ms: number): string {

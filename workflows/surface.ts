@@ -7,6 +7,7 @@ import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } f
 import { defineSearchAttributeKey, type SearchAttributeUpdatePair } from '@temporalio/common';
 import { PENDING_MEMO, SPEC_HASH_MEMO } from '../contracts/names.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
+import type { Asking } from '../domain/call-state.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../domain/present.ts';
 import { askingCalls } from '../domain/status.ts';
 import type { LiveRun } from './live-run.ts';
@@ -54,10 +55,7 @@ export class Surface {
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
     setCurrentDetails(currentDetails(status, run, live.because));
-    const asking = askingCalls(run).map(
-      ({ call, request }) =>
-        `${call.callId}/${request.generation}${request.extended === undefined ? '' : `/${request.deadline}`}`,
-    );
+    const asking = askingCalls(run).map(shownAs);
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
     this.#showAttributes();
@@ -117,6 +115,12 @@ export class Surface {
 }
 
 const RUNNING = 'running';
+
+/** Of one request, what lists show of it. */
+function shownAs({ call, request }: Asking): string {
+  const { generation, extended, deadline, told } = request;
+  return `${call.callId}/${generation}${extended === undefined ? '' : `/${deadline}`}${told === undefined ? '' : `!${told}`}`;
+}
 
 /** Shown anew when it differs. */
 function keyOf(status: RunStatus, asking: readonly string[]): string {

@@ -17,7 +17,7 @@ import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Decision } from '../../contracts/schemas/decision.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import { isMet, mayDecide } from '../../domain/approver.ts';
+import { isMet, isStaged, mayDecide, type Voter } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { isEdit, permits } from '../../domain/decision-rights.ts';
 import { requestDigest } from '../../domain/digest.ts';
@@ -109,14 +109,16 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
     };
   }
   const decisions = [proof.decision, ...(proof.further ?? [])];
-  const people = decisions.map(({ approver }) => approver);
+  const people = votersOf(proof);
   const extensions = (proof.extended?.by ?? []).map(({ decision }) => decision);
   const isConsent =
     decisions.every(({ kind }) => kind === 'approve') &&
     [...decisions, ...extensions].every(
-      (decision) => decision.callId === input.callId && covers(input, proof, decision),
+      (decision, index) =>
+        decision.callId === input.callId && covers(input, proof, decision, people[index] ?? decision.approver),
     ) &&
     isInTime(proof) &&
+    areTimed(proof) &&
     isMet(proof.approvers, people);
   if (!isConsent) return forbidden('The decision does not cover this call.');
   if ([...decisions, ...extensions].some(({ runId }) => !input.decidedIn.includes(runId))) {
@@ -156,6 +158,25 @@ function isInTime({ approvers, deadline, decidedAt, extended }: DecisionProof): 
   return proven !== undefined && Date.parse(decidedAt) < proven;
 }
 
+/** Who said yes, and where it matters how long after the request opened. */
+function votersOf({ decision, further = [], decidedAt, voted }: DecisionProof): Voter[] {
+  const times = [decidedAt, ...(voted?.further ?? [])].map((at) => Date.parse(at) - Date.parse(voted?.openedAt ?? ''));
+  return [decision, ...further].map(({ approver }, index) =>
+    voted === undefined ? approver : { ...approver, after: times[index] ?? Number.NaN },
+  );
+}
+
+/** Each vote in its time, where who may decide depends on it: not before the request opened, not after the last. */
+function areTimed(proof: DecisionProof): boolean {
+  const { approvers, voted, extended, edit, decidedAt } = proof;
+  if (voted === undefined) return ![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged);
+  const last = Date.parse(decidedAt) - Date.parse(voted.openedAt);
+  return (
+    votersOf(proof).every(({ after = Number.NaN }) => after >= 0 && after <= last) &&
+    (extended === undefined || extended.openedAt === voted.openedAt)
+  );
+}
+
 /** Of those whom policy names now: they are asked once, and nobody else. */
 function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen' }>, 'approvers' | 'deadlineSeconds'> {
   if (verdict.kind !== 'ask') return {};
@@ -166,7 +187,7 @@ function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen
  * Is what would be sent what this decision lets be sent? A plain one was shown it. One that changed the arguments was shown others,
  * by somebody who was allowed to change them, and names what would be sent (F23).
  */
-function covers(input: DispatchInput, proof: DecisionProof, decision: Decision): boolean {
+function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, voter: Voter): boolean {
   if (!isEdit(decision)) {
     const { generation, approvers } = proof;
     return decision.digest === digestIn(input, { generation, approvers, arguments: input.arguments }, decision.runId);
@@ -175,7 +196,7 @@ function covers(input: DispatchInput, proof: DecisionProof, decision: Decision):
   return (
     edit !== undefined &&
     permits(edit.approvers, 'edit') &&
-    mayDecide(edit.approvers, decision.approver) &&
+    mayDecide(edit.approvers, voter) &&
     canonicalJson(decision.arguments) === canonicalJson(input.arguments) &&
     decision.digest === digestIn(input, edit, decision.runId)
   );

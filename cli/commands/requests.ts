@@ -64,7 +64,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
         visible(runId),
         String(pending.count),
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
-        `${pending.requests.map(({ callId, server, tool }) => visible(`${callId} ${server}/${tool}`)).join(', ')}${pending.truncated ? ', …' : ''}`,
+        `${pending.requests.map(({ callId, server, tool, reminded }) => `${visible(`${callId} ${server}/${tool}`)}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
       return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
     },

@@ -31,6 +31,10 @@ function about(fact: RunFact): string {
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'decision.refused':
       return `${said(fact.code)}, sent by ${said(fact.approver)}`;
+    case 'request.reminded':
+      return `${again(fact.generation)}until ${said(fact.deadline)}`;
+    case 'request.escalated':
+      return `${again(fact.generation)}by now for ${said(describeRule(fact.approvers))}`;
     case 'request.closed':
       return `${again(fact.generation)}${fact.status}`;
     case 'dispatched':

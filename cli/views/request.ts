@@ -4,7 +4,7 @@
  * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
  */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { describeRule } from '../../domain/approver.ts';
+import { describeRule, ruleAt } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { bounded, visible } from '../../domain/escape.ts';
 import { shownArguments } from '../../domain/redaction.ts';
@@ -49,7 +49,9 @@ export function requestText(
     ],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
-    ['may decide', visible(describeRule(approvers))],
+    ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
+    ['others asked', request.escalatedAt === undefined ? undefined : `since ${shortInstant(request.escalatedAt)}`],
+    ['reminder', reminderText(request)],
     [
       'agreed',
       votes === undefined
@@ -101,6 +103,13 @@ export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequ
 /** For so long an approval may be used; undefined where it does not lapse. */
 export function holds({ validForSeconds }: ApprovalRequest['approvers']): string | undefined {
   return validForSeconds === undefined ? undefined : `for ${duration(validForSeconds * 1_000)} after the last approval`;
+}
+
+function reminderText({ approvers, openedAt, remindedAt }: ApprovalRequest): string | undefined {
+  const { remindAfterSeconds } = approvers;
+  if (remindedAt !== undefined) return `was due at ${shortInstant(remindedAt)}`;
+  if (remindAfterSeconds === undefined) return undefined;
+  return `at ${shortInstant(new Date(Date.parse(openedAt) + remindAfterSeconds * 1_000).toISOString())}`;
 }
 
 function latestOf({ approvers, openedAt }: ApprovalRequest): string | undefined {

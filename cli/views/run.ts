@@ -15,7 +15,7 @@ export function statusOf(status: RunState['status'], paint: Paint): string {
 }
 
 export function stateText(state: RunState, now: number, paint: Paint): string {
-  const { workflowId, status, turn, calls, pending, nextDeadline, usage, ledgerLength, ledgerHead } = state;
+  const { workflowId, status, turn, calls, pending, reminded, nextDeadline, usage, ledgerLength, ledgerHead } = state;
   const why = state.because === undefined ? '' : `: ${visible(state.because)}`;
   return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}${why}\n${fields(paint, [
     [
@@ -24,6 +24,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
         ? 'nothing waits for a decision'
         : `${pending} ${pending === 1 ? 'call waits' : 'calls wait'} for a decision`,
     ],
+    ['reminded', reminded === undefined ? undefined : `of ${reminded}`],
     [
       'next deadline',
       nextDeadline === undefined ? undefined : `${shortInstant(nextDeadline)}, ${timeLeft(nextDeadline, now)}`,

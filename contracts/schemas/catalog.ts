@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Approver } from './decision.ts';
 import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
-import { ApproverList, DeadlineSeconds, ToolName } from './policy.ts';
+import { DeadlineSeconds, PlainApproverList, ToolName } from './policy.ts';
 import { RefusedTool } from './tool.ts';
 
 /** What operators own of a tool. Discovery never touches it. */
@@ -13,7 +13,7 @@ export const ToolSetting = z.strictObject({
   requiresApproval: z.boolean(),
   /** Offered, and every call of it refused. */
   denied: z.boolean(),
-  approvers: ApproverList.optional(),
+  approvers: PlainApproverList.optional(),
   deadlineSeconds: DeadlineSeconds.optional(),
 });
 export type ToolSetting = z.infer<typeof ToolSetting>;
@@ -77,7 +77,7 @@ export const ToolChange = z.strictObject({
   enabled: z.boolean().optional(),
   requiresApproval: z.boolean().optional(),
   denied: z.boolean().optional(),
-  approvers: ApproverList.nullable().optional(),
+  approvers: PlainApproverList.nullable().optional(),
   deadlineSeconds: DeadlineSeconds.nullable().optional(),
   /** Hash of the definition that the operator has read. */
   acknowledge: Sha256Hex.optional(),

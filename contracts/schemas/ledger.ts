@@ -101,6 +101,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     approver: z.string(),
     code: z.string(),
   }),
+  /** Open for so long that whoever may decide was reminded. */
+  z.strictObject({ kind: z.literal('request.reminded'), callId, generation: z.int(), deadline: z.string() }),
+  /** From here on others decide; the rule as it is from then. */
+  z.strictObject({ kind: z.literal('request.escalated'), callId, generation: z.int(), approvers: ApproverRule }),
   z.strictObject({
     kind: z.literal('request.closed'),
     callId,

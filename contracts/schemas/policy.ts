@@ -16,10 +16,16 @@ export type Strategy = z.infer<typeof Strategy>;
 export const DecisionRight = z.enum(['edit', 'respond']);
 export type DecisionRight = z.infer<typeof DecisionRight>;
 
-/** Who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
-export const ApproverList = z.strictObject({
+export const DeadlineSeconds = z.int().min(1).max(31_536_000);
+
+const people = {
   ids: z.array(Identifier).max(100).default([]),
   groups: z.array(Identifier).max(100).default([]),
+};
+
+/** Who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
+export const PlainApproverList = z.strictObject({
+  ...people,
   /** So many different people must agree; one where absent. */
   need: z.int().min(2).max(20).optional(),
   /** Four eyes: whoever started the run is none of them. */
@@ -27,12 +33,33 @@ export const ApproverList = z.strictObject({
   /** Change the arguments (`edit`), or answer in the tool's place (`respond`). Where absent, neither. */
   may: z.array(DecisionRight).max(2).optional(),
 });
+
+/** Who decides once the request has been open for so long: these as well, or these and nobody of before. */
+export const Escalation = z.union([
+  z.strictObject({ afterSeconds: DeadlineSeconds, add: z.strictObject(people) }),
+  z.strictObject({ afterSeconds: DeadlineSeconds, replace: z.strictObject(people) }),
+]);
+
+export const ApproverList = z
+  .strictObject({
+    ...PlainApproverList.shape,
+    escalate: Escalation.optional(),
+    /** Whoever started the run confirms it, and nobody else: for tools that act in their name. */
+    onlyInitiator: z.literal(true).optional(),
+  })
+  .refine(
+    ({ onlyInitiator, ids, groups, need, notInitiator, escalate }) =>
+      onlyInitiator === undefined ||
+      (ids.length + groups.length === 0 && (need ?? notInitiator ?? escalate) === undefined),
+    {
+      message: 'onlyInitiator stands alone: it means whoever started the run, and nobody else',
+      path: ['onlyInitiator'],
+    },
+  );
 export type ApproverList = z.infer<typeof ApproverList>;
 
 /** An original MCP tool name, as the server spells it. */
 export const ToolName = z.string().min(1).max(128);
-
-export const DeadlineSeconds = z.int().min(1).max(31_536_000);
 
 /** What a layer, or one tool in it, may say of the time of a request. */
 export const RequestTimes = z.strictObject({
@@ -41,8 +68,9 @@ export const RequestTimes = z.strictObject({
   validForSeconds: DeadlineSeconds.optional(),
   /** Whoever may decide may postpone the deadline, to so long after the request opened. Nobody may where this is absent. */
   extendableToSeconds: DeadlineSeconds.optional(),
+  /** Whoever may decide is reminded once, when the request has been open for so long. */
+  remindAfterSeconds: DeadlineSeconds.optional(),
 });
-
 export type RequestTimes = z.infer<typeof RequestTimes>;
 
 export const ToolPolicy = z.strictObject({
@@ -194,6 +222,8 @@ export const ApproverClause = z.strictObject({
   not: z.array(Identifier).optional(),
   /** What they may do besides yes and no; a rule permits what all of its clauses permit. */
   may: z.array(DecisionRight).optional(),
+  /** Who decides later: `need` and `not` stay. */
+  escalate: Escalation.optional(),
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 
@@ -205,5 +235,7 @@ export const ApproverRule = z.strictObject({
   validForSeconds: z.int().min(1).optional(),
   /** How far the deadline may be postponed, from the opening of the request. */
   extendableToSeconds: z.int().min(1).optional(),
+  /** From the opening of the request. */
+  remindAfterSeconds: z.int().min(1).optional(),
 });
 export type ApproverRule = z.infer<typeof ApproverRule>;

@@ -42,6 +42,10 @@ export const ApprovalRequest = z.strictObject({
   deadline: z.string(),
   /** Who postponed the deadline, oldest first. */
   extensions: z.array(z.strictObject({ approver: Approver, at: z.string(), until: z.string() })).optional(),
+  /** Where it was reminded of: when that was due. */
+  remindedAt: z.string().optional(),
+  /** Since when others are asked, the last time. */
+  escalatedAt: z.string().optional(),
   /** Why it was asked again. */
   reopenedBecause: z.string().optional(),
   /** An earlier call of the turn with the same tool and arguments; each runs only if it is approved itself. */
@@ -65,6 +69,7 @@ export const PendingMemo = z.strictObject({
       tool: z.string(),
       deadline: z.string(),
       digest: Sha256Hex,
+      reminded: z.literal(true).optional(),
       duplicateOf: z.string().optional(),
     }),
   ),

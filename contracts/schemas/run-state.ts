@@ -44,6 +44,8 @@ export const RunState = z.strictObject({
   nextDeadline: z.string().optional(),
   /** Of a run that was limited or stopped: the limit, the reason. */
   because: z.string().optional(),
+  /** Of those that wait, how many have waited so long that a reminder was due; absent where none has. */
+  reminded: z.int().optional(),
   usage: Usage,
   spent: Spent.optional(),
   calls: z.int(),

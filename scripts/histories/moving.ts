@@ -106,7 +106,7 @@ export const MOVING: readonly Scenario[] = [
 ];
 
 /** Makes a run continue as new. @returns the Temporal run id of its next execution */
-async function continued({ deployment: { client }, workflowId }: Scene, before: string): Promise<string> {
+export async function continued({ deployment: { client }, workflowId }: Scene, before: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId);
   await handle.signal('nudge');
   return await until(async () => {

@@ -88,6 +88,15 @@ const POLICY: ConfigInput['policy'] = {
         send_note: { ...ask, deadlineSeconds: 1 },
         post_note: { ...ask, deadlineSeconds: 600, extendableToSeconds: 3_600 },
         stamp_note: { ...ask, validForSeconds: 1 },
+        file_note: {
+          ...ask,
+          approvers: {
+            ids: [APPROVER.id, 'eve'],
+            need: 2,
+            escalate: { afterSeconds: 20, replace: { ids: ['zoe'], groups: ['heads'] } },
+          },
+          remindAfterSeconds: 1,
+        },
         delete_note: 'deny',
       },
     },

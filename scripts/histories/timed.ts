@@ -1,6 +1,7 @@
 /** Runs whose requests have a time of their own: postponed, or approved too long ago. */
 import { approve, refused, wrongDecisions } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
+import { continued } from './moving.ts';
 import { calls, says, type Scenario } from './scene.ts';
 import { until } from './until.ts';
 
@@ -41,6 +42,40 @@ export const TIMED: readonly Scenario[] = [
         });
       await scene.ended();
       await scene.take('extended-sent');
+    },
+  },
+  {
+    name: 'nobody-there',
+    points: ['reminded', 'escalated', 'escalated-continued', 'escalated-sent'],
+    script: { steps: [calls(['file_note', 'monday']), DONE] },
+    play: async (scene) => {
+      await scene.start();
+      const request = await scene.openOne('t1.c0');
+      const zoe = { approver: { id: 'zoe', groups: [] } };
+      const eve = { approver: { id: 'eve', groups: [] } };
+      const handle = scene.deployment.client.workflow.getHandle(scene.workflowId);
+      await handle.executeUpdate('decide', { args: [approve(request, 'of-ann').input], updateId: 'of-ann' });
+      await scene.ledgered('request.reminded', 't1.c0');
+      await scene.take('reminded', {
+        refused: [
+          refused(approve(request, 'too early', zoe), 'APPROVER_NOT_ENTITLED'),
+          refused(approve(request, 'of ann again'), 'ALREADY_DECIDED'),
+        ],
+        accepted: [approve(request, 'taken back', { kind: 'withdraw' })],
+      });
+      await handle.executeUpdate('decide', { args: [approve(request, 'again-of-ann').input], updateId: 'again' });
+      await scene.ledgered('request.escalated', 't1.c0');
+      const late = refused(approve(request, 'too late', eve), 'APPROVER_NOT_ENTITLED');
+      const anew = refused(approve(request, 'of who agreed before'), 'APPROVER_NOT_ENTITLED');
+      await scene.take('escalated', { refused: [late, anew] });
+      const runId = await continued(scene, request.runId);
+      const again = await scene.openOne('t1.c0', runId);
+      await scene.take('escalated-continued', {
+        refused: [refused(approve(again, 'too late', eve), 'APPROVER_NOT_ENTITLED')],
+        accepted: [approve(again, 'of whom it waits on', zoe)],
+      });
+      await scene.ended();
+      await scene.take('escalated-sent');
     },
   },
   {

@@ -18,6 +18,7 @@ const TOOLS: Readonly<Record<string, string>> = {
   seal_note: 'Seals one note, for ever.',
   send_note: 'Sends one note to its reader.',
   post_note: 'Puts one note on the board.',
+  file_note: 'Files one note.',
   stamp_note: 'Puts a stamp on one note.',
   delete_note: 'Deletes one note.',
   draw_chart: 'Draws the notes of a week.',

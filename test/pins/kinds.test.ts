@@ -29,6 +29,8 @@ describe('kinds', () => {
       'request.opened',
       'decision.accepted',
       'decision.refused',
+      'request.reminded',
+      'request.escalated',
       'request.closed',
       'dispatched',
       'outcome',

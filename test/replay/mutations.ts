@@ -76,6 +76,12 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     put: '(await condition(() => !isAsking() || live.rolling), summary !== "" && left > 0);',
   },
   {
+    name: 'a reminder ends the request',
+    file: 'workflows/settle-call.ts',
+    find: 'if (step !== undefined && Date.now() < request.deadline)',
+    put: 'if (step !== undefined && Date.now() > request.deadline)',
+  },
+  {
     name: 'a call is sent before anybody has decided',
     file: 'domain/call-state.ts',
     find: "if (verdict.kind === 'allow') return",
@@ -170,6 +176,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     put: 'deadline: request.deadline,',
   },
   {
+    name: 'what was told is told again',
+    file: 'domain/steps.ts',
+    find: 'return told === undefined || at > told;',
+    put: 'return told === undefined || at >= told;',
+  },
+  {
+    name: 'a vote forgets when it was given',
+    file: 'workflows/settle-call.ts',
+    find: 'further: further.map(({ decidedAt }) => instant(decidedAt)) }',
+    put: 'further: further.map(() => instant(openedAt)) }',
+  },
+  {
     name: 'the model does not see what happened',
     file: 'workflows/turn.ts',
     find: 'return { base: { ...seen, ...segment }, tail };',
@@ -246,6 +264,12 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     put: "if (known === undefined || hashOfSaid(say) !== '') return undefined;",
   },
   {
+    name: 'who is asked later may decide at once',
+    file: 'domain/approver.ts',
+    find: 'if (!isLater(escalate, after)) return { ids, groups };',
+    put: "if (!isLater(escalate, after)) return { ids: escalate === undefined ? ids : [...ids, 'zoe'], groups };",
+  },
+  {
     name: 'one person may agree twice',
     file: 'domain/decision.ts',
     find: '  if (own !== undefined) {',
@@ -278,8 +302,8 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   {
     name: 'anybody may decide',
     file: 'domain/approver.ts',
-    find: 'return ids.includes(approver.id) || groups.some((group) => approver.groups.includes(group));',
-    put: "return ids.length + groups.length > 0 || approver.id === '';",
+    find: 'return ids.includes(voter.id) || groups.some((group) => voter.groups.includes(group));',
+    put: "return ids.length + groups.length > 0 || voter.id === '';",
   },
   {
     name: 'nobody may decide',

@@ -99,6 +99,10 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
     ['may decide', verdict.kind === 'ask' ? visible(describeRule(verdict.approvers)) : undefined],
     ['within', verdict.kind === 'ask' ? duration(verdict.deadlineSeconds * 1_000) : undefined],
     [
+      'reminder',
+      ask?.remindAfterSeconds === undefined ? undefined : `after ${duration(ask.remindAfterSeconds * 1_000)}`,
+    ],
+    [
       'may wait',
       ask?.extendableToSeconds === undefined
         ? undefined

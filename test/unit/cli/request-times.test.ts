@@ -5,6 +5,9 @@ import { plain } from '../../../cli/terminal.ts';
 import { decisionAnswer } from '../../../cli/views/decision.ts';
 import { entryText } from '../../../cli/views/ledger.ts';
 import { requestText } from '../../../cli/views/request.ts';
+import { stateText } from '../../../cli/views/run.ts';
+import type { LedgerFact } from '../../../contracts/schemas/ledger.ts';
+import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import { approverRule } from '../../support/builders/judgement.ts';
 import { ledgerOf } from '../../support/builders/ledger.ts';
@@ -56,4 +59,53 @@ test('who postponed a deadline is told the new one; the ledger has it in its lin
   const [entry] = ledgerOf([{ ...fact, decision: 'extend', approver, until: LATER }]);
   if (entry === undefined) throw new Error('one entry');
   expect(entryText(entry, plain)).toContain(`extend until ${LATER} by ann`);
+});
+
+test('who decides now and later, and when it is reminded of, is said before and after (F-3)', () => {
+  const clause = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
+  const approvers = {
+    allOf: [{ ...clause, escalate: { afterSeconds: 3_600, replace: { ids: [], groups: ['heads'] } } }],
+    remindAfterSeconds: 600,
+  };
+  const before = { ...approvalRequest(), approvers, deadline: LATER };
+  const seen = (request: typeof before, at: string) => requestText(request, { full: true, now: Date.parse(at) }, plain);
+  expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/may decide +ann, after 1 h only group:heads\n/);
+  expect(seen(before, '2026-01-01T00:05:00.000Z')).toMatch(/reminder +at 2026-01-01 00:10:00Z/);
+  const after = { ...before, remindedAt: '2026-01-01T00:10:00.000Z', escalatedAt: '2026-01-01T01:00:00.000Z' };
+  const text = seen(after, '2026-01-01T01:00:00.000Z');
+  expect(text).toMatch(/may decide +group:heads\n/);
+  expect(text).toMatch(/others asked +since 2026-01-01 01:00:00Z/);
+  expect(text).toMatch(/reminder +was due at 2026-01-01 00:10:00Z/);
+});
+
+test('a run says how many of its requests were reminded of', () => {
+  const state = {
+    workflowId: 'run-1',
+    runId: 'r',
+    status: 'waiting' as const,
+    turn: 1,
+    pending: 2,
+    usage: { inputTokens: 1, outputTokens: 1 },
+    calls: 2,
+    ledgerLength: 3,
+    ledgerHead: 'a'.repeat(64),
+    transcriptLength: 2,
+    ledgerFrom: 0,
+    transcriptFrom: 0,
+  };
+  expect(stateText({ ...state, reminded: 1 }, 0, plain)).toMatch(/reminded +of 1\n/);
+  expect(stateText(state, 0, plain)).not.toContain('reminded');
+});
+
+test('what a ledger says of reminders and escalations is one inert line', () => {
+  const hostile = '\u001b[2Jgood\u202eevil';
+  const who: ApproverRule = { allOf: [{ layer: 'run', ids: [hostile], groups: [hostile] }] };
+  const facts: LedgerFact[] = [
+    { kind: 'request.reminded', callId: 't1.c0', generation: 1, deadline: hostile },
+    { kind: 'request.escalated', callId: 't1.c0', generation: 2, approvers: who },
+  ];
+  for (const entry of ledgerOf(facts)) {
+    expect(entryText(entry, plain)).not.toMatch(/[^\P{C}]/u);
+    expect(entryText(entry, plain)).toContain('\\u{1b}[2Jgood\\u{202e}evil');
+  }
 });

@@ -62,3 +62,63 @@ test.each<[string, ConfigInput['policy'], string[]]>([
 test('and none where nothing is said', () => {
   expect(approverWarnings(Config.parse({}))).toEqual([]);
 });
+
+const directors = { groups: ['directors'] };
+test.each<[string, List, string[]]>([
+  [
+    'that escalates to nobody',
+    { ids: ['ann'], escalate: { afterSeconds: 60, add: {} } },
+    ['approvers.escalate names nobody: nobody else is asked.'],
+  ],
+  [
+    'whose place nobody takes',
+    { groups: ['ops'], escalate: { afterSeconds: 60, replace: {} } },
+    ['whoever was may not decide any more'],
+  ],
+  [
+    'of nobody, ever',
+    { escalate: { afterSeconds: 60, add: {} } },
+    ['approvers names nobody: every request would expire'],
+  ],
+  [
+    'too short, also with those who come later',
+    { ids: ['ann'], need: 3, escalate: { afterSeconds: 60, add: { ids: ['ben'] } } },
+    ['needs 3 people and names 2'],
+  ],
+  [
+    'that those who come later can meet',
+    { ids: ['ann'], need: 2, escalate: { afterSeconds: 60, add: { ids: ['ben'] } } },
+    [],
+  ],
+  ['of nobody, until it escalates', { escalate: { afterSeconds: 60, add: directors } }, []],
+  ['of the initiator', { onlyInitiator: true }, []],
+])('a list %s', (_, approvers, told) => {
+  expect(approverWarnings(Config.parse({ policy: { approvers } }))).toEqual(
+    told.map((text) => expect.stringContaining(text)),
+  );
+});
+
+const escalate = { afterSeconds: 60, add: directors };
+test.each<[string, ConfigInput['policy'], string[]]>([
+  [
+    'at the deadline',
+    { deadlineSeconds: 60, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } },
+    ['policy.remindAfterSeconds is not before', 'policy.approvers.escalate.afterSeconds is not before'],
+  ],
+  ['before it', { deadlineSeconds: 61, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } }, []],
+  [
+    'before a postponed deadline',
+    { deadlineSeconds: 60, extendableToSeconds: 90, remindAfterSeconds: 60, approvers: { ids: ['ann'], escalate } },
+    [],
+  ],
+  [
+    'after the deadline of one tool',
+    {
+      remindAfterSeconds: 60,
+      servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 30 }, read: { action: 'ask' } } } },
+    },
+    ['policy.servers.bank.tools.pay.remindAfterSeconds is not before'],
+  ],
+])('F-4: what is planned %s', (_, policy, told) => {
+  expect(approverWarnings(Config.parse({ policy }))).toEqual(told.map((text) => expect.stringContaining(text)));
+});

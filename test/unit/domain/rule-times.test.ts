@@ -32,6 +32,16 @@ test('F-6: the shortest validity counts; a tool speaks in place of its layer', (
   });
 });
 
+test('F-7: the first reminder counts, whichever layer wants it', () => {
+  const reminded = (organisation: PolicyInput, run?: PolicyInput) => {
+    const verdict = judge({ organisation: Policy.parse(organisation), run }, tool, 'ann');
+    return verdict.kind === 'ask' ? verdict.approvers.remindAfterSeconds : undefined;
+  };
+  expect(reminded({ remindAfterSeconds: 60 })).toBe(60);
+  expect(reminded({ remindAfterSeconds: 60 }, { remindAfterSeconds: 30 })).toBe(30);
+  expect(reminded({ remindAfterSeconds: 60 }, { remindAfterSeconds: 90 })).toBe(60);
+});
+
 test.each<[string, PolicyInput, PolicyInput | undefined, number | undefined]>([
   ['as the organisation permits', { deadlineSeconds: 60, extendableToSeconds: 600 }, undefined, 600],
   [

@@ -119,3 +119,85 @@ describe('F-6: an approval that is too old', () => {
     expect(answerTo(proven(), { verdict: longer, now: END })).toMatchObject({ code: 'APPROVAL_LAPSED' });
   });
 });
+
+describe('F20: where who may decide depends on the time, each vote has its own', () => {
+  const leads = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
+  const escalate = { afterSeconds: 300, replace: { ids: ['bob', 'dora'], groups: [] } };
+  const staged: ApproverRule = { allOf: [{ ...leads, need: 2, escalate }] };
+  const by = (id: string): Decision =>
+    approval({ digest: digestFor(staged), decisionId: id, approver: { id, groups: [] } });
+  const AFTER = OPENED + 5 * MINUTE;
+  /** ann agreed before it escalated, bob after. */
+  const staggered = (over: Partial<Proof> = {}): DispatchInput => {
+    const input = proven({
+      approvers: staged,
+      decision: by('bob'),
+      further: [by('ann')],
+      deadline: iso(OPENED + 60 * MINUTE),
+      decidedAt: iso(AFTER),
+      voted: { openedAt: iso(OPENED), further: [iso(AFTER - 1)] },
+      ...over,
+    });
+    const { extended: _, ...proof } = input.proof as Proof;
+    return { ...input, proof: over.extended === undefined ? proof : input.proof };
+  };
+  const verdict = askVerdict({ approvers: staged });
+
+  test('control: one of before and one of after', () => {
+    expect(answerTo(staggered(), { verdict })).toBeUndefined();
+  });
+
+  test.each<[string, Partial<Proof>]>([
+    ['of before, given after', { voted: { openedAt: iso(OPENED), further: [iso(AFTER)] } }],
+    ['of after, given before', { decidedAt: iso(AFTER - 1) }],
+    ['of no time', { voted: { openedAt: iso(OPENED), further: ['never'] } }],
+    ['without its time', { voted: { openedAt: iso(OPENED), further: [] } }],
+    ['of a request opened at no time', { voted: { openedAt: 'never', further: [iso(AFTER - 1)] } }],
+    ['of a request opened later', { voted: { openedAt: iso(OPENED + 1), further: [iso(AFTER - 1)] } }],
+    ['from before it opened', { voted: { openedAt: iso(OPENED), further: [iso(OPENED - 1)] } }],
+    ['given after the last', { further: [by('dora')], voted: { openedAt: iso(OPENED), further: [iso(AFTER + 1)] } }],
+    ['without any times', { voted: undefined as never }],
+    ['of two openings', { extended: { openedAt: iso(OPENED - 1), by: [] } }],
+  ])('a vote %s', (_, over) => {
+    expect(answerTo(staggered(over), { verdict })).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
+  });
+
+  test('D-5: who was added, and is not by the policy of now, is not enough', () => {
+    const unstaged = askVerdict({ approvers: { allOf: [{ ...leads, ids: ['ann', 'zoe'], need: 2 }] } });
+    expect(answerTo(staggered(), { verdict: unstaged })).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
+    const later = askVerdict({
+      approvers: { allOf: [{ ...leads, need: 2, escalate: { ...escalate, afterSeconds: 301 } }] },
+    });
+    expect(answerTo(staggered(), { verdict: later })).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
+  });
+
+  test('a policy that escalates by now finds no times in a proof of before: who was named first counts', () => {
+    const plain = { allOf: [leads] };
+    const decision = approval({ digest: digestFor(plain) });
+    const input = proven({ approvers: plain, decision, deadline: iso(OPENED + 60 * MINUTE) });
+    const { extended: _, ...proof } = input.proof as Proof;
+    const now = askVerdict({ approvers: { allOf: [{ ...leads, escalate }] } });
+    expect(answerTo({ ...input, proof }, { verdict: now })).toBeUndefined();
+  });
+
+  test('F23: who changed the arguments was one who might by then', () => {
+    const asked = { allOf: [{ ...leads, may: ['edit' as const], escalate }] };
+    const changed = { path: 'other' };
+    const decision = { ...by('bob'), digest: digestFor(asked), arguments: changed } as Decision;
+    const edit = { generation: 1, arguments: {}, approvers: asked };
+    const now = { generation: 2, approvers: asked, decision, further: [], edit };
+    const editedAt = (at: number) => ({
+      ...staggered({ ...now, decidedAt: iso(at), voted: { openedAt: iso(OPENED), further: [] } }),
+      arguments: changed,
+    });
+    const given = { verdict: askVerdict({ approvers: asked }) };
+    expect(answerTo(editedAt(AFTER), given)).toBeUndefined();
+    expect(answerTo(editedAt(AFTER - 1), given)).toMatchObject({ code: 'DISPATCH_FORBIDDEN' });
+    // The rule that is met may have no times; the one that the editor was shown has.
+    const plain = { allOf: [{ ...leads, ids: ['bob'], may: ['edit' as const] }] };
+    const untimed = { ...staggered({ ...now, approvers: plain, voted: undefined as never }), arguments: changed };
+    expect(answerTo(untimed, { verdict: askVerdict({ approvers: plain }) })).toMatchObject({
+      code: 'DISPATCH_FORBIDDEN',
+    });
+  });
+});
