@@ -93,10 +93,13 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
-    if (verdict.kind === 'allow' && input.proof.kind === 'policy')
-      tellBrokenGlass((message, meta) => log.warn(message, meta), verdict, run, input, 'sent');
+    if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);
   };
+}
+
+function warn(message: string, meta: Record<string, unknown>): void {
+  log.warn(message, meta);
 }
 
 async function callWithToken(
