@@ -18,7 +18,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'who agreed to other arguments has agreed to these',
     file: 'domain/edit.ts',
-    find: 'const isEnough = counts && isMet(rule, [approver]);',
+    find: 'const isEnough = counts && isMet(rule, [voter]);',
     put: 'const isEnough = counts;',
   },
   {
