@@ -98,18 +98,6 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
 /** The same commands that carry something else: only the comparison of what they carry notices. */
 export const OTHER_CONTENT: readonly Mutation[] = [
   {
-    name: 'dispatch is not told what was signed',
-    file: 'workflows/settle-call.ts',
-    find: '...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),',
-    put: '',
-  },
-  {
-    name: 'what was signed is not kept as it was signed',
-    file: 'domain/decision.ts',
-    find: 'decision.signature === undefined ? { ...decision, approver } : decision',
-    put: '{ ...decision, approver }',
-  },
-  {
     name: 'the ledger does not say where the conversation stood',
     file: 'workflows/live-run.ts',
     find: 'isMarked ? marked(fact, this.journal) : fact',
@@ -220,30 +208,6 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
     file: 'domain/edit.ts',
     find: '  if (bytes > limits.argumentBytes)\n',
     put: "  if (bytes > limits.argumentBytes && callId === '')\n",
-  },
-  {
-    name: 'a decision is believed without its signature',
-    file: 'workflows/trust.ts',
-    find: "  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());\n  if (checked.kind === 'refuse') throw refusal(checked);",
-    put: '  checkSignedDecision(decision, live.ids, trust, Date.now());',
-  },
-  {
-    name: 'a message is believed without its signature',
-    file: 'workflows/trust.ts',
-    find: "  if (checked.kind === 'refuse') throw refusal(checked);\n  if (maySend(",
-    put: "  if (checked.kind === 'refuse' || maySend(",
-  },
-  {
-    name: 'any Ed25519 key will do',
-    file: 'domain/signed-message.ts',
-    find: 'if (!isSignedBy(jws, key.x))',
-    put: 'if (!isSignedBy(jws, key.x) && jws.signature.length === 0)',
-  },
-  {
-    name: 'one key makes a quorum',
-    file: 'domain/signed-decision.ts',
-    find: 'if (!isSameVoice(trust, earlier, signature)) return admission;',
-    put: 'isSameVoice(trust, earlier, signature);\n  if (callId !== "") return admission;',
   },
   {
     name: 'a rule of the first release is met by several together',

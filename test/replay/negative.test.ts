@@ -6,6 +6,7 @@ import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { CONFIG, recorded } from './corpus.ts';
 import { bundleMutant, type Mutation } from './mutant.ts';
+import { SIGNED_CONTENT, SIGNED_REFUSALS } from './mutations-signed.ts';
 import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
 
 /** Enough to notice each mutation; the whole corpus would take minutes. */
@@ -31,6 +32,9 @@ const SOME = [
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
 ];
+
+const CONTENT = [...OTHER_CONTENT, ...SIGNED_CONTENT];
+const REFUSALS = [...OTHER_REFUSALS, ...SIGNED_REFUSALS];
 
 const named = (mutations: readonly Mutation[]) => mutations.map((mutation) => [mutation.name, mutation] as const);
 
@@ -61,7 +65,7 @@ test.each(named(OTHER_COMMANDS))('Temporal notices: %s', async (_, mutation) => 
   expect(errors.map(({ name }) => name)).toContain('DeterminismViolationError');
 });
 
-test.each(named(OTHER_CONTENT))('the comparison notices, and Temporal does not: %s', async (_, mutation) => {
+test.each(named(CONTENT))('the comparison notices, and Temporal does not: %s', async (_, mutation) => {
   const bundle = await bundleMutant(mutation);
   expect(await replayFailures(bundle)).toEqual([]);
   const messages = (await differences(bundle)).map(({ message }) => message);
@@ -73,7 +77,7 @@ test.each(named(OTHER_CONTENT))('the comparison notices, and Temporal does not: 
     );
 });
 
-test.each(named(OTHER_REFUSALS))('asking again notices, and no replay does: %s', async (_, mutation) => {
+test.each(named(REFUSALS))('asking again notices, and no replay does: %s', async (_, mutation) => {
   const bundle = await bundleMutant(mutation);
   expect(await differences(bundle)).toEqual([]);
   expect(await changedAnswers(bundle)).not.toEqual([]);

@@ -1,0 +1,52 @@
+/** Changes that would let unproven messages count, or proven ones not: trust mode `signed`. */
+import type { Mutation } from './mutant.ts';
+
+/** As `OTHER_CONTENT`. */
+export const SIGNED_CONTENT: readonly Mutation[] = [
+  {
+    name: 'dispatch is not told what was signed',
+    file: 'workflows/settle-call.ts',
+    find: '...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),',
+    put: '',
+  },
+  {
+    name: 'a vote loses its signature',
+    file: 'domain/decision.ts',
+    find: 'const vote = decision.signature === undefined ? unsigned : decision;',
+    put: 'const { signature: _signature, ...vote } = unsigned;',
+  },
+];
+
+/** As `OTHER_REFUSALS`. */
+export const SIGNED_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'a decision is believed without its signature',
+    file: 'workflows/trust.ts',
+    find: "  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());\n  if (checked.kind === 'refuse') throw refusal(checked);",
+    put: '  checkSignedDecision(decision, live.ids, trust, Date.now());',
+  },
+  {
+    name: 'a message is believed without its signature',
+    file: 'workflows/trust.ts',
+    find: "  if (checked.kind === 'refuse') throw refusal(checked);\n  if (maySend(",
+    put: "  if (checked.kind === 'refuse' || maySend(",
+  },
+  {
+    name: 'one key makes a quorum',
+    file: 'domain/signed-decision.ts',
+    find: 'if (!isSameVoice(trust, earlier, signature)) return admission;',
+    put: 'isSameVoice(trust, earlier, signature);\n  if (callId !== "") return admission;',
+  },
+  {
+    name: 'what was signed for another message counts',
+    file: 'domain/signed-message.ts',
+    find: '(name) => claims[name] !== about[name],',
+    put: "(name) => name !== 'payload' && claims[name] !== about[name],",
+  },
+  {
+    name: 'a signature for one purpose is good for all',
+    file: 'domain/signed-message.ts',
+    find: '(name) => claims[name] !== about[name],',
+    put: "(name) => name !== 'purpose' && name !== 'payload' && claims[name] !== about[name],",
+  },
+];
