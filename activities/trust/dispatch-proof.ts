@@ -59,7 +59,11 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
       );
     return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `The decision of ${vote.approver.id}: ${message}` };
   }
-  const timed = [proof, ...(proof.extended?.by ?? [])];
+  const { further = [], voted, extended } = proof;
+  // Where who may decide depends on the time, that of each vote was claimed.
+  const others =
+    voted === undefined ? [] : further.map((decision, at) => ({ decision, decidedAt: voted.further[at] ?? '' }));
+  const timed = [proof, ...others, ...(extended?.by ?? [])];
   if (!timed.every(({ decision, decidedAt }) => wasGood(decision, Date.parse(decidedAt) / 1_000)))
     return {
       kind: 'refused',

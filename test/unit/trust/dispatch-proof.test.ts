@@ -282,4 +282,13 @@ describe('votes', () => {
     expect(await answer(withProof(by(unsigned as SignedDecision, now)))).toBe(forged);
     expect(await answer(withProof(by(decision, now + 500)))).toBe(forged);
   });
+
+  test('F20: each of them at the time that is claimed of it, where who may decide depends on it', async () => {
+    reset();
+    const further = [await vote(ben, 'acme|ben')];
+    const iso = (seconds: number) => new Date((now + seconds) * 1_000).toISOString();
+    const at = (...times: string[]) => withProof({ further, voted: { openedAt: iso(-9_000), further: times } });
+    expect(await answer(at(iso(0)))).toBe('proven');
+    for (const times of [[iso(-600)], [iso(600)], ['never'], []]) expect(await answer(at(...times))).toBe(forged);
+  });
 });
