@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
@@ -95,6 +96,17 @@ test('INV-G1: a run that was signed at its start calls what policy allows, and w
   expect(accepted).toMatchObject({
     signature: { kid: 'ann-1', jti: ack.decisionId, iss: 'acme', sha256: expect.any(String) },
   });
+  // And it is the very signature that was sent: another one in its place is found.
+  const deeds = await readDeeds(world.client, run.runId);
+  expect(compareWithHistory({ before: ledger, after: ledger }, deeds)).toEqual([]);
+  const forged = ledger.map((entry) =>
+    'signature' in entry.fact
+      ? { ...entry, fact: { ...entry.fact, signature: { ...entry.fact.signature, sha256: 'a'.repeat(64) } } }
+      : entry,
+  );
+  expect(compareWithHistory({ before: forged, after: forged }, deeds)).toEqual([
+    expect.objectContaining({ kind: 'history', reason: expect.stringContaining('another signature') }),
+  ]);
 });
 
 test('a service speaks for the people of its issuer, with groups that it may claim (D-9)', async () => {
