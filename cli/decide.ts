@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RunHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import type { DecisionAck } from '../contracts/schemas/decision.ts';
+import type { DecisionAck, Remember } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
@@ -23,7 +23,12 @@ export interface DecideOptions extends GlobalOptions {
 
 /** What only one of the kinds says. */
 export type Judged =
-  | { readonly kind: 'approve'; readonly comment?: string; readonly arguments?: JsonObject }
+  | {
+      readonly kind: 'approve';
+      readonly comment?: string;
+      readonly arguments?: JsonObject;
+      readonly remember?: Remember;
+    }
   | { readonly kind: 'respond'; readonly answer: string; readonly comment?: string }
   | { readonly kind: 'withdraw'; readonly comment?: string }
   | { readonly kind: 'extend'; readonly until: string; readonly comment?: string }

@@ -1,11 +1,13 @@
 /** What `approve`, `reject`, `withdraw` and `extend` have in common: one person says one thing of one call. */
 import type { Command } from 'commander';
 import { print } from './answer.ts';
-import { decideCall, type DecideOptions, type Judged } from './decide.ts';
+import { assertAllDecided, assertForSeveral, type BatchOptions, notConfirmed, planBatch } from './batch.ts';
+import { decideCall, type Judged } from './decide.ts';
 import { examples } from './examples.ts';
 import { repeated } from './options.ts';
 import { withSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
+import { batchAnswer, planAnswer } from './views/batch.ts';
 import { decisionAnswer } from './views/decision.ts';
 
 interface DecisionVerb<Options> {
@@ -18,6 +20,8 @@ interface DecisionVerb<Options> {
   /** Options of its own. */
   readonly own: (command: Command) => Command;
   readonly judged: (options: Options) => Judged | Promise<Judged>;
+  /** May it be said of several calls at once? */
+  readonly several?: true;
 }
 
 export function addDecision<Options>(program: Command, terminal: Terminal, verb: DecisionVerb<Options>): void {
@@ -26,21 +30,40 @@ export function addDecision<Options>(program: Command, terminal: Terminal, verb:
     .summary(verb.summary)
     .description(verb.description)
     .argument('<run>', 'run id')
-    .argument('<call>', 'call id, such as t2.c0')
     .requiredOption('--as <id>', verb.who);
+  if (verb.several === true)
+    command
+      .argument('[calls...]', 'call ids, such as t2.c0')
+      .option('--all', 'every call that waits and that you may decide')
+      .option('--yes', 'decide several calls; without it they are only shown');
+  else command.argument('<call>', 'call id, such as t2.c0');
   verb
     .own(command)
     .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
     .option('--digest <sha256>', 'decide only the request with this digest')
     .option('--decision-id <id>', 'the id of a decision whose answer got lost: sent again, it counts once')
     .addHelpText('after', examples(...verb.examples))
-    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<DecideOptions & Options>();
+    .action(async (runId: string, named: string | readonly string[], _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<BatchOptions & Options>();
       const judged = await verb.judged(options);
-      const decided = await withSession(terminal, options, ({ countersign }) =>
-        decideCall(countersign.run(runId), callId, judged, options),
-      );
-      print(terminal, decisionAnswer(runId, decided), options.json === true);
+      const callIds = typeof named === 'string' ? [named] : named;
+      const [callId] = callIds;
+      const isOne = callIds.length === 1 && options.all !== true;
+      if (!isOne) assertForSeveral(callIds, judged, options);
+      const asJson = options.json === true;
+      await withSession(terminal, options, async ({ countersign }) => {
+        const run = countersign.run(runId);
+        if (callId !== undefined && isOne)
+          return print(terminal, decisionAnswer(runId, await decideCall(run, callId, judged, options)), asJson);
+        const plan = await planBatch(run, callIds, judged, options);
+        if (options.yes !== true) {
+          print(terminal, planAnswer(runId, plan), asJson);
+          throw notConfirmed(plan);
+        }
+        const answers = await run.decideAll(plan.decisions);
+        print(terminal, batchAnswer(runId, plan, answers), asJson);
+        assertAllDecided(answers);
+      });
     });
 }
 

@@ -4,6 +4,7 @@ import { addApprove } from './commands/approve.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addExtend } from './commands/extend.ts';
+import { addForget } from './commands/forget.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLedger } from './commands/ledger.ts';
 import { addPolicy } from './commands/policy.ts';
@@ -40,6 +41,7 @@ const VERBS = [
   addReject,
   addRespond,
   addWithdraw,
+  addForget,
   addExtend,
   addSay,
   addStop,

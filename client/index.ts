@@ -12,6 +12,7 @@ export { readArtifactsFrom } from './artifact-directory.ts';
 export type { KnownDefinitions } from './catalog-definitions.ts';
 export { CatalogHandle } from './catalog-handle.ts';
 export { Countersign, type CountersignOptions } from './countersign.ts';
+export type { BatchAnswer } from './decide-all.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './effective-verdict.ts';
 export { assertIntact } from './ledger.ts';
 export { RunHandle } from './run-handle.ts';

@@ -7,12 +7,22 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 import { QUERIES, UPDATES } from '../contracts/names.ts';
-import { Decision, type DecisionAck, type DecisionInput, Say, Stop } from '../contracts/schemas/decision.ts';
+import {
+  Decision,
+  type DecisionAck,
+  type DecisionInput,
+  Forget,
+  type ForgetAck,
+  type ForgetInput,
+  Say,
+  Stop,
+} from '../contracts/schemas/decision.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { type BatchAnswer, decideAll } from './decide-all.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
 import { type Said, sendSigned } from './signed-update.ts';
@@ -54,6 +64,18 @@ export class RunHandle {
     const { decisionId, runId, approver } = decision;
     const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
     return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
+  }
+
+  /** Decides several calls, a few at a time. Never throws for one of them: each has its answer, in the order of the decisions. */
+  async decideAll(inputs: readonly DecisionInput[]): Promise<readonly BatchAnswer[]> {
+    return await decideAll(inputs, (input) => this.decide(input));
+  }
+
+  /** Takes a standing decision back (`state().standing`). Answered the same however often it is sent. */
+  async forget(input: ForgetInput): Promise<ForgetAck> {
+    const forget = parseAs(Forget, input, 'DECISION_INVALID', 'message');
+    const { id, groups } = forget.by;
+    return await this.#send<ForgetAck>(UPDATES.forget, forget, { purpose: 'forget', person: id, groups });
   }
 
   /**

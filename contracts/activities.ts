@@ -2,9 +2,10 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
+import type { DispatchProof } from './dispatch-proof.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
-import type { Approver, SignedDecision } from './schemas/decision.ts';
+import type { Approver } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
@@ -126,39 +127,6 @@ export interface DiscoverInput {
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly signedSpec?: SignedSpec;
-}
-
-/** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
-export type DispatchProof =
-  | { readonly kind: 'policy'; readonly rules: readonly string[] }
-  | {
-      readonly kind: 'decision';
-      readonly decision: SignedDecision;
-      /** Of the others, where one was not enough. */
-      readonly further?: readonly SignedDecision[];
-      readonly generation: number;
-      readonly approvers: ApproverRule;
-      /** As the request opened. */
-      readonly deadline: string;
-      /** Where the deadline was postponed. */
-      readonly extended?: {
-        readonly openedAt: string;
-        /** Oldest first. */
-        readonly by: readonly { readonly decision: SignedDecision; readonly decidedAt: string }[];
-      };
-      /** When the run accepted the decision. */
-      readonly decidedAt: string;
-      /** Where a decision put other arguments in place of those that were shown: what its digest is of. */
-      readonly edit?: ShownToEditor;
-      /** Where who may decide depends on the time: when the request opened, and when each of `further` was accepted. */
-      readonly voted?: { readonly openedAt: string; readonly further: readonly string[] };
-    };
-
-/** The request that somebody read who then changed its arguments. */
-export interface ShownToEditor {
-  readonly generation: number;
-  readonly arguments: JsonObject;
-  readonly approvers: ApproverRule;
 }
 
 export interface DispatchInput {

@@ -52,6 +52,8 @@ export const ERRORS = {
   EXTENSION_FORBIDDEN: refused,
   DECISION_NOT_PERMITTED: refused,
   JUDGE_UNAVAILABLE: unavailable,
+  STANDING_UNKNOWN: missing,
+  STANDING_LOST: conflict,
   // Signatures.
   SIGNATURE_MISSING: refused,
   SIGNATURE_INVALID: refused,

@@ -18,6 +18,8 @@ export const UPDATES = {
   stop: 'stop',
   /** Reads the trusted keys anew; says nothing, and so is never signed. */
   refreshTrust: 'refreshTrust',
+  /** Takes a standing decision back. */
+  forget: 'forget',
 } as const;
 
 /** Of a catalog. */

@@ -100,9 +100,13 @@ export function describeRule(rule: ApproverRule): string {
   return rule.allOf.map(describeClause).join(' and ');
 }
 
-function describeClause({ ids, groups, need, not = [], may = [], escalate }: ApproverClause): string {
-  const who = `${need === undefined ? '' : `${need} of `}${describePeople({ ids, groups })}`;
-  const now = `${who}${not.length === 0 ? '' : `, not ${not.join(' or ')}`}${may.length === 0 ? '' : `, may ${may.join(' and ')}`}`;
+function describeClause({ ids, groups, need, not = [], may = [], remember = [], escalate }: ApproverClause): string {
+  const now = [
+    `${need === undefined ? '' : `${need} of `}${describePeople({ ids, groups })}`,
+    ...(not.length === 0 ? [] : [`not ${not.join(' or ')}`]),
+    ...(may.length === 0 ? [] : [`may ${may.join(' and ')}`]),
+    ...(remember.length === 0 ? [] : [`may remember ${remember.join(' or ')}`]),
+  ].join(', ');
   if (escalate === undefined) return now;
   const [how, later] = 'add' in escalate ? ['also', escalate.add] : ['only', escalate.replace];
   return `${now}, after ${describeSeconds(escalate.afterSeconds)} ${how} ${describePeople(later)}`;

@@ -5,7 +5,8 @@
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  * 3. Reopening makes a new generation, and with it another digest.
  */
-import type { ShownDefinition, ShownToEditor } from '../contracts/activities.ts';
+import type { ShownDefinition } from '../contracts/activities.ts';
+import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
@@ -38,10 +39,12 @@ export interface MadeDecision {
   readonly decidedAt: number;
   /** Of those who agreed before, where one was not enough. */
   readonly further?: readonly Vote[];
+  /** Set where it was made on an earlier call, and stands (`standing.ts`). */
+  readonly standing?: string;
 }
 
 /** One of several approvals that a request needs. */
-export type Vote = Omit<MadeDecision, 'further'>;
+export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
@@ -54,7 +57,7 @@ export interface Edit {
   /** What the model proposed, however often it was changed since. */
   readonly proposed: JsonObject;
   /** What the editor read, whose digest the decision echoes; without arguments where these were the proposed ones. */
-  readonly shown: Pick<ShownToEditor, 'generation' | 'approvers'> & Partial<Pick<ShownToEditor, 'arguments'>>;
+  readonly shown: Pick<ShownRequest, 'generation' | 'approvers'> & Partial<Pick<ShownRequest, 'arguments'>>;
 }
 
 /** A call that policy let pass, or lets a person decide: its tool is known. */

@@ -54,11 +54,19 @@ const nullable =
     value === null || value === undefined ? undefined : check(value);
 
 const rights = listOf(oneOf('edit', 'respond'), 2);
+const scopes = listOf(oneOf('call', 'arguments', 'tool'), 3);
 
 const approverList: Check = (value) => {
   const ids = optional(listOf(identifier, 100));
   const need = optional(wholeNumber(2, 20));
-  const problem = problemOf(value, { ids, groups: ids, need, notInitiator: optional(yes), may: optional(rights) });
+  const problem = problemOf(value, {
+    ids,
+    groups: ids,
+    need,
+    notInitiator: optional(yes),
+    may: optional(rights),
+    remember: optional(scopes),
+  });
   return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
 };
 

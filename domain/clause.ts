@@ -4,8 +4,8 @@ import type { ApproverClause, PolicyInput } from '../contracts/schemas/policy.ts
 type Stated = NonNullable<PolicyInput['approvers']>;
 
 export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
-  const { ids = [], groups = [], need, notInitiator, may, escalate } = list;
-  const rights = may === undefined ? {} : { may };
+  const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
+  const rights = { ...(may === undefined ? {} : { may }), ...(remember === undefined ? {} : { remember }) };
   // Whatever else it may say: nobody but whoever started the run.
   if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
   return {

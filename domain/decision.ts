@@ -17,6 +17,7 @@ import { extended, refuseExtension } from './extension.ts';
 import { digestOf, outcomeFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { signatureEvidence } from './jws.ts';
+import { refuseRemember } from './standing.ts';
 import { tellDue } from './steps.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
 
@@ -66,7 +67,7 @@ export function admit(
     decision.kind === 'extend'
       ? refuseExtension(state, decision, endsAt)
       : (refuseRight(state, decision) ?? refuseVote(state, decision, now));
-  return refusal ?? { kind: 'accept', state };
+  return refusal ?? refuseRemember(run, state, decision, now) ?? { kind: 'accept', state };
 }
 
 /** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
@@ -178,6 +179,7 @@ export function acceptedFact(
     ...(isEdit(decision) ? { edited: { from: hashOf(call.arguments), to: hashOf(decision.arguments) } } : {}),
     ...(decision.kind === 'respond' ? { answerHash: sha256Hex(decision.answer) } : {}),
     ...(decision.signature === undefined ? {} : { signature: signatureEvidence(decision.signature) }),
+    ...(decision.kind === 'approve' && decision.remember !== undefined ? { remember: decision.remember } : {}),
   };
 }
 
@@ -233,7 +235,11 @@ const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
 
 /** What makes two decisions of one kind on one request differ in what they do. */
 function contentOf(decision: Decision): string | undefined {
-  if (isEdit(decision)) return hashOf(decision.arguments);
+  if (decision.kind === 'approve') {
+    const { arguments: args, remember } = decision;
+    if (remember !== undefined) return hashOf({ arguments: args, remember });
+    return args === undefined ? undefined : hashOf(args);
+  }
   return decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined;
 }
 

@@ -6,7 +6,7 @@
  * 2. Other arguments are another proposal. Who agreed to the former ones has not agreed to these; who edits agrees (INV-G1).
  * 3. It buys nothing: no more time than there was, and nobody decides who may not decide the edited call.
  */
-import type { ShownToEditor } from '../contracts/activities.ts';
+import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, ToolTarget } from '../contracts/schemas/call.ts';
 import type { DecisionAck } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
@@ -142,7 +142,7 @@ export function acceptEdit(
 }
 
 /** For a dispatch: what the editor read, where the edit is among the decisions that let the call run. */
-export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): ShownToEditor | undefined {
+export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): ShownRequest | undefined {
   const decisions = made === undefined ? [] : [made, ...(made.further ?? [])];
   return edit !== undefined && decisions.some(({ decision }) => decision.decisionId === edit.decisionId)
     ? { arguments: edit.proposed, ...edit.shown }

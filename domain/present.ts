@@ -13,6 +13,7 @@ import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts'
 import { digestOf } from './facts.ts';
 import { withoutRedacted } from './redaction.ts';
 import type { Run, RunIds } from './run.ts';
+import { shownStanding } from './standing.ts';
 import { askingCalls, waitOf } from './status.ts';
 import { shownOf } from './steps.ts';
 
@@ -41,6 +42,7 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
+  lines.push(...standingLines(run));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   // Right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
@@ -59,6 +61,21 @@ function brokenGlass({ calls }: Run): string[] {
       ];
     })
     .slice(0, 5);
+}
+
+/** What is not asked because somebody said so before. */
+function standingLines({ standing = [] }: Run): string[] {
+  if (standing.length === 0) return [];
+  return [
+    '',
+    '### approvals that stand',
+    '',
+    ...standing.map((each) => {
+      const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
+      const about = args === undefined ? '' : `, ${codeSpan(bounded(canonicalJson(args), 200))}`;
+      return `- ${markdown(server)}/${markdown(tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
+    }),
+  ];
 }
 
 function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {

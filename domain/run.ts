@@ -7,7 +7,7 @@
  */
 import type { DispatchResult } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
-import type { DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { DecisionAck, ForgetAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
@@ -23,6 +23,8 @@ import {
   type Unsure,
 } from './call-state.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
+import type { Standing } from './standing.ts';
+import { answeredByStanding, stillStanding } from './standing-changes.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
 import { answeredBefore, Duplicates, type RefusedCall, withRefusals } from './repeats.ts';
 
@@ -64,6 +66,10 @@ export interface Run {
   readonly refusals?: readonly RefusedCall[];
   /** Of the turns that are over, where some rule asks for it. */
   readonly tally?: Tally;
+  /** Approvals that answer later calls, too. */
+  readonly standing?: readonly Standing[];
+  /** Those that were taken back, the newest. */
+  readonly forgotten?: readonly ForgetAck[];
 }
 
 export interface Change {
@@ -116,23 +122,26 @@ export function judgedAll(
   ids: RunIds,
   at: number,
 ): Change {
-  const facts: LedgerFact[] = [];
+  const current = stillStanding(run, judgements, at);
+  const facts: LedgerFact[] = [...current.facts];
   const duplicates = new Duplicates(run);
   const calls = run.calls.map((state) => {
     if (state.status !== 'proposed') return state;
     const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
     const { target } = judgement;
     const before = answeredBefore(run, state.call, judgement);
-    const next =
+    const now =
       before === undefined
         ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
         : refusedAgain(state.call, judgement, before);
     facts.push(verdictFact(state.call, judgement, policyVersion));
+    const { next, facts: told } = answeredByStanding(current.run, now, at);
+    facts.push(...told);
     if (next.status === 'asking') facts.push(requestOpenedFact(next, ids));
     if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
     return next;
   });
-  return { run: { ...run, calls }, facts };
+  return { run: { ...current.run, calls }, facts };
 }
 
 function passedOver({ callId }: ProposedCall): Judgement {

@@ -2,7 +2,7 @@
  * What the sandbox itself must refuse by shape: update and signal inputs, which any namespace writer can send.
  * Written by hand because zod in a workflow bundle doubles its cost; a property test holds each equal to its schema.
  */
-import type { Decision, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { Decision, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
 import {
   approver,
   callId,
@@ -12,6 +12,7 @@ import {
   instant,
   isFields,
   jsonObject,
+  listOf,
   oneOf,
   only,
   optional,
@@ -39,6 +40,27 @@ export function parseDecision(value: unknown): Parsed<Decision> {
   return { kind: 'ok', value: { ...decision, approver: withGroups(decision.approver) } };
 }
 
+const remember: Check = (value) => {
+  const scope = isFields(value) ? value['scope'] : undefined;
+  const problem = problemOf(value, {
+    scope: oneOf('call', 'arguments', 'tool'),
+    until: optional(instant),
+    ...(scope === 'arguments' ? { names } : {}),
+  });
+  return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
+};
+
+const NAMES = listOf(text(1, 200), 20);
+const names: Check = (value) => (Array.isArray(value) && value.length === 0 ? 'must not be empty' : NAMES(value));
+
+export function parseForget(value: unknown): Parsed<Forget> {
+  const problem = problemOf(value, { standing: identifier, by: approver, comment: optional(text(0, 4_096)) });
+  if (problem !== undefined) return { kind: 'bad', ...problem };
+  // Sound: every field was checked above, and no other field is there.
+  const asked = value as Forget & { by: { id: string; groups?: string[] } };
+  return { kind: 'ok', value: { ...asked, by: withGroups(asked.by) } };
+}
+
 function ownFields(kind: unknown): Readonly<Record<string, Check>> {
   const comment = optional(text(0, 4_096));
   switch (kind) {
@@ -49,7 +71,7 @@ function ownFields(kind: unknown): Readonly<Record<string, Check>> {
     case 'respond':
       return { answer: text(1, 16_384), comment };
     case 'approve':
-      return { comment, arguments: optional(jsonObject) };
+      return { comment, arguments: optional(jsonObject), remember: optional(remember) };
     default:
       return { comment };
   }

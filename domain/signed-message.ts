@@ -68,7 +68,7 @@ interface Claims {
 
 const seconds = wholeNumber(0, 9_999_999_999);
 const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
-  purpose: oneOf('start', 'decide', 'say', 'stop'),
+  purpose: oneOf('start', 'decide', 'say', 'stop', 'forget'),
   namespace: text(1, 1_000),
   tenant: identifier,
   workflowId: text(1, 1_000),

@@ -40,8 +40,9 @@ export function directionsOf(before: ToolSetting, after: ToolSetting): ReadonlyS
 /** Does a list let in somebody whom the other keeps out, or let them do more? Where there is none, the initiator decides: any list may let in others. */
 function letsIn(list: ApproverList | undefined, other: ApproverList | undefined): boolean {
   if (list === undefined || other === undefined) return list !== other;
-  const { need = 1, notInitiator = false, may = [] } = list;
+  const { need = 1, notInitiator = false, may = [], remember = [] } = list;
   if (need < (other.need ?? 1) || (other.notInitiator === true && !notInitiator)) return true;
+  if (remember.some((scope) => other.remember?.includes(scope) !== true)) return true;
   if (may.some((right) => other.may?.includes(right) !== true)) return true;
   return list.ids.some((id) => !other.ids.includes(id)) || list.groups.some((group) => !other.groups.includes(group));
 }

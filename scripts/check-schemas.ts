@@ -17,7 +17,7 @@ import {
 } from '../contracts/schemas/catalog.ts';
 import { CatalogFile } from '../contracts/schemas/catalog-file.ts';
 import { Config } from '../contracts/schemas/config.ts';
-import { Decision, DecisionAck, Say, Stop } from '../contracts/schemas/decision.ts';
+import { Decision, DecisionAck, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
 import { LedgerLine, LedgerRecord } from '../contracts/schemas/ledger-record.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
@@ -38,6 +38,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
   decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
   say: { schema: Say, io: 'input', title: 'Say: a further user message' },
+  forget: { schema: Forget, io: 'input', title: 'Forget: takes a standing decision back' },
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
   'policy-cases': { schema: PolicyCases, io: 'input', title: 'Policy cases: calls, and what policy must say of them' },
   policy: { schema: Policy, io: 'input', title: 'Policy: what may run, what is asked, what is refused' },

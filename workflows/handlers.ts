@@ -11,11 +11,11 @@ import type { ErrorCode } from '../contracts/errors.ts';
 import type { DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { Asking } from '../domain/call-state.ts';
 import type { Advance } from '../contracts/schemas/run-state.ts';
-import { accept, madeInTime } from '../domain/decision.ts';
+import { madeInTime } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import type { Refusal } from '../domain/refusal.ts';
-import { parseSay, parseStop } from '../domain/shapes.ts';
+import { parseForget, parseSay, parseStop } from '../domain/shapes.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
 import type { LiveRun } from './live-run.ts';
@@ -23,12 +23,14 @@ import {
   advanceUpdate,
   decideSignal,
   decideUpdate,
+  forgetUpdate,
   nudgeSignal,
   refreshTrustUpdate,
   sayUpdate,
   stopUpdate,
 } from './messages.ts';
 import { serveQueries } from './queries.ts';
+import { acceptAll, assertForgettable, forgetStanding } from './standing-calls.ts';
 import {
   assertRefreshable,
   assertSigned,
@@ -101,6 +103,20 @@ export function registerHandlers(live: LiveRun): void {
   );
 
   setHandler(
+    forgetUpdate,
+    (input) => forgetStanding(live, parsed(opened(live, input, parseForget), 'DECISION_INVALID')),
+    {
+      description: 'Take a standing decision back: what it would answer is asked',
+      validator: (input) => {
+        const message = parsed(opened(live, input, parseForget), 'DECISION_INVALID');
+        if (live.closing) throw closed();
+        assertSigned(live, 'forget', input, message, { person: message.by.id, groups: message.by.groups });
+        assertForgettable(live, message);
+      },
+    },
+  );
+
+  setHandler(
     advanceUpdate,
     () => {
       // Temporal counts it too.
@@ -129,9 +145,7 @@ function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<
   // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   if (isEdit(decision)) return decideEdited(live, admission.state, decision);
-  const { ack, ...change } = accept(live.run, admission.state, decision, now);
-  live.commit(change);
-  return ack;
+  return acceptAll(live, admission.state, decision, now);
 }
 
 async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision): Promise<DecisionAck> {
@@ -157,7 +171,7 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
   if (admission.kind !== 'accept') return undefined;
   if (isEdit(decision)) return editBySignal(live, admission.state, decision);
-  return live.commit(accept(live.run, admission.state, decision, now));
+  return void acceptAll(live, admission.state, decision, now);
 }
 
 async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision): Promise<void> {

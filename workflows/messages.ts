@@ -1,7 +1,7 @@
 /** Updates, signals and queries of a run, by the names that `contracts/names.ts` fixes. */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import { QUERIES, SIGNALS, UPDATES } from '../contracts/names.ts';
-import type { DecisionAck } from '../contracts/schemas/decision.ts';
+import type { DecisionAck, ForgetAck } from '../contracts/schemas/decision.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { Advance, LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 
@@ -9,6 +9,7 @@ import type { Advance, LedgerPage, RunState, TranscriptPage } from '../contracts
 export const decideUpdate = defineUpdate<DecisionAck, [unknown]>(UPDATES.decide);
 export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
 export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
+export const forgetUpdate = defineUpdate<ForgetAck, [unknown]>(UPDATES.forget);
 export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 

@@ -7,6 +7,7 @@ import { requestDigest } from '../domain/digest.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
 import { spentOf } from '../domain/spend.ts';
+import { shownStanding } from '../domain/standing.ts';
 import { askingCalls, waitOf } from '../domain/status.ts';
 import { shownOf } from '../domain/steps.ts';
 import type { LiveRun } from './live-run.ts';
@@ -44,6 +45,7 @@ function stateOf(live: LiveRun): RunState {
     transcriptFrom: journal.transcriptFrom,
     ...(journal.segment === undefined ? {} : { segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
+    ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
   };
 }
 
@@ -93,6 +95,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
         ? {}
         : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),
       ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
+      ...(made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
 }

@@ -6,7 +6,8 @@
  *    operator calls the tool repeatable (INV-X1).
  */
 import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
-import type { DispatchInput, DispatchProof, DispatchResult } from '../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
+import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import { describeRule, isStaged } from '../domain/approver.ts';
@@ -20,6 +21,7 @@ import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.t
 import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { callActivities } from './activity-stubs.ts';
+import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Sends of one call, the first included. */
@@ -89,6 +91,9 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       const lapse = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) } as const;
       return askAgain(live, state, lapse);
     }
+    const gone = noLongerAnswered(live, state, Date.now());
+    if (gone !== undefined)
+      return live.commit(askedAgain(live.run, callId, gone, live.ids, fallbackOf(live, state), Date.now()));
   }
   const change = dispatched(live.run, callId);
   if (change === undefined) return;
@@ -113,8 +118,10 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
         return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
       return await tryAgain(live, callId, attempts, result.retryAfterMs);
     case 'reopen':
+      dropRefused(live, flight, result.code);
       return askAgain(live, flight, result);
     case 'refused':
+      dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
   }
 }
@@ -174,7 +181,8 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     target: judgement.target,
     arguments: call.arguments,
     proof:
-      made === undefined || request === undefined
+      standingProof(live, state) ??
+      (made === undefined || request === undefined
         ? { kind: 'policy', rules: judgement.verdict.rules }
         : {
             kind: 'decision',
@@ -186,7 +194,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             decidedAt: instant(made.decidedAt),
             ...(shown === undefined ? {} : { edit: shown }),
             ...votedAt(request, made, shown),
-          },
+          }),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined

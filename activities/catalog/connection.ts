@@ -2,6 +2,7 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
+import { hashOf } from '../../domain/canonical.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 
 export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: string): boolean {
@@ -25,4 +26,13 @@ export function assertConnectable(config: Config, server: string, { url }: Catal
       ? `The catalog has ${server} at an origin that catalog.origins of this worker does not list.`
       : `The catalog has ${server} under another URL than this worker.`,
   );
+}
+
+/** Of the address and the credentials that the catalog names: what is remembered of one does not hold for another. */
+export function connectionHash(
+  catalog: { readonly connection?: CatalogConnection | undefined } | undefined,
+): string | undefined {
+  if (catalog?.connection === undefined) return undefined;
+  const { url, credentials, taskQueue } = catalog.connection;
+  return hashOf({ url, credentials, taskQueue });
 }

@@ -12,7 +12,7 @@ import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/c
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { Policy } from '../../contracts/schemas/policy.ts';
+import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
 import type { Tally } from '../../contracts/schemas/tally.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
 import type { AskCondition } from '../../domain/policy-layer.ts';
@@ -24,6 +24,7 @@ import { judge } from '../../domain/policy.ts';
 import { redactionsOf } from '../../domain/redaction.ts';
 import { toolKey, withOpen } from '../../domain/tally.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
+import { connectionHash } from '../catalog/connection.ts';
 import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
@@ -152,7 +153,11 @@ export function createJudge(
           ? checker.problems(tool.hash, tool.definition.inputSchema, call.arguments)
           : [call.malformed];
       if (problems.length > 0) return { ...resolved, verdict: badArguments(problems) };
-      return { ...resolved, verdict, ...(verdict.kind === 'ask' ? shownOf(tool) : {}) };
+      return {
+        ...resolved,
+        verdict,
+        ...(verdict.kind === 'ask' ? { ...shownOf(tool), ...reachedBy(verdict.approvers, catalog) } : {}),
+      };
     };
     const judgements: Judgement[] = [];
     for (const call of calls.slice(0, MOST_CALLS_PER_TURN)) {
@@ -200,6 +205,12 @@ function versionWith(
     newTools,
     catalogs: Object.fromEntries([...catalogs].map(([server, { policyVersion }]) => [server, policyVersion])),
   });
+}
+
+/** Told only where an approval may be remembered: what was recorded before stays as it was. */
+function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined): Pick<Judgement, 'connection'> {
+  const connection = allOf.some(({ remember }) => remember !== undefined) ? connectionHash(catalog) : undefined;
+  return connection === undefined ? {} : { connection };
 }
 
 /** Servers may be called `constructor`. */

@@ -9,6 +9,7 @@ import { cancellationDetails, cancellationSignal, heartbeat, log } from '@tempor
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { resultText } from '../../domain/model-text.ts';
@@ -28,8 +29,10 @@ import {
   checkScheduler,
   checkTool,
   hasEditedArguments,
+  type Refused,
 } from './dispatch-check.ts';
 import type { CallEnding, ToolServer } from './port.ts';
+import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 
@@ -90,7 +93,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
       const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
       return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
     }
-    const unproven = checkDefinition(input, tool, verdict) ?? checkProof(input, verdict, Date.now());
+    const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
@@ -100,6 +103,16 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
 
 function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
+}
+
+function checkConsent(
+  input: DispatchInput,
+  verdict: Exclude<Verdict, { kind: 'deny' }>,
+  catalog: CatalogSnapshot | undefined,
+): Refused | undefined {
+  return input.proof.kind === 'standing'
+    ? checkStanding(input, input.proof, verdict, catalog, Date.now())
+    : checkProof(input, verdict, Date.now());
 }
 
 async function callWithToken(

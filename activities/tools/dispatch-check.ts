@@ -5,13 +5,8 @@
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
  * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
  */
-import type {
-  DispatchInput,
-  DispatchProof,
-  DispatchResult,
-  RunIdentity,
-  ShownToEditor,
-} from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchProof, ShownRequest } from '../../contracts/dispatch-proof.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -101,6 +96,8 @@ export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | u
 export function checkProof(input: DispatchInput, verdict: Verdict, now: number): Refused | undefined {
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { proof } = input;
+  // What stands is proven apart (`standing-check.ts`).
+  if (proof.kind === 'standing') return forbidden('The decision does not cover this call.');
   if (proof.kind === 'policy') {
     if (verdict.kind === 'allow') return undefined;
     return {
@@ -202,7 +199,7 @@ function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, 
   );
 }
 
-function digestIn({ run, callId, target }: DispatchInput, shown: ShownToEditor, runId: string): string {
+export function digestIn({ run, callId, target }: DispatchInput, shown: ShownRequest, runId: string): string {
   return requestDigest({
     namespace: run.namespace,
     tenant: run.initiator.tenant,
@@ -219,7 +216,7 @@ export function hasEditedArguments({ proof }: DispatchInput): boolean {
   return proof.kind === 'decision' && proof.edit !== undefined;
 }
 
-function stricter({
+export function stricter({
   approvers,
   deadlineSeconds,
 }: Extract<Verdict, { kind: 'ask' }>): Extract<DispatchResult, { kind: 'reopen' }> {
@@ -230,6 +227,6 @@ function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
   return explain.map(({ text }) => ` ${visible(text)}`).join('');
 }
 
-function forbidden(message: string): Refused {
+export function forbidden(message: string): Refused {
   return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }

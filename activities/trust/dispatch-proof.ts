@@ -6,7 +6,8 @@
  *    what the workflow says of it is not believed.
  * 3. What is no longer proven is asked again; what was never true is refused.
  */
-import type { DispatchInput, DispatchProof } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { SIGNING } from '../../contracts/signing.ts';
@@ -17,7 +18,7 @@ import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 
-type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
+type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 
 /** Undefined: proven. @throws CountersignError where something cannot be read, and may be later */
 export type CheckSignatures = (input: DispatchInput, scheduler: Scheduler) => Promise<Refused | undefined>;
@@ -41,8 +42,26 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
 }
 
 /** The last vote first, the others, and what postponed the deadline. */
-function messagesIn({ decision, further = [], extended }: DecisionProof): readonly SignedDecision[] {
-  return [decision, ...further, ...(extended?.by ?? []).map((each) => each.decision)];
+function messagesIn(proof: DecisionProof): readonly SignedDecision[] {
+  return [...votesIn(proof), ...extensionsIn(proof).map(({ decision }) => decision)];
+}
+
+function votesIn(proof: DecisionProof): readonly SignedDecision[] {
+  return proof.kind === 'standing' ? proof.decisions : [proof.decision, ...(proof.further ?? [])];
+}
+
+/** The votes whose time is claimed: that of the last, and of all where who may decide depends on the time. */
+function timedVotes(proof: DecisionProof): readonly { decision: SignedDecision; decidedAt: string }[] {
+  const { decidedAt } = proof;
+  if (proof.kind === 'standing') return proof.decisions.slice(0, 1).map((decision) => ({ decision, decidedAt }));
+  const { further = [], voted } = proof;
+  const others =
+    voted === undefined ? [] : further.map((decision, at) => ({ decision, decidedAt: voted.further[at] ?? '' }));
+  return [{ decision: proof.decision, decidedAt }, ...others];
+}
+
+function extensionsIn(proof: DecisionProof): readonly { decision: SignedDecision; decidedAt: string }[] {
+  return proof.kind === 'standing' ? [] : (proof.extended?.by ?? []);
 }
 
 function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet): Refused | undefined {
@@ -59,18 +78,14 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
       );
     return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `The decision of ${vote.approver.id}: ${message}` };
   }
-  const { further = [], voted, extended } = proof;
-  // Where who may decide depends on the time, that of each vote was claimed.
-  const others =
-    voted === undefined ? [] : further.map((decision, at) => ({ decision, decidedAt: voted.further[at] ?? '' }));
-  const timed = [proof, ...others, ...(extended?.by ?? [])];
+  const timed = [...timedVotes(proof), ...extensionsIn(proof)];
   if (!timed.every(({ decision, decidedAt }) => wasGood(decision, Date.parse(decidedAt) / 1_000)))
     return {
       kind: 'refused',
       code: 'DISPATCH_FORBIDDEN',
       message: 'A decision was not taken while its signature was good.',
     };
-  const signatures = [proof.decision, ...(proof.further ?? [])].map(({ signature = '' }) => signature);
+  const signatures = votesIn(proof).map(({ signature = '' }) => signature);
   if (signatures.some((signature, index) => isSameVoice(trust, signatures.slice(0, index), signature)))
     return reopen('APPROVER_NOT_ENTITLED', 'Several decisions are signed with one key; one key is one voice.');
   return undefined;

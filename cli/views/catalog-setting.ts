@@ -17,7 +17,7 @@ export function settingText({ enabled, requiresApproval, denied, approvers, dead
   ].join(', ');
 }
 
-function approversText({ ids, groups, need, notInitiator, may }: ApproverList): string {
+function approversText({ ids, groups, need, notInitiator, may, remember }: ApproverList): string {
   const clause = {
     layer: 'catalog' as const,
     ids,
@@ -25,6 +25,7 @@ function approversText({ ids, groups, need, notInitiator, may }: ApproverList): 
     ...(need === undefined ? {} : { need }),
     ...(notInitiator === true ? { not: ['the initiator'] } : {}),
     ...(may === undefined ? {} : { may }),
+    ...(remember === undefined ? {} : { remember }),
   };
   return visible(describeRule({ allOf: [clause] }));
 }

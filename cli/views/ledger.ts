@@ -29,6 +29,12 @@ function about(fact: RunFact): string {
       return `${again(fact.generation)}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+    case 'standing.made':
+      return `${fact.scope}${fact.names === undefined ? '' : ` (${fact.names.map(said).join(', ')})`} by ${fact.by.map(said).join(', ')}${fact.until === undefined ? '' : ` until ${said(fact.until)}`}, as ${said(fact.standing)}`;
+    case 'standing.used':
+      return `by ${said(fact.standing)}`;
+    case 'standing.forgotten':
+      return `${said(fact.standing)}${fact.by === undefined ? '' : ` by ${said(fact.by)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.refused':
       return `${said(fact.code)}, sent by ${said(fact.approver)}`;
     case 'request.reminded':

@@ -58,6 +58,7 @@ export function requestText(
         ? undefined
         : votes.map(({ approver, at }) => `${visible(approver.id)} at ${shortInstant(at)}`).join(', '),
     ],
+    ['answered by', request.standing === undefined ? undefined : `decision ${visible(request.standing)}, which stands`],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
     [
       'postponed',

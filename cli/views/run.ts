@@ -1,7 +1,7 @@
 /** A run and its end, as people read them. */
-import type { LimitsState, RunResult, RunState, Spent } from '../../contracts/schemas/run-state.ts';
+import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
-import { visible } from '../../domain/escape.ts';
+import { bounded, visible } from '../../domain/escape.ts';
 import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { shortInstant, timeLeft } from './duration.ts';
@@ -17,6 +17,7 @@ export function statusOf(status: RunState['status'], paint: Paint): string {
 export function stateText(state: RunState, now: number, paint: Paint): string {
   const { workflowId, status, turn, calls, pending, reminded, nextDeadline, usage, ledgerLength, ledgerHead } = state;
   const why = state.because === undefined ? '' : `: ${visible(state.because)}`;
+  const { standing = [] } = state;
   return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}${why}\n${fields(paint, [
     [
       'waiting',
@@ -35,6 +36,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['limits', limitsText(state.limits)],
     ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
     ['execution', state.runId],
+    ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }
 
@@ -50,6 +52,13 @@ function limitsText(limits: LimitsState | undefined): string | undefined {
   );
   if (spend !== undefined) counted.push(`${amountText(spend.used)} of ${amountText(spend.most)} spent`);
   return `${counted.join(', ')}, ends by ${shortInstant(endsBy)}`;
+}
+
+/** An approval that answers later calls, and how to take it back. */
+function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
+  const about = args === undefined ? '' : ` ${bounded(visible(canonicalJson(args)), 200)}`;
+  const end = until === undefined ? '' : ` until ${shortInstant(until)}`;
+  return `${visible(server)}/${visible(tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
 }
 
 export function resultText(runId: string, result: RunResult, paint: Paint): string {

@@ -79,6 +79,8 @@ export const Judgement = z.strictObject({
   annotations: ToolAnnotations.optional(),
   /** Places in the arguments that policy keeps out of what is shown in passing. */
   redact: z.array(z.string()).optional(),
+  /** Where an approval may be remembered, and the server stands in a catalog: hash of how the catalog reaches it. */
+  connection: Sha256Hex.optional(),
 });
 export type Judgement = z.infer<typeof Judgement>;
 

@@ -20,6 +20,21 @@ const base = {
   approver: Approver,
 };
 
+/** An approval that answers later calls of the run, too. Only where the rule lets it be remembered. */
+export const Remember = z.discriminatedUnion('scope', [
+  /** Of the same tool with the same arguments. */
+  z.strictObject({ scope: z.literal('call'), until: Instant.optional() }),
+  /** Of the same tool, where these top-level arguments are the same. */
+  z.strictObject({
+    scope: z.literal('arguments'),
+    names: z.array(z.string().min(1).max(200)).min(1).max(20),
+    until: Instant.optional(),
+  }),
+  /** Of the same tool, whatever the arguments. */
+  z.strictObject({ scope: z.literal('tool'), until: Instant.optional() }),
+]);
+export type Remember = z.infer<typeof Remember>;
+
 export const Decision = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('approve'),
@@ -27,6 +42,7 @@ export const Decision = z.discriminatedUnion('kind', [
     comment: z.string().max(4_096).optional(),
     /** Sent in place of those that were shown, all of them. Only where the rule lets arguments be edited. */
     arguments: JsonObject.optional(),
+    remember: Remember.optional(),
   }),
   z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
   /** Takes back an approval of one's own while others are still needed. */
@@ -57,6 +73,19 @@ export const DecisionAck = z.strictObject({
   until: z.string().optional(),
 });
 export type DecisionAck = z.infer<typeof DecisionAck>;
+
+/** Takes a standing decision back. Answered the same however often it is sent. */
+export const Forget = z.strictObject({
+  /** Id of the decision that is remembered, as the run's state shows it. */
+  standing: Identifier,
+  by: Approver,
+  comment: z.string().max(4_096).optional(),
+});
+export type Forget = z.infer<typeof Forget>;
+export type ForgetInput = z.input<typeof Forget>;
+
+export const ForgetAck = z.strictObject({ standing: z.string(), forgottenBy: z.string(), forgottenAt: z.string() });
+export type ForgetAck = z.infer<typeof ForgetAck>;
 
 /** A further user message. It waits for the end of the turn. */
 export const Say = z.strictObject({

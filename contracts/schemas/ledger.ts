@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { BrokenGlass, TokenEvidence } from './call.ts';
 import { CATALOG_FACTS } from './catalog-fact.ts';
-import { Approver } from './decision.ts';
+import { Approver, Remember } from './decision.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
-import { ApproverRule } from './policy.ts';
+import { ApproverRule, RememberScope } from './policy.ts';
 import { Message, Usage } from './transcript.ts';
 
 const callId = z.string();
@@ -89,6 +89,27 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     answerHash: Sha256Hex.optional(),
     /** Of the JWS that the decision came with, in trust mode `signed`. */
     signature: z.strictObject({ kid: z.string(), jti: z.string(), iss: z.string(), sha256: Sha256Hex }).optional(),
+    remember: Remember.optional(),
+  }),
+  /** An approval that answers later calls, too. */
+  z.strictObject({
+    kind: z.literal('standing.made'),
+    /** Id of the decision. */
+    standing: z.string(),
+    callId,
+    scope: RememberScope,
+    names: z.array(z.string()).optional(),
+    until: z.string().optional(),
+    by: z.array(z.string()),
+  }),
+  /** A call that policy asks about was approved by a decision that stands. */
+  z.strictObject({ kind: z.literal('standing.used'), standing: z.string(), callId }),
+  z.strictObject({
+    kind: z.literal('standing.forgotten'),
+    standing: z.string(),
+    /** Who took it back; absent where it ended by itself. */
+    by: z.string().optional(),
+    because: z.string().optional(),
   }),
   /**
    * A decision that came by signal and changed nothing, or an edit that was refused once it was judged. Updates that the

@@ -16,6 +16,10 @@ export type Strategy = z.infer<typeof Strategy>;
 export const DecisionRight = z.enum(['edit', 'respond']);
 export type DecisionRight = z.infer<typeof DecisionRight>;
 
+/** How far an approval may be remembered: these very arguments, some of them, or any call of the tool. */
+export const RememberScope = z.enum(['call', 'arguments', 'tool']);
+export type RememberScope = z.infer<typeof RememberScope>;
+
 export const DeadlineSeconds = z.int().min(1).max(31_536_000);
 
 const people = {
@@ -32,6 +36,8 @@ export const PlainApproverList = z.strictObject({
   notInitiator: z.literal(true).optional(),
   /** Change the arguments (`edit`), or answer in the tool's place (`respond`). Where absent, neither. */
   may: z.array(DecisionRight).max(2).optional(),
+  /** How far approvals may answer later calls of the run. Where absent, none does. */
+  remember: z.array(RememberScope).max(3).optional(),
 });
 
 /** Who decides once the request has been open for so long: these as well, or these and nobody of before. */
@@ -224,6 +230,8 @@ export const ApproverClause = z.strictObject({
   may: z.array(DecisionRight).optional(),
   /** Who decides later: `need` and `not` stay. */
   escalate: Escalation.optional(),
+  /** How far their approvals may be remembered; a rule permits what all of its clauses permit. */
+  remember: z.array(RememberScope).optional(),
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 

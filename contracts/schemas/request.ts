@@ -54,6 +54,8 @@ export const ApprovalRequest = z.strictObject({
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
   decidedBy: Approver.optional(),
   decidedAt: z.string().optional(),
+  /** The standing decision that answered it. */
+  standing: z.string().optional(),
 });
 export type ApprovalRequest = z.infer<typeof ApprovalRequest>;
 

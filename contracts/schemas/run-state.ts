@@ -1,7 +1,8 @@
 /** What a run answers: queries, `advance`, and its result. */
 import { z } from 'zod';
-import { ArtifactRef, JsonValue, Sha256Hex } from './json.ts';
+import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
+import { RememberScope, ToolName } from './policy.ts';
 import { Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until somebody decides. */
@@ -34,6 +35,20 @@ export const LimitsState = z.strictObject({
   endsBy: z.string(),
 });
 export type LimitsState = z.infer<typeof LimitsState>;
+export const StandingDecision = z.strictObject({
+  /** Id of the decision; `forget` takes it back. */
+  standing: z.string(),
+  callId: z.string(),
+  server: z.string(),
+  tool: ToolName,
+  scope: RememberScope,
+  /** What a later call must have: all arguments, or those that are named; none where any call is meant. */
+  arguments: JsonObject.optional(),
+  until: z.string().optional(),
+  by: z.array(z.string()),
+  at: z.string(),
+});
+export type StandingDecision = z.infer<typeof StandingDecision>;
 
 export const RunState = z.strictObject({
   workflowId: z.string(),
@@ -60,6 +75,8 @@ export const RunState = z.strictObject({
   segment: ArtifactRef.optional(),
   /** The run takes signed messages only, and this tenant stands in them. */
   signing: z.strictObject({ tenant: z.string() }).optional(),
+  /** Approvals that answer later calls. */
+  standing: z.array(StandingDecision).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Identifier, Instant, Name } from './json.ts';
 
 /** What a signature is for; one for another purpose is none. `start` is of the run spec, the others are named like their updates. */
-export const SignedPurpose = z.enum(['start', 'decide', 'say', 'stop']);
+export const SignedPurpose = z.enum(['start', 'decide', 'say', 'stop', 'forget']);
 export type SignedPurpose = z.infer<typeof SignedPurpose>;
 
 /** Whoever vouches for people: a person is `issuer|subject`, so an issuer holds no bar. */

@@ -13,6 +13,8 @@ import { until } from './until.ts';
 const DONE = says('The notes are in order.');
 /** So that what is too large need not be large. */
 const TIGHT = { limits: { argumentBytes: 256 } };
+const PAST = '2020-01-01T00:00:00.000Z';
+const FAR = '2199-01-01T00:00:00.000Z';
 const CHANGED = { name: 'changed' };
 
 function edit(request: ApprovalRequest, name: string, args: JsonObject = CHANGED): Attempt {
@@ -124,6 +126,54 @@ export const EDITING: readonly Scenario[] = [
       const second = await scene.openOne('t2.c0');
       const late = refused(approve(first, 'approval of what was answered'), 'ALREADY_DECIDED');
       await scene.take('answered', { refused: [late, ...wrongEdits(second)], accepted: [reject(second, 'rejection')] });
+    },
+  },
+  {
+    name: 'standing',
+    points: ['standing', 'forgotten'],
+    script: {
+      steps: [
+        calls(['write_note', 'monday']),
+        calls(['write_note', 'monday'], ['write_note', 'tuesday']),
+        calls(['write_note', 'monday']),
+        DONE,
+      ],
+    },
+    play: async (scene) => {
+      await scene.start(TIGHT, { on: await scene.stage.editable() });
+      const first = await scene.openOne('t1.c0');
+      const remember = (request: ApprovalRequest, name: string, extent: object): Attempt =>
+        approve(request, name, { remember: extent });
+      // Sound: an attempt's input is a decision.
+      await scene.run.decide(
+        remember(first, 'stands', { scope: 'arguments', names: ['name'], until: FAR }).input as DecisionInput,
+      );
+      const second = await scene.openOne('t2.c1');
+      await scene.ledgered('outcome', 't2.c0');
+      const forget = (name: string, over: object = {}): Attempt => ({
+        name,
+        update: 'forget',
+        input: { standing: 'stands', by: { id: 'zoe' }, ...over },
+      });
+      const wrong = [
+        refused(remember(second, 'any call of the tool', { scope: 'tool' }), 'DECISION_NOT_PERMITTED'),
+        refused(remember(second, 'until yesterday', { scope: 'call', until: PAST }), 'DECISION_INVALID'),
+        refused(remember(second, 'a name that is none', { scope: 'arguments', names: ['day'] }), 'DECISION_INVALID'),
+        refused(remember(second, 'no names', { scope: 'arguments', names: [] }), 'DECISION_INVALID'),
+        refused(forget('what does not stand', { standing: 'nothing' }), 'STANDING_UNKNOWN'),
+        refused(forget('taken back by a stranger', { by: { id: 'mallory' } }), 'APPROVER_NOT_ENTITLED'),
+        refused(forget('taken back by nobody', { by: undefined }), 'DECISION_INVALID'),
+      ];
+      await scene.take('standing', {
+        refused: [...wrong, ...wrongDecisions(second)],
+        accepted: [forget('taken back')],
+      });
+      await scene.run.decide(reject(second, 'rejection').input as DecisionInput);
+      const third = await scene.openOne('t3.c0');
+      await scene.take('forgotten', {
+        refused: wrongDecisions(third),
+        accepted: [forget('taken back again'), remember(third, 'stands again', { scope: 'call' })],
+      });
     },
   },
 ];

@@ -42,7 +42,7 @@ export interface Stage {
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
   /** In trust mode `signed`, with keys of its own. */
   openSigned(): Promise<SignedDeployment>;
-  /** Whoever is asked may change arguments and answer; its workers can forget what they have read. Begun when first asked for. */
+  /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
   editable(): Promise<Editable>;
   stop(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export interface Editable extends Deployment {
 }
 
 const EDITABLE: ConfigInput['policy'] = {
-  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'] },
+  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'], remember: ['call', 'arguments'] },
   servers: {
     notes: {
       default: 'ask',

@@ -31,6 +31,8 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   EXTENSION_FORBIDDEN: [false, 403, 3],
   DECISION_NOT_PERMITTED: [false, 403, 3],
   JUDGE_UNAVAILABLE: [true, 503, 6],
+  STANDING_UNKNOWN: [false, 404, 4],
+  STANDING_LOST: [false, 409, 5],
   SIGNATURE_MISSING: [false, 403, 3],
   SIGNATURE_INVALID: [false, 403, 3],
   SIGNATURE_EXPIRED: [false, 403, 3],

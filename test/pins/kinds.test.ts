@@ -10,9 +10,9 @@ import {
   CatalogStatus,
 } from '../../contracts/schemas/catalog.ts';
 import { CATALOG_FACTS } from '../../contracts/schemas/catalog-fact.ts';
-import { Decision, DecisionAck } from '../../contracts/schemas/decision.ts';
+import { Decision, DecisionAck, Remember } from '../../contracts/schemas/decision.ts';
 import { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import { Action, ApproverClause, DecisionRight, Strategy } from '../../contracts/schemas/policy.ts';
+import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '../../contracts/schemas/policy.ts';
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
@@ -28,6 +28,9 @@ describe('kinds', () => {
       'verdict',
       'request.opened',
       'decision.accepted',
+      'standing.made',
+      'standing.used',
+      'standing.forgotten',
       'decision.refused',
       'request.reminded',
       'request.escalated',
@@ -100,6 +103,8 @@ describe('kinds', () => {
     expect(DecisionAck.shape.status.options).toEqual(answers);
     expect(RequestStatus.options).toEqual(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered']);
     expect(DecisionRight.options).toEqual(['edit', 'respond']);
+    expect(RememberScope.options).toEqual(['call', 'arguments', 'tool']);
+    expect(Remember.options.map(({ shape }) => shape.scope.value)).toEqual(['call', 'arguments', 'tool']);
   });
 
   test('states and results of runs', () => {

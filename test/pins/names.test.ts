@@ -36,6 +36,7 @@ describe('names on the wire', () => {
       advance: 'advance',
       stop: 'stop',
       refreshTrust: 'refreshTrust',
+      forget: 'forget',
     });
   });
 

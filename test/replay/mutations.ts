@@ -1,26 +1,10 @@
 /** Changes that would break waiting runs, by the layer that must notice. */
+import { DECISION_COMMANDS, DECISION_CONTENT, DECISION_REFUSALS } from './decision-mutations.ts';
 import type { Mutation } from './mutant.ts';
 
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
-  {
-    name: 'what an approver wrote is not what is sent',
-    file: 'domain/edit.ts',
-    find: 'call: { ...state.call, arguments: decision.arguments },',
-    put: 'call: state.call,',
-  },
-  {
-    name: 'an edit is not judged',
-    file: 'workflows/handlers.ts',
-    find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
-    put: '',
-  },
-  {
-    name: 'who agreed to other arguments has agreed to these',
-    file: 'domain/edit.ts',
-    find: 'const isEnough = counts && isMet(rule, [voter]);',
-    put: 'const isEnough = counts;',
-  },
+  ...DECISION_COMMANDS,
   {
     name: 'one of two is enough',
     file: 'domain/approver.ts',
@@ -97,6 +81,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
 
 /** The same commands that carry something else: only the comparison of what they carry notices. */
 export const OTHER_CONTENT: readonly Mutation[] = [
+  ...DECISION_CONTENT,
   {
     name: 'the ledger does not say where the conversation stood',
     file: 'workflows/live-run.ts',
@@ -126,12 +111,6 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     file: 'workflows/turn.ts',
     find: 'closeTurn(live.run, live.prepared.tally)',
     put: 'closeTurn(live.run)',
-  },
-  {
-    name: 'the model is not told that its arguments were changed',
-    file: 'workflows/turn.ts',
-    find: 'edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };',
-    put: 'edit === undefined ? {} : {};',
   },
   {
     name: 'other tool arguments are sent',
@@ -197,18 +176,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
 
 /** Nothing that was recorded changes, only what is let through: only asking again notices. */
 export const OTHER_REFUSALS: readonly Mutation[] = [
-  {
-    name: 'whoever is asked may answer in the place of a tool',
-    file: 'domain/decision-rights.ts',
-    find: 'allOf.every(({ may }) => may?.includes(right) === true);',
-    put: "allOf.every(({ may }) => right === 'respond' || may?.includes(right) === true);",
-  },
-  {
-    name: 'an edit may be of any size',
-    file: 'domain/edit.ts',
-    find: '  if (bytes > limits.argumentBytes)\n',
-    put: "  if (bytes > limits.argumentBytes && callId === '')\n",
-  },
+  ...DECISION_REFUSALS,
   {
     name: 'a rule of the first release is met by several together',
     file: 'domain/approver.ts',

@@ -28,6 +28,7 @@ const SOME = [
   'agent-run.v2.signed',
   'agent-run.v2.signed-sent',
   'agent-run.v2.spent',
+  'agent-run.v2.standing',
   'agent-run.v3.continued-first',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',

@@ -24,7 +24,7 @@ export interface Forger {
 }
 
 /** @param over what those who are asked may do besides */
-export async function startForger(over: Pick<ApproverList, 'may'> = {}): Promise<Forger> {
+export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> = {}): Promise<Forger> {
   const approvers = { ids: ['ann'], groups: [], ...over };
   const bank = await startRecordingServer();
   const credentials = { kind: 'none' } as const;

@@ -32,7 +32,7 @@ function consistent(workflowId: string, over: Partial<DispatchInput> = {}): Disp
     ...over,
   };
   const { proof, run, callId, target } = input;
-  if (proof.kind === 'policy') return input;
+  if (proof.kind !== 'decision') return input;
   const digest = requestDigest({
     namespace: run.namespace,
     tenant: run.initiator.tenant,

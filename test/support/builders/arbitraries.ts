@@ -54,6 +54,7 @@ export const approverList: fc.Arbitrary<ApproverList> = fc.record(
     groups: fc.uniqueArray(identifier, { maxLength: 3 }),
     need: fc.integer({ min: 2, max: 3 }),
     notInitiator: fc.constant(true as const),
+    remember: fc.subarray(['call', 'arguments', 'tool'] as const).map((scopes) => [...scopes]),
     may: fc.subarray(['edit', 'respond'] as const).map((rights) => [...rights]),
   },
   { requiredKeys: ['ids', 'groups'], noNullPrototype: true },

@@ -26,7 +26,7 @@ const LINES = program.commands.flatMap((command) => [
 
 test('the verbs are these', () => {
   expect(VERBS.join(' ')).toBe(
-    'dev setup worker catalog policy start requests show approve reject respond withdraw extend say stop watch result ledger verify-ledger keys replay',
+    'dev setup worker catalog policy start requests show approve reject respond withdraw forget extend say stop watch result ledger verify-ledger keys replay',
   );
   expect(LINES.filter((line) => line.startsWith('catalog ')).join(', ')).toBe(
     'catalog connect, catalog list, catalog show, catalog refresh, catalog diff, catalog allow, catalog ask, catalog deny, catalog enable, catalog disable, catalog approve, catalog reject, catalog export, catalog import, catalog disconnect',
@@ -83,7 +83,7 @@ test.each([
 test.each([
   ['an unknown verb, with the one that was meant', ['aprove'], 'approve'],
   ['an unknown option', ['show', 'run-1', '--fast'], '--fast'],
-  ['a missing argument', ['approve', 'run-1', '--as', 'ann'], "'call'"],
+  ['a missing argument', ['withdraw', 'run-1', '--as', 'ann'], "'call'"],
   ['a missing option', ['approve', 'run-1', 't1.c0'], '--as'],
   ['a rejection without a reason', ['reject', 'run-1', 't1.c0', '--as', 'ann'], '--reason'],
   ['a time without a zone', ['extend', 'r', 't1.c0', '--as', 'ann', '--until', '2026-02-01T09:00'], '--until'],

@@ -30,6 +30,10 @@ const VALID: Readonly<Record<string, readonly object[]>> = {
   ],
   decision: [approval({ comment: 'fine' }), rejection(), { ...approval(), approver: { id: 'ann' } }],
   say: [say()],
+  forget: [
+    { standing: 'd-1', by: { id: 'ann' } },
+    { standing: 'd-1', by: { id: 'ann', groups: ['ops'] }, comment: '' },
+  ],
   stop: [stop(), { by: 'ann', reason: 'enough' }],
   policy: [
     {},

@@ -147,5 +147,9 @@ describe('several who must agree (E-2)', () => {
 
   test('in words', () => {
     expect(describeRule(of(['ann', 'bob'], 2, ['ann']))).toBe('2 of ann or bob, not ann');
+    const [first] = approverRule(['ann']).allOf;
+    if (first === undefined) throw new Error('a rule has clauses');
+    const wide = { allOf: [{ ...first, may: ['edit' as const], remember: ['call' as const, 'tool' as const] }] };
+    expect(describeRule(wide)).toBe('ann, may edit, may remember call or tool');
   });
 });

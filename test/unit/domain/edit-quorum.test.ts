@@ -1,10 +1,8 @@
 /** Edits where several must agree: other arguments are another proposal (E-1, INV-G1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { DispatchInput } from '../../../contracts/activities.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import { checkProof } from '../../../activities/tools/dispatch-check.ts';
-import type { CallState } from '../../../domain/call-state.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { shownToEditor } from '../../../domain/edit.ts';
 import { currentDetails } from '../../../domain/present.ts';
@@ -22,6 +20,7 @@ import {
   TWO,
   voted,
 } from '../../support/builders/edit.ts';
+import { dispatchOf } from '../../support/builders/dispatch.ts';
 import { askVerdict } from '../../support/builders/judgement.ts';
 import { runIds, START } from '../../support/builders/run.ts';
 
@@ -59,37 +58,6 @@ describe('where two must agree (E-1)', () => {
     expect(callOf(run, 't1.c0')).toMatchObject({ status: 'settled', outcome: { kind: 'rejected' } });
   });
 });
-
-/** What the run would send for an approved call, as the workflow puts it together. */
-function dispatchOf(state: Extract<CallState, { status: 'approved' }>): DispatchInput {
-  const { made, request, call, judgement } = state;
-  const edit = shownToEditor(state);
-  const { namespace, workflowId, tenant } = runIds();
-  return {
-    run: { namespace, workflowId, initiator: { id: 'eve', groups: [], tenant }, specHash: 'a'.repeat(64) },
-    runId: 'run-1',
-    decidedIn: ['run-1'],
-    callId: call.callId,
-    name: call.name,
-    target: judgement.target,
-    arguments: call.arguments,
-    proof: {
-      kind: 'decision',
-      decision: made.decision,
-      ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
-      generation: request.generation,
-      approvers: request.approvers,
-      deadline: new Date(request.deadline).toISOString(),
-      decidedAt: new Date(made.decidedAt).toISOString(),
-      ...(edit === undefined ? {} : { edit }),
-    },
-    toolset: [],
-    server: { name: 'files', url: 'https://files.example' },
-    limits: { resultBytes: 1, callTimeoutSeconds: 1 },
-    attempt: 1,
-    idempotencyKey: 'k',
-  };
-}
 
 const people = ['ann', 'bob', 'zoe'];
 const proposals: readonly JsonObject[] = [{ path: 'a' }, { path: 'b' }];

@@ -1,0 +1,49 @@
+/** What is told of several decisions: before they are sent, and after. */
+import type { BatchAnswer } from '../../client/index.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import { bounded, visible } from '../../domain/escape.ts';
+import type { Answer } from '../answer.ts';
+import type { BatchPlan } from '../batch.ts';
+import { table } from './fields.ts';
+
+const SHOWN_ARGUMENTS = 120;
+
+export function planAnswer(runId: string, { kind, requests, others }: BatchPlan): Answer {
+  return {
+    json: { runId, would: kind, requests, others },
+    text: (paint) => {
+      const rows = requests.map(({ callId, server, tool, arguments: args, digest }) => [
+        visible(callId),
+        visible(`${server}/${tool}`),
+        bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
+        digest.slice(0, 12),
+      ]);
+      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      if (rows.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
+      return `Would ${kind}:\n${table(paint, [['CALL', 'TOOL', 'ARGUMENTS', 'DIGEST'], ...rows])}${left}`;
+    },
+  };
+}
+
+export function batchAnswer(runId: string, { others }: BatchPlan, answers: readonly BatchAnswer[]): Answer {
+  return {
+    json: {
+      runId,
+      others,
+      results: answers.map((answer) => {
+        if (answer.kind === 'accepted') return answer.ack;
+        const { code, message, facts } = answer.error;
+        return { callId: answer.callId, decisionId: answer.decisionId, error: { code, message, facts } };
+      }),
+    },
+    text: (paint) => {
+      const rows = answers.map((answer) =>
+        answer.kind === 'accepted'
+          ? [visible(answer.callId), answer.ack.status, '']
+          : [visible(answer.callId), answer.error.code, visible(answer.error.message)],
+      );
+      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      return `${table(paint, [['CALL', 'ANSWER', ''], ...rows])}${left}`;
+    },
+  };
+}

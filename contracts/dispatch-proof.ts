@@ -1,0 +1,51 @@
+/** What a dispatch is given as the consent to a call. The activity believes none of it before it has proven it. */
+import type { SignedDecision } from './schemas/decision.ts';
+import type { JsonObject } from './schemas/json.ts';
+import type { ApproverRule } from './schemas/policy.ts';
+
+/** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
+export type DispatchProof =
+  | { readonly kind: 'policy'; readonly rules: readonly string[] }
+  | {
+      readonly kind: 'decision';
+      readonly decision: SignedDecision;
+      /** Of the others, where one was not enough. */
+      readonly further?: readonly SignedDecision[];
+      readonly generation: number;
+      readonly approvers: ApproverRule;
+      /** As the request opened. */
+      readonly deadline: string;
+      /** Where the deadline was postponed. */
+      readonly extended?: {
+        readonly openedAt: string;
+        /** Oldest first. */
+        readonly by: readonly { readonly decision: SignedDecision; readonly decidedAt: string }[];
+      };
+      /** When the run accepted the decision. */
+      readonly decidedAt: string;
+      /** Where a decision put other arguments in place of those that were shown: what its digest is of. */
+      readonly edit?: ShownRequest;
+      /** Where who may decide depends on the time: when the request opened, and when each of `further` was accepted. */
+      readonly voted?: { readonly openedAt: string; readonly further: readonly string[] };
+    }
+  | {
+      /** Decisions on an earlier call, which answer this one, too. */
+      readonly kind: 'standing';
+      readonly standing: string;
+      readonly decisions: readonly SignedDecision[];
+      /** The request that they were made on. */
+      readonly callId: string;
+      readonly shown: ShownRequest;
+      readonly deadline: string;
+      readonly decidedAt: string;
+      /** How the catalog reached the server then, and with which grant of the run. */
+      readonly connection?: string;
+      readonly grant?: string;
+    };
+
+/** What somebody read of a request on another call, or with other arguments, than would be sent. */
+export interface ShownRequest {
+  readonly generation: number;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+}

@@ -1,0 +1,65 @@
+/** Changes of edits, answers and standing decisions that would break waiting runs; see `mutations.ts`. */
+import type { Mutation } from './mutant.ts';
+
+export const DECISION_COMMANDS: readonly Mutation[] = [
+  {
+    name: 'what an approver wrote is not what is sent',
+    file: 'domain/edit.ts',
+    find: 'call: { ...state.call, arguments: decision.arguments },',
+    put: 'call: state.call,',
+  },
+  {
+    name: 'what stands answers every call of its tool',
+    file: 'domain/standing.ts',
+    find: '    covers(extent, standing.arguments, call.arguments) &&\n',
+    put: '',
+  },
+  {
+    name: 'an edit is not judged',
+    file: 'workflows/handlers.ts',
+    find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
+    put: '',
+  },
+  {
+    name: 'who agreed to other arguments has agreed to these',
+    file: 'domain/edit.ts',
+    find: 'const isEnough = counts && isMet(rule, [voter]);',
+    put: 'const isEnough = counts;',
+  },
+];
+
+export const DECISION_CONTENT: readonly Mutation[] = [
+  {
+    name: 'the model is not told that its arguments were changed',
+    file: 'workflows/turn.ts',
+    find: 'edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };',
+    put: 'edit === undefined ? {} : {};',
+  },
+];
+
+export const DECISION_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'approvals may be remembered as far as anybody likes',
+    file: 'domain/standing.ts',
+    find: 'remember?.includes(scope) === true',
+    put: 'remember !== undefined && scope !== undefined',
+  },
+  {
+    name: 'anybody may take back what stands',
+    file: 'domain/standing-changes.ts',
+    find: 'if (mayDecide(found.approvers, by)) return',
+    put: "if (mayDecide(found.approvers, by) || by.id !== '') return",
+  },
+  {
+    name: 'whoever is asked may answer in the place of a tool',
+    file: 'domain/decision-rights.ts',
+    find: 'allOf.every(({ may }) => may?.includes(right) === true);',
+    put: "allOf.every(({ may }) => right === 'respond' || may?.includes(right) === true);",
+  },
+  {
+    name: 'an edit may be of any size',
+    file: 'domain/edit.ts',
+    find: '  if (bytes > limits.argumentBytes)\n',
+    put: "  if (bytes > limits.argumentBytes && callId === '')\n",
+  },
+];

@@ -1,0 +1,113 @@
+/** One decision on several calls: shown first, sent when it is confirmed, answered one by one. */
+import { describe, expect, test } from '@jest/globals';
+import { assertAllDecided, assertForSeveral, notConfirmed, planBatch } from '../../../cli/batch.ts';
+import { rememberOf } from '../../../cli/remember.ts';
+import { plain } from '../../../cli/terminal.ts';
+import { batchAnswer, planAnswer } from '../../../cli/views/batch.ts';
+import type { BatchAnswer, RunHandle } from '../../../client/index.ts';
+import { CountersignError } from '../../../contracts/errors.ts';
+import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
+import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { approverRule } from '../../support/builders/judgement.ts';
+import { codeOf } from '../../support/run-record.ts';
+
+const HOSTILE = '\u001b[2J\u202eevil';
+const of = (callId: string, over: Partial<ApprovalRequest> = {}): ApprovalRequest => ({
+  ...approvalRequest(),
+  callId,
+  approvers: approverRule(['ann']),
+  ...over,
+});
+const SHOWN = [
+  of('t1.c0'),
+  of('t1.c1', { arguments: { note: HOSTILE } }),
+  of('t1.c2', { approvers: approverRule(['zoe']) }),
+  of('t1.c3', { status: 'approved' }),
+];
+// Sound: nothing else of the run is asked.
+const run = { runId: 'run-1', requests: async () => SHOWN } as unknown as RunHandle;
+const approve = { kind: 'approve' } as const;
+const as = { as: 'ann' };
+
+describe('what would be sent', () => {
+  test('with --all: what waits and may be decided by this person; the rest is named', async () => {
+    const plan = await planBatch(run, [], approve, { ...as, all: true });
+    expect(plan.decisions).toMatchObject([
+      { kind: 'approve', callId: 't1.c0', digest: SHOWN[0]?.digest, approver: { id: 'ann' } },
+      { callId: 't1.c1' },
+    ]);
+    expect(new Set(plan.decisions.map(({ decisionId }) => decisionId)).size).toBe(2);
+    expect(plan.others).toEqual(['t1.c2']);
+    const text = planAnswer('run-1', plan).text(plain);
+    expect(text).toContain('Would approve:');
+    expect(text).toContain('wait for others: t1.c2');
+    for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
+    expect(notConfirmed(plan)).toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining('these 2 calls, add --yes'),
+    });
+  });
+
+  test('with names: those, each once, and what does not wait stops all of it', async () => {
+    const { decisions } = await planBatch(run, ['t1.c1', 't1.c0', 't1.c1'], { kind: 'reject', reason: 'no' }, as);
+    expect(decisions.map(({ callId }) => callId)).toEqual(['t1.c1', 't1.c0']);
+    expect(await codeOf(planBatch(run, ['t1.c0', 't1.c3'], approve, as))).toBe('REQUEST_NOT_OPEN');
+    expect(await codeOf(planBatch(run, ['t1.c0', 't9.c9'], approve, as))).toBe('CALL_UNKNOWN');
+  });
+
+  test.each([
+    ['names and --all', ['t1.c0'], approve, { all: true as const }],
+    ['neither', [], approve, {}],
+    ['a digest', ['t1.c0', 't1.c1'], approve, { digest: 'f'.repeat(64) }],
+    ['a decision id', ['t1.c0', 't1.c1'], approve, { decisionId: 'd' }],
+    ['other arguments', ['t1.c0', 't1.c1'], { ...approve, arguments: {} }, {}],
+  ])('%s is a mistake, before anything is asked', (_, names, judged, over) => {
+    expect(() => assertForSeveral(names, judged, { ...as, ...over })).toThrow('Nothing was sent.');
+    expect(() => assertForSeveral(['t1.c0', 't1.c1'], approve, as)).not.toThrow();
+  });
+
+  test('nothing at all is said as such', async () => {
+    const plan = await planBatch(run, [], approve, { as: 'nobody', all: true });
+    expect(planAnswer('run-1', plan).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
+    expect(notConfirmed(plan).message).toContain('Nothing waits');
+    const one = await planBatch(run, ['t1.c0'], approve, as);
+    expect(notConfirmed(one).message).toContain('this call');
+    expect(planAnswer('run-1', one).text(plain)).not.toContain('others');
+  });
+});
+
+describe('what became of it', () => {
+  const ack = { callId: 't1.c0', decisionId: 'd', status: 'approved' as const, decidedBy: 'ann', decidedAt: '' };
+  const error = new CountersignError('ALREADY_DECIDED', `${HOSTILE} was first.`, { callId: 't1.c1', decidedBy: 'ben' });
+  const answers: readonly BatchAnswer[] = [
+    { callId: 't1.c0', decisionId: 'd', kind: 'accepted', ack },
+    { callId: 't1.c1', decisionId: 'e', kind: 'refused', error },
+  ];
+
+  test('is told of each, and ends with the code of the first that was refused', async () => {
+    const plan = await planBatch(run, [], approve, { ...as, all: true });
+    const answer = batchAnswer('run-1', plan, answers);
+    expect(answer.json).toMatchObject({
+      results: [
+        ack,
+        { callId: 't1.c1', decisionId: 'e', error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ben' } } },
+      ],
+    });
+    const text = answer.text(plain);
+    expect(text).toMatch(/t1\.c0 +approved/);
+    expect(text).toMatch(/t1\.c1 +ALREADY_DECIDED/);
+    for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
+    expect(() => assertAllDecided(answers)).toThrow('1 of 2 decisions were not taken, the first of call t1.c1');
+    expect(() => assertAllDecided(answers.slice(0, 1))).not.toThrow();
+    expect(batchAnswer('run-1', { ...plan, others: [] }, answers).text(plain)).not.toContain('others');
+  });
+});
+
+test('--remember: a scope, names of arguments, an end', () => {
+  const until = '2026-02-01T09:00:00.000Z';
+  expect(rememberOf('call', undefined)).toEqual({ scope: 'call' });
+  expect(rememberOf('tool', until)).toEqual({ scope: 'tool', until });
+  expect(rememberOf('arguments:project,x:y', undefined)).toEqual({ scope: 'arguments', names: ['project', 'x:y'] });
+  for (const wrong of ['', 'arguments', 'arguments:', 'call:a', 'all'])
+    expect(() => rememberOf(wrong, undefined)).toThrow('--remember');
+});
