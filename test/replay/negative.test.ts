@@ -6,7 +6,7 @@ import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { CONFIG, recorded } from './corpus.ts';
 import { bundleMutant, type Mutation } from './mutant.ts';
-import { SIGNED_CONTENT, SIGNED_REFUSALS } from './mutations-signed.ts';
+import { SIGNED_CONTENT, SIGNED_REFUSALS } from './signed-mutations.ts';
 import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
 
 /** Enough to notice each mutation; the whole corpus would take minutes. */
