@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { CountersignError } from '../contracts/errors.ts';
 import { HEAD_ALG, HEAD_TYPE } from '../contracts/ledger-head.ts';
 import { LedgerHead } from '../contracts/schemas/ledger-record.ts';
+import { fromBase64url } from '../domain/base64url.ts';
 import type { CheckedHead, LedgerFault } from './ledger-check.ts';
 
 /** Public keys by key id; one under `*` stands for every id. */
@@ -56,6 +57,9 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
   });
   let head: LedgerHead;
   let kid: string;
+  // Bits that stand for nothing may not differ either: what was signed has one spelling.
+  if (signed.split('.').some((part) => fromBase64url(part) === undefined))
+    return foreign('stands beside a signed head that cannot be read');
   try {
     const header = decodeProtectedHeader(signed);
     head = LedgerHead.parse(JSON.parse(Buffer.from(signed.split('.')[1] ?? '', 'base64url').toString()));

@@ -132,6 +132,17 @@ describe('a kept ledger', () => {
       expect(await checkHead(text, place, keys)).toMatchObject({ kind: 'foreign' });
   });
 
+  test('foreign-head: the same signature in another spelling', async () => {
+    const place = { workflowId: STREAM.workflowId };
+    const signed = (lines.at(-1) as { signedHead: string }).signedHead;
+    // 64 bytes are 86 characters, and the last four bits of the last one stand for nothing.
+    const others = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_']
+      .map((last) => `${signed.slice(0, -1)}${last}`)
+      .filter((other) => other !== signed);
+    const kinds = await Promise.all(others.map(async (other) => (await checkHead(other, place, keys)).kind));
+    expect(new Set(kinds)).toEqual(new Set(['foreign']));
+  });
+
   test('forked: a second entry in one place, unless a reset made it', async () => {
     const branch = chainOf(8, 'branch', CHAIN.slice(0, 3)).slice(3);
     expect(await faultsOf([...lines, ...(await linesOf(sign, branch))])).toEqual(['forked 3']);
