@@ -21,7 +21,16 @@ import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
 import { createTracing } from '../workers/tracing.ts';
-import { BENCH_QUEUE, benchScript, type FromWorker, isGated, longScript, toolOf, type ToWorker } from './workload.ts';
+import {
+  BENCH_QUEUE,
+  benchScript,
+  type FromWorker,
+  isGated,
+  longScript,
+  toolOf,
+  type ToWorker,
+  wideScript,
+} from './workload.ts';
 
 const [lane = '', address = '', toolUrl = '', directory = ''] = process.argv.slice(2);
 const collect: unknown = Reflect.get(globalThis, 'gc');
@@ -60,6 +69,7 @@ async function serviceOptions(): Promise<Lane> {
     models: {
       bench: { provider: 'scripted', script: benchScript() },
       long: { provider: 'scripted', script: longScript(60) },
+      wide: { provider: 'scripted', script: wideScript() },
     },
   });
   const loaded = { config, path: undefined, baseDirectory: directory };

@@ -5,7 +5,7 @@ import { Countersign } from '../client/index.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import type { DevServer } from '../workers/dev-server.ts';
 import { cpuMsOf, endOf, forkBench, heard } from './process.ts';
-import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP } from './workload.ts';
+import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP, OPEN_REQUESTS } from './workload.ts';
 
 export type LaneName = 'raw' | 'countersign';
 
@@ -68,14 +68,14 @@ export class Lane {
     return `${this.name}-${process.pid}-${this.#started}`;
   }
 
-  /** Starts a run and returns when it waits for its decision. */
-  async startWaiting(): Promise<string> {
+  /** Starts a run and returns when it waits for its decision, or for its decisions. */
+  async startWaiting(model: 'bench' | 'wide' = 'bench'): Promise<string> {
     this.#started += 1;
     const runId = this.lastRunId;
     const waits = new Promise<void>((resolve) => this.#waiting.set(runId, resolve));
     if (this.name === 'raw')
       await this.client.workflow.start('rawRun', { workflowId: runId, taskQueue: BENCH_QUEUE, args: [runId] });
-    else await this.#service.startRun({ runId, taskQueue: BENCH_QUEUE, spec: spec('bench') });
+    else await this.#service.startRun({ runId, taskQueue: BENCH_QUEUE, spec: spec(model) });
     const ended = await Promise.race([waits, this.#ended]);
     this.#waiting.delete(runId);
     if (ended !== undefined) throw new Error(`the worker ended (${ended}) before: ${runId} waits`);
@@ -154,7 +154,13 @@ export class Lane {
 }
 
 export function spec(model: string) {
-  return { agent: { name: 'bench', model }, input: 'go', initiator: { id: 'bench' }, servers: [{ name: 'echo' }] };
+  return {
+    agent: { name: 'bench', model },
+    input: 'go',
+    initiator: { id: 'bench' },
+    servers: [{ name: 'echo' }],
+    limits: { callsPerTurn: OPEN_REQUESTS },
+  };
 }
 
 /** The script cannot name its run: a call that one run left out and another made twice, in the same step, is not seen. */

@@ -11,7 +11,7 @@ import { startDevServer } from '../workers/dev-server.ts';
 import { historySize } from './history.ts';
 import { Lane, type LaneName, median, type Pass, spec } from './lane.ts';
 import { end, forkBench, heard } from './process.ts';
-import { BENCH_QUEUE, CALLS } from './workload.ts';
+import { BENCH_QUEUE, CALLS, OPEN_REQUESTS } from './workload.ts';
 
 const { values } = parseArgs({
   options: {
@@ -39,6 +39,7 @@ try {
   compare('history events per call', 'events', own.history.events / CALLS, raw.history.events / CALLS);
   compare('history bytes per call', 'bytes', own.history.bytes / CALLS, raw.history.bytes / CALLS);
   compare('memory per waiting cached run', 'bytes', own.waitingBytes, raw.waitingBytes);
+  compare(`memory per cached run with ${OPEN_REQUESTS} open requests`, 'bytes', own.wideBytes ?? Number.NaN);
   compare('bundle', 'bytes', own.bundleBytes, raw.bundleBytes);
   compare('calls missing or repeated', 'calls', own.alone.wrong + own.loaded.wrong, raw.alone.wrong + raw.loaded.wrong);
   compare('bytes of turn 5', 'bytes', own.growth?.[4] ?? Number.NaN);
@@ -54,6 +55,7 @@ interface Measured {
   readonly loaded: Pass;
   readonly history: { readonly events: number; readonly bytes: number };
   readonly waitingBytes: number;
+  readonly wideBytes?: number;
   readonly bundleBytes: number;
   readonly growth?: readonly number[];
 }
@@ -81,7 +83,8 @@ async function measure(name: LaneName, toolUrl: string): Promise<Measured> {
       alone: middle(passes.map(({ alone }) => alone)),
       loaded: middle(passes.map(({ loaded }) => loaded)),
       history,
-      waitingBytes: await waitingBytes(lane, Number(values.waiting)),
+      waitingBytes: await waitingBytes(lane, Number(values.waiting), 'bench'),
+      ...(name === 'raw' ? {} : { wideBytes: await waitingBytes(lane, Number(values.waiting), 'wide') }),
       bundleBytes: lane.bundleBytes,
       ...(growth === undefined ? {} : { growth }),
     };
@@ -98,10 +101,10 @@ async function growthOf(lane: Lane): Promise<readonly number[]> {
   return (await historySize(lane.client, 'growth', 'modelStep')).bytesPerTurn;
 }
 
-async function waitingBytes(lane: Lane, runs: number): Promise<number> {
+async function waitingBytes(lane: Lane, runs: number, model: 'bench' | 'wide'): Promise<number> {
   const before = (await lane.usage()).rssBytes;
   for (let left = runs; left > 0; left -= 20)
-    await Promise.all(Array.from({ length: Math.min(20, left) }, () => lane.startWaiting()));
+    await Promise.all(Array.from({ length: Math.min(20, left) }, () => lane.startWaiting(model)));
   return ((await lane.usage()).rssBytes - before) / runs;
 }
 

@@ -34,6 +34,18 @@ export function longScript(turns: number): Script {
   };
 }
 
+/** Requests that a wide run waits with. */
+export const OPEN_REQUESTS = 20;
+
+/** One turn, all of whose calls wait for a decision. */
+export function wideScript(): Script {
+  const calls = Array.from({ length: OPEN_REQUESTS }, (_, index) => ({
+    tool: 'echo/write',
+    arguments: { run: 'wide', step: index + 1 },
+  }));
+  return { steps: [{ calls, branches: [], repeat: 1 }] };
+}
+
 export type ToWorker = { readonly kind: 'usage' } | { readonly kind: 'stop' };
 
 export type FromWorker =
