@@ -6,7 +6,9 @@
 import type { Decision, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule, DecisionRight } from '../contracts/schemas/policy.ts';
+import type { Limits } from '../contracts/schemas/run-spec.ts';
 import type { Asking } from './call-state.ts';
+import { byteLength } from './canonical.ts';
 import { type Refusal, refuse } from './refusal.ts';
 
 /** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
@@ -33,6 +35,19 @@ export function refuseRight({ request, unsure }: Asking, decision: Decision): Re
         `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
         { callId },
       );
+}
+
+/** An answer stands in the transcript like a result, and is held to the same bound. */
+export function refuseLongAnswer(
+  { callId, answer }: Extract<SignedDecision, { kind: 'respond' }>,
+  { resultBytes }: Pick<Limits, 'resultBytes'>,
+): Refusal | undefined {
+  const bytes = byteLength(answer);
+  if (bytes <= resultBytes) return undefined;
+  return refuse('DECISION_INVALID', `The answer has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
+    callId,
+    path: 'answer',
+  });
 }
 
 export function notPermitted(right: DecisionRight, callId: string): Refusal {

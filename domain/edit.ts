@@ -151,8 +151,10 @@ export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): 
 
 function askedAnew(request: OpenRequest, deadlineSeconds: number | undefined, by: string, at: number): OpenRequest {
   const deadline = deadlineSeconds === undefined ? request.deadline : at + deadlineSeconds * 1_000;
+  // The rule may be another one: what is due by it is told by it.
+  const { told: _, ...asked } = request;
   return {
-    ...request,
+    ...asked,
     generation: request.generation + 1,
     deadline: Math.min(request.deadline, deadline),
     because: `${by} changed the arguments.`,

@@ -2,8 +2,8 @@
  * What an organisation does in an emergency: it halts calls, or lets pass what would be asked.
  *
  * 1. A halt is above all else, also above what people have approved and what breaks glass.
- * 2. Breaking glass takes back questions of the organisation and of a catalog. It takes back no denial, and no question of a run:
- *    that one is of whoever started it. It must be certain to match, and has an end (INV-G4).
+ * 2. Breaking glass takes back questions of the organisation and of a catalog. It takes back no denial, and nothing where a run asks
+ *    itself: else whoever starts it could get rid of the others who are asked. It must be certain to match, and has an end (INV-G4).
  */
 import type { BrokenGlass, Verdict } from '../contracts/schemas/call.ts';
 import type { Halt, OrganisationRule } from '../contracts/schemas/policy.ts';

@@ -88,10 +88,11 @@ export function judge(
       ].join(' '),
     };
   }
-  const allAsked = verdicts.filter(({ action }) => action === 'ask');
-  const glass = allAsked.length === 0 ? undefined : glassFor(layers.organisation.rules ?? [], tool, ask, now);
-  const asked = glass === undefined ? allAsked : allAsked.filter(({ layer }) => layer === 'run');
-  if (asked.length === 0) {
+  const asked = verdicts.filter(({ action }) => action === 'ask');
+  // Where the run asks, somebody is asked: then those are whom everybody names, and nobody gets rid of the others.
+  const isGlassAsked = asked.length > 0 && asked.every(({ layer }) => layer !== 'run');
+  const glass = isGlassAsked ? glassFor(layers.organisation.rules ?? [], tool, ask, now) : undefined;
+  if (asked.length === 0 || glass !== undefined) {
     const rules = verdicts.map(({ rule }) => rule);
     return glass === undefined
       ? { kind: 'allow', rules }

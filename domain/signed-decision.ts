@@ -5,10 +5,11 @@
  */
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
 import type { TrustSet } from '../contracts/schemas/trust.ts';
-import { hashOf } from './canonical.ts';
+import type { Asking } from './call-state.ts';
+import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { type Admission, admit } from './decision.ts';
 import { isEdit } from './decision-rights.ts';
-import type { Refusal } from './refusal.ts';
+import { type Refusal, refuse } from './refusal.ts';
 import type { Run, RunIds } from './run.ts';
 import { checkSignature, isSameVoice, type Signer } from './signed-message.ts';
 
@@ -35,6 +36,20 @@ export function checkSignedDecision(
   return checkSignature(signature, about, trust, now);
 }
 
+/** UTF-8 bytes of votes and extensions of one request: what was signed is kept whole, and travels with it. */
+export const MOST_SIGNED_BYTES = 32_768;
+
+function refuseHeavy({ votes = [], request }: Asking, decision: SignedDecision): Refusal | undefined {
+  const bytes = byteLength(canonicalJson([votes, request.extended?.by ?? [], decision]));
+  if (bytes <= MOST_SIGNED_BYTES || decision.kind === 'withdraw' || decision.kind === 'reject') return undefined;
+  const { callId } = decision;
+  return refuse(
+    'LIMIT_REACHED',
+    `What people have signed of call ${callId} would have ${bytes} bytes; ${MOST_SIGNED_BYTES} are allowed. Say it with a shorter comment.`,
+    { callId, limit: 'signed' },
+  );
+}
+
 /** As `admit`, and one key is one voice. @param trust undefined in trust mode `temporal` */
 export function admitSigned(
   run: Run,
@@ -44,10 +59,13 @@ export function admitSigned(
   { endsAt, trust }: { readonly endsAt: number; readonly trust: Trusted | undefined },
 ): Admission {
   const admission = admit(run, decision, ids, now, endsAt);
-  if (trust === undefined || admission.kind !== 'accept' || decision.kind !== 'approve') return admission;
+  if (trust === undefined || admission.kind !== 'accept') return admission;
   // Whoever edits is the first to agree to what takes the place of the former arguments.
   if (isEdit(decision)) return admission;
   const { callId, signature = '' } = decision;
+  const heavy = refuseHeavy(admission.state, decision);
+  if (heavy !== undefined) return heavy;
+  if (decision.kind !== 'approve') return admission;
   const earlier = (admission.state.votes ?? []).map((vote) => vote.decision.signature ?? '');
   if (!isSameVoice(trust, earlier, signature)) return admission;
   return {

@@ -22,6 +22,10 @@ import { lapsedSince } from './validity.ts';
 export const MOST_STANDING = 20;
 /** Canonical JSON of the arguments that were shown: they are kept, to prove the decision. */
 export const MOST_REMEMBERED_BYTES = 4_096;
+/** UTF-8 bytes of one: it goes with each call that it answers, up to 64 in one workflow task. */
+export const MOST_STANDING_BYTES = 12_288;
+/** Of all of a run: they travel through continue-as-new. */
+export const MOST_STANDINGS_BYTES = 131_072;
 
 export interface Extent {
   readonly scope: RememberScope;
@@ -105,11 +109,17 @@ export function answers(standing: Standing, { call, judgement, request, unsure }
     request.generation === 1 &&
     unsure === undefined &&
     holds(standing, now) &&
+    now < request.deadline &&
     lapsedSince(standing.decidedAt, now, request.approvers) === undefined &&
     isSameTool(standing, judgement) &&
     covers(extent, standing.arguments, call.arguments) &&
     mayRemember(request.approvers, extent.scope) &&
-    isMet(request.approvers, agreedTo(standing))
+    isMet(request.approvers, agreedTo(standing)) &&
+    // Nor for those from whom it was taken since.
+    isMet(
+      request.approvers,
+      agreedTo(standing).map((approver) => ({ ...approver, after: now - request.openedAt })),
+    )
   );
 }
 
@@ -146,7 +156,7 @@ export function approvedBy({ votes: _, ...asked }: Asking, { id, decisions, deci
 /** What can be wrong with an approval that wants to be remembered. @param now epoch ms */
 export function refuseRemember(
   { standing = [] }: Run,
-  { call, request }: Asking,
+  { call, request, votes = [] }: Asking,
   decision: Decision,
   now: number,
 ): Refusal | undefined {
@@ -178,12 +188,25 @@ export function refuseRemember(
       `Calls whose arguments have more than ${MOST_REMEMBERED_BYTES} bytes are not remembered; approve it without.`,
       { callId, path: 'remember' },
     );
-  if (standing.filter((each) => holds(each, now)).length < MOST_STANDING) return undefined;
+  const bytes = bytesOf(call.arguments, request.approvers, [...votes.map((vote) => vote.decision), decision]);
+  if (bytes > MOST_STANDING_BYTES)
+    return refuse(
+      'LIMIT_REACHED',
+      `What would be kept of the approvals of call ${callId} has ${bytes} bytes; ${MOST_STANDING_BYTES} are remembered. Say less with it, or approve it without.`,
+      { callId, limit: 'standing' },
+    );
+  const held = standing.filter((each) => holds(each, now));
+  const heldBytes = held.reduce((sum, each) => sum + bytesOf(each.arguments, each.approvers, each.decisions), 0);
+  if (held.length < MOST_STANDING && heldBytes + bytes <= MOST_STANDINGS_BYTES) return undefined;
   return refuse(
     'LIMIT_REACHED',
-    `${MOST_STANDING} decisions of this run stand; forget one, or approve it without remembering it.`,
+    `${held.length} decisions of this run stand, and there is no room for another; forget one, or approve it without remembering it.`,
     { callId, limit: 'standing' },
   );
+}
+
+function bytesOf(args: JsonObject, approvers: ApproverRule, decisions: readonly SignedDecision[]): number {
+  return byteLength(canonicalJson([args, approvers, decisions]));
 }
 
 function unknownName(remember: Remember, args: JsonObject): string | undefined {

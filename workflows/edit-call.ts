@@ -9,7 +9,7 @@ import type { JudgeInput } from '../contracts/activities.ts';
 import type { Decision, DecisionAck, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { Asking } from '../domain/call-state.ts';
 import type { Admission } from '../domain/decision.ts';
-import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
+import { type EditDecision, isEdit, refuseLongAnswer } from '../domain/decision-rights.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../domain/edit.ts';
 import { admitSigned } from '../domain/signed-decision.ts';
@@ -21,13 +21,20 @@ import type { LiveRun } from './live-run.ts';
 /** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
 export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
   const admission = admitSigned(live.run, decision, live.ids, now, live);
-  if (admission.kind !== 'accept' || !isEdit(decision)) return admission;
+  if (admission.kind !== 'accept') return admission;
+  if (decision.kind === 'respond') return refuseLongAnswer(decision, live.prepared.limits) ?? admission;
+  if (!isEdit(decision)) return admission;
   return refuseEdit(live.run, admission.state, decision, live.prepared.limits) ?? admission;
 }
 
 /** Beyond this many the next one is refused before it is judged; it may be sent again. */
 export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefined {
-  if (!isEdit(decision) || live.judging.size < MOST_JUDGED_EDITS) return undefined;
+  if (!isEdit(decision)) return undefined;
+  if (live.takesNoEdits)
+    return refuse('JUDGE_UNAVAILABLE', 'The run hands over to its next execution; send the edit again in a moment.', {
+      callId: decision.callId,
+    });
+  if (live.judging.size < MOST_JUDGED_EDITS) return undefined;
   return refuse(
     'LIMIT_REACHED',
     `${MOST_JUDGED_EDITS} edits of this run are being judged; send this one again in a moment.`,
@@ -39,7 +46,17 @@ export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | R
 
 /** @param state the request as the decision was admitted on */
 export async function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
-  const verdict = await verdictOn(live, state, decision);
+  const scope = new CancellationScope();
+  live.judging.add(scope);
+  try {
+    return settleEdit(live, decision, await verdictOn(live, state, decision, scope));
+  } finally {
+    // Not before it is recorded: what is not in the ledger would not be carried.
+    live.judging.delete(scope);
+  }
+}
+
+function settleEdit(live: LiveRun, decision: EditDecision, verdict: EditVerdict | undefined): EditAnswer {
   if (live.closing || live.work.consideredCancelled)
     return refuse('RUN_CLOSED', 'The run ended while the edit was judged; nothing was changed.', {
       callId: decision.callId,
@@ -58,9 +75,12 @@ export async function editCall(live: LiveRun, state: Asking, decision: EditDecis
   return { kind: 'ack', ack: accepted.ack };
 }
 
-async function verdictOn(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditVerdict | undefined> {
-  const scope = new CancellationScope();
-  live.judging.add(scope);
+async function verdictOn(
+  live: LiveRun,
+  state: Asking,
+  decision: EditDecision,
+  scope: CancellationScope,
+): Promise<EditVerdict | undefined> {
   try {
     const { judge } = editActivities(summaryOf(state, `judge the edit of ${decision.approver.id}`));
     const { judgements, policyVersion } = await scope.run(() =>
@@ -77,8 +97,6 @@ async function verdictOn(live: LiveRun, state: Asking, decision: EditDecision): 
   } catch {
     // Not to be had in time, or cancelled with the run.
     return undefined;
-  } finally {
-    live.judging.delete(scope);
   }
 }
 

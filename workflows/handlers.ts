@@ -14,7 +14,7 @@ import type { Advance } from '../contracts/schemas/run-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
-import type { Refusal } from '../domain/refusal.ts';
+import { type Refusal, refuse } from '../domain/refusal.ts';
 import { parseForget, parseSay, parseStop } from '../domain/shapes.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
@@ -167,11 +167,20 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const decision = shape.value;
   const now = Date.now();
   const admission = refuseUnsigned(live, decision) ?? admitted(live, decision, now);
-  const refusal = admission.kind === 'refuse' ? admission : refuseFlood(live, decision);
+  const refusal = admission.kind === 'refuse' ? admission : (refuseUntold(decision) ?? refuseFlood(live, decision));
   if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
   if (admission.kind !== 'accept') return undefined;
   if (isEdit(decision)) return editBySignal(live, admission.state, decision);
   return void acceptAll(live, admission.state, decision, now);
+}
+
+/**
+ * An answer is told to the model and never proven at a dispatch. Temporal sends signals again to a run that was reset, and there
+ * nothing would tell whether it was made before: it is taken by update only.
+ */
+function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
+  if (kind !== 'respond') return undefined;
+  return refuse('DECISION_NOT_PERMITTED', `An answer to call ${callId} is taken by update only.`, { callId });
 }
 
 async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision): Promise<void> {

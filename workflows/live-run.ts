@@ -39,6 +39,8 @@ export class LiveRun {
   readonly flights = new CancellationScope();
   /** Edits that are being judged. */
   readonly judging = new Set<CancellationScope>();
+  /** The run waits for the last of them before it hands over: no further one is judged. */
+  takesNoEdits = false;
   run: Run;
   phase: Phase = 'preparing';
   toolset: readonly ToolsetRef[];

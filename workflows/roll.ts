@@ -51,12 +51,20 @@ export async function roll(live: LiveRun): Promise<never> {
   let stored = await storeOnce(live);
   // What the store's own delay let in goes with the run, within what one payload takes.
   while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
+  // What it says of the keys is carried.
+  if (live.isReadingTrust) await condition(() => !live.isReadingTrust);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
     await condition(allHandlersFinished);
     // A task of its own, so that no decision is answered in the task that ends this execution (temporalio/temporal#6375).
     await sleep(1, { summary: 'before continue-as-new' });
-    if (live.journal.ledgerLength === length) break;
+    // An edit that came meanwhile is in the ledger only once it is judged.
+    if (live.journal.ledgerLength === length && live.judging.size === 0) break;
+  }
+  if (live.judging.size > 0) {
+    live.takesNoEdits = true;
+    await condition(() => live.judging.size === 0);
+    await sleep(1, { summary: 'before continue-as-new' });
   }
   // Temporal forgets a cancellation that the execution ending now has heard and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');

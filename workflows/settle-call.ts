@@ -92,8 +92,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       return askAgain(live, state, lapse);
     }
     const gone = noLongerAnswered(live, state, Date.now());
-    if (gone !== undefined)
-      return live.commit(askedAgain(live.run, callId, gone, live.ids, fallbackOf(live, state), Date.now()));
+    if (gone !== undefined) return askAgain(live, state, gone);
   }
   const change = dispatched(live.run, callId);
   if (change === undefined) return;
@@ -155,8 +154,14 @@ async function tryAgain(
 ): Promise<void> {
   live.commit(returned(live.run, callId, unsure));
   const backoff = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS);
+  const delay = Math.max(backoff, retryAfterMs ?? 0);
+  const summary = `try ${callId} again`;
+  const waiting = callOf(live.run, callId);
   try {
-    await sleep(Math.max(backoff, retryAfterMs ?? 0), { summary: `try ${callId} again` });
+    // What let it run may be taken back meanwhile: then it is asked, and must not sleep.
+    if (waiting?.status === 'approved' && waiting.made.standing !== undefined)
+      await condition(() => callOf(live.run, callId)?.status !== 'approved', delay, { summary });
+    else await sleep(delay, { summary });
   } catch (error) {
     if (!isCancellation(error)) throw error;
     settle(live, callId, live.withdrawal);

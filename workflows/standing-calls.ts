@@ -8,6 +8,7 @@ import { hashOf } from '../domain/canonical.ts';
 import { accept } from '../domain/decision.ts';
 import type { Standing } from '../domain/standing.ts';
 import { admitForget, FORGOTTEN, forget, lost, remembered, standingOf } from '../domain/standing-changes.ts';
+import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Records an admitted decision, and what it lets through besides. @param at epoch ms */
@@ -33,6 +34,7 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   const { ack, ...change } = forget(live.run, admission.standing, message, live.ids, Date.now());
   live.commit(change);
+  live.commit(interrupted(live.run));
   return ack;
 }
 

@@ -13,7 +13,7 @@ import { failureOf } from '../contracts/failure.ts';
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
 import type { SignedPurpose, TrustSet } from '../contracts/schemas/trust.ts';
 import { hashOf } from '../domain/canonical.ts';
-import type { Refusal } from '../domain/refusal.ts';
+import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { claimedRunId } from '../domain/jws.ts';
 import { checkSignedDecision } from '../domain/signed-decision.ts';
@@ -46,9 +46,13 @@ export function assertSignedDecision(live: LiveRun, decision: SignedDecision): v
   if (checked.kind === 'refuse') throw refusal(checked);
 }
 
-/** For the signal, whose sender cannot make the run read its keys. */
+/** For the signal, whose sender is not told that the keys have to be read first: they are. */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
   if (!live.isPrepared || live.prepared.trust === undefined) return undefined;
+  if (isStale(live, live.prepared.trust)) {
+    if (Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) refreshTrust(live);
+    return refuse('TRUST_KEY_UNKNOWN', 'The run has not read its keys for a while.', { callId: decision.callId });
+  }
   const checked = checkSignedDecision(decision, live.ids, live.prepared.trust, Date.now());
   return checked.kind === 'refuse' ? checked : undefined;
 }
@@ -96,11 +100,15 @@ function freshTrust(live: LiveRun, signature: string | undefined): TrustSet | un
   if (!live.isPrepared || live.prepared.trust === undefined)
     throw coded('TRUST_KEY_UNKNOWN', 'The run has just begun and has not read its keys yet. Send the message again.');
   const { trust } = live.prepared;
-  if (Date.now() - (live.trustReadAt ?? 0) <= trust.maxAgeSeconds * 1_000) return trust;
+  if (!isStale(live, trust)) return trust;
   throw coded(
     'TRUST_KEY_UNKNOWN',
     'The run has not read its keys for a while. Let it read them again (refreshTrust) and send the message again.',
   );
+}
+
+function isStale(live: LiveRun, { maxAgeSeconds }: TrustSet): boolean {
+  return Date.now() - (live.trustReadAt ?? 0) > maxAgeSeconds * 1_000;
 }
 
 /** For the validator of `refreshTrust`. */

@@ -69,7 +69,13 @@ async function newestOf(
   if (refresh <= (tool.catalogRefreshes ?? 0)) return tool;
   const tools = catalog?.listings[String(refresh)];
   const listed = tools === undefined ? [] : await loadToolset([{ server: tool.server, tools }]);
-  const newer = listed.find(({ definition }) => definition.name === tool.definition.name);
+  const newer = listed.find(
+    (each) =>
+      each.definition.name === tool.definition.name &&
+      each.server === tool.server &&
+      each.serverUrl === tool.serverUrl &&
+      each.hash === hash,
+  );
   // Without the definition nobody could be shown it: the hash alone still makes the call ask.
   return newer === undefined ? { ...tool, hash } : { ...tool, definition: newer.definition, hash: newer.hash };
 }

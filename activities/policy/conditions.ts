@@ -110,9 +110,10 @@ export class Conditions {
 
   /** Apart from the asking, which is limited by itself. A run's conditions were checked when it began, the organisation's when they were read. */
   async #compile(policies: readonly (PolicyInput | undefined)[]): Promise<void> {
-    for (const { when } of policies.flatMap((policy) => policy?.rules ?? [])) {
-      if (when === undefined || this.#kept.has(when)) continue;
-      if (this.#kept.size >= MOST_KEPT) this.#kept.clear();
+    const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
+    for (const when of wanted) {
+      if (this.#kept.has(when)) continue;
+      this.#forgetOldest(wanted);
       try {
         this.#kept.set(when, compileCondition(when));
       } catch (error) {
@@ -120,6 +121,16 @@ export class Conditions {
         this.#kept.set(when, error as ConditionInvalid);
       }
       await setImmediate();
+    }
+  }
+
+  /** Never one that is about to be asked: it would count as failed. */
+  #forgetOldest(wanted: ReadonlySet<string>): void {
+    if (this.#kept.size < MOST_KEPT) return;
+    for (const oldest of this.#kept.keys()) {
+      if (wanted.has(oldest)) continue;
+      this.#kept.delete(oldest);
+      return;
     }
   }
 

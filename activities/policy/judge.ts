@@ -36,7 +36,7 @@ import { ConditionClock, Conditions, hasConditions } from './conditions.ts';
 const DESCRIPTION_CHARACTERS = 2_000;
 const ANNOTATION_BYTES = 2_048;
 
-export type PolicyConfig = Pick<Config, 'policy' | 'servers' | 'catalog'>;
+export type PolicyConfig = Pick<Config, 'policy' | 'servers' | 'catalog'> & Partial<Pick<Config, 'trust'>>;
 
 export function policyVersionOf({ policy, servers }: PolicyConfig): string {
   const trusted = Object.entries(servers).flatMap(([name, server]) => (server.trusted ? [name] : []));
@@ -68,10 +68,7 @@ export async function verdictOn(
     server: tool.server,
     tool: tool.definition.name,
     annotations: tool.definition.annotations,
-    serverTrusted: trustsServer(
-      catalog,
-      Object.hasOwn(config.servers, tool.server) ? config.servers[tool.server]?.trusted : undefined,
-    ),
+    serverTrusted: trustsHints(config, now, catalog),
   };
   const policies = [config.policy, runPolicy];
   const judged = (ask?: AskCondition): Verdict => judge(layers, called, run.initiator.id, ask, Date.now());
@@ -89,6 +86,17 @@ export async function verdictOn(
     earlier: call.earlier,
   };
   return await conditions.asked(policies, inputs, clock, judged);
+}
+
+/**
+ * Do the hints of this tool exempt it from asking? Catalogs are not signed: in trust mode `signed` none of them makes a server
+ * trusted, and none brings the definition that is trusted.
+ */
+function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
+  const { server } = now.tool;
+  const configured = Object.hasOwn(servers, server) ? servers[server]?.trusted : undefined;
+  if (trust?.mode === 'signed' && (configured !== true || now.tool !== now.pinned)) return false;
+  return trustsServer(catalog, configured);
 }
 
 /** Told where a call passes that would have been asked. @param meta names only, no arguments */

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Outcome } from '../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
-import { permits } from '../../../domain/decision-rights.ts';
+import { permits, refuseLongAnswer } from '../../../domain/decision-rights.ts';
 import { sha256Hex } from '../../../domain/canonical.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { modelText, resultOf } from '../../../domain/model-text.ts';
@@ -51,6 +51,16 @@ test('who may answer is enough alone, and nothing is sent (INV-G1)', () => {
       message: expect.stringContaining('was answered by ann'),
     });
   }
+});
+
+test('an answer is no longer than a result may be', () => {
+  const said = answer({ ...shown(OPEN, 't1.c0'), answer: 'ä'.repeat(500) });
+  if (said.kind !== 'respond') throw new Error('an answer answers');
+  expect(refuseLongAnswer(said, { resultBytes: 1_000 })).toBeUndefined();
+  expect(refuseLongAnswer(said, { resultBytes: 999 })).toMatchObject({
+    code: 'DECISION_INVALID',
+    facts: { path: 'answer' },
+  });
 });
 
 test('where the rule does not let them, it is refused, and the call waits', () => {

@@ -75,6 +75,25 @@ test('a second vote with the same key does not count, a rejection does; without 
   expect(admitSigned(run, bare, runIds(), START, { endsAt, trust }).kind).toBe('accept');
 });
 
+test('INV-D2: what is signed of one request has a bound, and a no is always taken', async () => {
+  const where = shown(asked(), 't1.c0');
+  const long = '漢'.repeat(4_000);
+  let run = asked();
+  const answers: string[] = [];
+  for (const [index, who] of ['acme|ann', 'acme|ben', 'acme|eve'].entries()) {
+    const until = new Date(START + 3_660_000 + index * 60_000).toISOString();
+    const later = await by(who, two, extension({ ...where, comment: long, until }));
+    const admission = admitSigned(run, later, runIds(), START, { endsAt, trust });
+    answers.push(admission.kind === 'refuse' ? admission.code : admission.kind);
+    if (admission.kind === 'accept') ({ run } = accept(run, admission.state, later, START));
+  }
+  expect(answers).toEqual(['accept', 'accept', 'LIMIT_REACHED']);
+  const no = await by('acme|ben', one, rejection({ ...where, reason: long }));
+  expect(admitSigned(run, no, runIds(), START, { endsAt, trust }).kind).toBe('accept');
+  const yes = await by('acme|ben', one, approval(where));
+  expect(admitSigned(run, yes, runIds(), START, { endsAt, trust }).kind).toBe('accept');
+});
+
 test('whoever edits begins anew: the key may have agreed to the former arguments', async () => {
   const run = asked();
   const where = shown(run, 't1.c0');

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createJudge } from '../../../activities/policy/judge.ts';
 import type { JudgeInput } from '../../../contracts/activities.ts';
 import { callIdOf } from '../../../contracts/ids.ts';
+import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { Policy } from '../../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../../contracts/schemas/run-spec.ts';
@@ -15,6 +16,25 @@ const TOOL: OfferedTool = {
   definition: { name: 'read_file', inputSchema: { type: 'object', required: ['path'] } },
   hash: 'b'.repeat(64),
 };
+
+function trusting({ server, serverUrl }: OfferedTool): CatalogSnapshot {
+  return {
+    tenant: 'default',
+    server,
+    status: 'connected',
+    connection: { url: serverUrl, trusted: true },
+    revision: 1,
+    mark: 'a',
+    policyVersion: 1,
+    refreshes: 0,
+    newTools: 'strategy',
+    entries: [],
+    listings: {},
+    pending: [],
+    ledgerLength: 1,
+    ledgerHead: 'd'.repeat(64),
+  };
+}
 
 const judge = createJudge(
   Config.parse({}),
@@ -108,6 +128,28 @@ describe('conditions', () => {
       return judgements[0]?.verdict.kind;
     });
     expect(await Promise.all(kinds)).toEqual(['allow', 'ask']);
+  });
+
+  test('INV-G4: in trust mode signed a catalog makes no server trusted', async () => {
+    const tool = { ...TOOL, definition: { ...TOOL.definition, annotations: { readOnlyHint: true } } };
+    const kinds = ([{ mode: 'temporal' }, { mode: 'signed', jwks: 'keys.json' }] as const).flatMap((trust) =>
+      [true, undefined].map(async (configured) => {
+        const files = { url: 'https://files.test/mcp', trusted: true, credentials: { kind: 'none' as const } };
+        const config = Config.parse({
+          policy: { strategy: 'annotations' },
+          servers: configured === undefined ? {} : { files },
+          catalog: { newTools: 'strategy' },
+          trust,
+        });
+        const { judgements } = await createJudge(
+          config,
+          async () => [tool],
+          async () => trusting(tool),
+        )(asking(tool.modelName));
+        return judgements[0]?.verdict.kind;
+      }),
+    );
+    expect(await Promise.all(kinds)).toEqual(['allow', 'allow', 'allow', 'ask']);
   });
 
   test('hold no worker: 64 calls under two layers of 200 conditions are judged in one turn', async () => {
