@@ -28,8 +28,8 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'a message is believed without its signature',
     file: 'workflows/trust.ts',
-    find: "  if (checked.kind === 'refuse') throw refusal(checked);\n  if (maySend(",
-    put: "  if (checked.kind === 'refuse' || maySend(",
+    find: "  if (checked.kind === 'refuse') throw refusal(checked);\n  // Whoever may decide",
+    put: "  if (checked.kind === 'refuse') return;\n  // Whoever may decide",
   },
   {
     name: 'one key makes a quorum',
