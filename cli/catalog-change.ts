@@ -2,7 +2,7 @@
  * A change of tool policies, as `allow`, `ask`, `deny`, `enable` and `disable` make it.
  *
  * 1. What is changed is the catalog as it was read: another version is a conflict, and nothing is changed.
- * 2. No definition is acknowledged that nobody has looked at: one that changed is named by its hash (H-7).
+ * 2. No definition is acknowledged that nobody has looked at: one that changed is named by its hash.
  */
 import { CountersignError } from '../contracts/errors.ts';
 import type { CatalogEntry, ToolChange } from '../contracts/schemas/catalog.ts';

@@ -1,5 +1,5 @@
 /**
- * One decision on one call, as `approve`, `reject`, `withdraw` and `extend` make it.
+ * One decision on one call, as `approve`, `reject`, `withdraw`, `extend` and `respond` make it.
  *
  * 1. What is decided is the request as the run shows it now, its digest recomputed; a digest that the decider names must be
  *    that one, or nothing is sent (INV-G2).

@@ -1,4 +1,4 @@
-/** What `approve`, `reject`, `withdraw` and `extend` have in common: one person says one thing of one call. */
+/** What the verbs that decide have in common: one person says one thing of one call, or the same of several. */
 import type { Command } from 'commander';
 import { print } from './answer.ts';
 import { assertAllDecided, assertForSeveral, type BatchOptions, notConfirmed, planBatch } from './batch.ts';

@@ -55,9 +55,12 @@ export class RunHandle {
   }
 
   /**
-   * Countersigns or rejects one call. Send it again with the same `decisionId` where the answer got lost.
+   * Decides one call. Send it again with the same `decisionId` where the answer got lost.
    * @throws CountersignError `ALREADY_DECIDED` (facts say by whom), `DIGEST_MISMATCH`, `DECISION_STALE_RUN`, `DECISION_EXPIRED`,
-   *   `APPROVER_NOT_ENTITLED`, `CALL_UNKNOWN`, `REQUEST_NOT_OPEN`, `DECISION_INVALID`, `RUN_CLOSED`, `RUN_NOT_FOUND`, `RESULT_UNCERTAIN`
+   *   `APPROVER_NOT_ENTITLED`, `DECISION_NOT_PERMITTED`, `EXTENSION_FORBIDDEN`, `CALL_UNKNOWN`, `REQUEST_NOT_OPEN`, `DECISION_INVALID`,
+   *   `ARGUMENTS_TOO_LARGE`, `LIMIT_REACHED`, `RUN_CLOSED`, `RUN_NOT_FOUND`, `RESULT_UNCERTAIN`; of edited arguments also
+   *   `JUDGE_UNAVAILABLE` or the code of a denial; in trust mode `signed` `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`,
+   *   `SIGNER_NOT_ENTITLED`, `TRUST_KEY_UNKNOWN`
    */
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');

@@ -24,7 +24,7 @@ export interface StartRunOptions {
   /** Workflow id; choose one that names the work, so that starting twice is harmless. */
   readonly runId: string;
   readonly spec: RunSpecInput;
-  /** Server name → OAuth token for it (S1.1). Sealed here; never sent in clear. */
+  /** Server name → OAuth token for it. Sealed here; never sent in clear. */
   readonly authorizations?: Readonly<Record<string, string>>;
   readonly taskQueue?: string;
 }

@@ -2,7 +2,7 @@
  * Who may decide, and when enough have.
  *
  * 1. A clause without ids and groups, now and later, is met by nobody, and so is the rule that it stands in (INV-G4).
- * 2. People are counted, not votes: nobody counts twice for a clause (E-2).
+ * 2. People are counted, not votes: nobody counts twice for a clause.
  * 3. Who counts depends on when they say it, not on what a timer has done: whoever counted when they agreed goes on counting.
  */
 import type { Approver } from '../contracts/schemas/decision.ts';

@@ -1,10 +1,10 @@
 /**
- * What a refresh changes: all that the server says, and nothing that operators say (S3.2).
+ * What a refresh changes: all that the server says, and nothing that operators say.
  *
  * 1. A refresh takes effect as a whole or not at all.
  * 2. A tool that vanished is kept as `missing` with its policy, and comes back with it.
  * 3. What operators have said of a tool is never forgotten, however long it is missing.
- * 4. A definition that changed is a drift until an operator acknowledges it (H-7).
+ * 4. A definition that changed is a drift until an operator acknowledges it.
  */
 import type { CatalogDiscovery } from '../contracts/activities.ts';
 import type { CatalogEntry, ToolSetting } from '../contracts/schemas/catalog.ts';

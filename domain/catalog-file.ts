@@ -2,7 +2,7 @@
  * What a file of tool policies would change in a catalog.
  *
  * 1. What was written out and is brought back unchanged changes nothing.
- * 2. A file that was written for another definition than the tool has now loosens nothing (H-7).
+ * 2. A file that was written for another definition than the tool has now loosens nothing.
  * 3. A definition is acknowledged only where the file names its hash.
  */
 import type { CatalogEntry, ToolChange, ToolSetting } from '../contracts/schemas/catalog.ts';

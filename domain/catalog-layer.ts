@@ -1,8 +1,8 @@
 /**
  * What the catalog says of one tool, as a layer of the judge.
  *
- * 1. It only tightens: where it has nothing to say, the other layers decide (S3.3).
- * 2. A tool nobody has said anything of starts as the organisation says; a definition nobody has looked at asks (INV-G4, H-7).
+ * 1. It only tightens: where it has nothing to say, the other layers decide.
+ * 2. A tool nobody has said anything of starts as the organisation says; a definition nobody has looked at asks (INV-G4).
  */
 import type { CatalogConnection, CatalogEntry } from '../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../contracts/schemas/policy.ts';

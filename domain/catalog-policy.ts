@@ -2,7 +2,7 @@
  * Changes of what operators say of tools: one at a time, on the version that was shown, and none without an entry in the ledger.
  *
  * 1. A batch takes effect as a whole or not at all.
- * 2. What was shown is what is changed: another version, or another definition than the acknowledged one, is a conflict (S2.3).
+ * 2. What was shown is what is changed: another version, or another definition than the acknowledged one, is a conflict.
  */
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import type { CatalogEntry, CatalogRight, ToolChange, ToolSetting } from '../contracts/schemas/catalog.ts';

@@ -3,7 +3,7 @@
  *
  * Owns: connection, version, what was answered. Does not own: discovery (`catalog-discovery.ts`), policy (`catalog-policy.ts`),
  * who may (`catalog-rights.ts`).
- * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other (S3.2).
+ * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */
 import type { CatalogIdentity } from '../contracts/activities.ts';

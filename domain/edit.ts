@@ -2,7 +2,7 @@
  * An approval with other arguments than were shown.
  *
  * Owns: when such a decision is refused, and what it makes of the request. Does not own: judging the edited call (an activity).
- * 1. Only the arguments change: server, tool and call id are those that were asked about (F23, B-7).
+ * 1. Only the arguments change: server, tool and call id are those that were asked about.
  * 2. Other arguments are another proposal. Who agreed to the former ones has not agreed to these; who edits agrees (INV-G1).
  * 3. It buys nothing: no more time than there was, and nobody decides who may not decide the edited call.
  */

@@ -1,5 +1,5 @@
 /**
- * Postponing the deadline of an open request (F-4).
+ * Postponing the deadline of an open request.
  *
  * 1. Only as far as the rule permits, which stands in the digest: whoever decides has seen how long it may be open.
  * 2. An extension is no vote: it leaves digest, generation and approvals as they are.

@@ -10,7 +10,7 @@ export interface ModelText {
   readonly isError: boolean;
 }
 
-/** Where a person changed the arguments, what was sent comes first: the model would else answer for its own (B-8). */
+/** Where a person changed the arguments, what was sent comes first: the model would else answer for its own. */
 export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edited'>): ModelText {
   const { text, isError } = modelText(outcome);
   const wasSent = outcome.kind === 'succeeded' || outcome.kind === 'failed' || outcome.kind === 'unknown';

@@ -2,7 +2,7 @@
  * The times of an approver rule, from what several layers of policy say.
  *
  * 1. The strictest counts: the shortest validity, the first reminder, the earliest end of what may be postponed.
- * 2. A layer whose deadline may not be postponed is not outvoted: its deadline is the end of it (F-4).
+ * 2. A layer whose deadline may not be postponed is not outvoted: its deadline is the end of it.
  */
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 

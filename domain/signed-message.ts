@@ -3,7 +3,7 @@
  *
  * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message; for anything else it is none.
  * 2. A key asserts what the operator lists, and nothing else: people, tenants, groups. What is not listed is refused (INV-G4).
- * 3. One key is one voice: it is counted once for a request, unless the operator says that it speaks for many (D-7, F21).
+ * 3. One key is one voice: it is counted once for a request, unless the operator says that it speaks for many.
  * 4. Time is asked where a message arrives. At dispatch, weeks later, a signature is as good as its key.
  */
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';

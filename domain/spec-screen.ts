@@ -2,7 +2,7 @@
  * What a spec must not hold, looked for before its shape is checked, so that the error names the real mistake.
  *
  * 1. A clear secret in a spec is in history for ever: refused, with the advice to rotate it (INV-S1).
- * 2. Approvals count only as `decide` updates: an item that looks like one is refused by name (S4.4).
+ * 2. Approvals count only as `decide` updates: an item that looks like one is refused by name.
  * 3. No value is ever shown, only its path.
  */
 import { hasSecretParameter } from './secret-parameter.ts';

@@ -24,7 +24,7 @@ import {
 export const MOST_FORGOTTEN = 100;
 
 /**
- * The call was approved: where those who did so said that it stands, it stands, and what waits and is covered is released (G-2).
+ * The call was approved: where those who did so said that it stands, it stands, and what waits and is covered is released.
  * @param at epoch ms @param grant hash of the run's grant for the server
  */
 export function remembered(run: Run, callId: string, at: number, grant?: string): Change {

@@ -1,5 +1,5 @@
 /**
- * Approvals that are remembered: what they cover, and when they answer a later call of the run (G-1, G-2, D-4).
+ * Approvals that are remembered: what they cover, and when they answer a later call of the run.
  *
  * 1. Only as far as each list of the rule that asked lets it, and that of the call it answers; silence forbids (INV-G4).
  * 2. Where several agreed, what all of them said: the narrowest scope, all names, the earliest end.

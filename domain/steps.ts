@@ -1,5 +1,5 @@
 /**
- * What happens to an open request by time alone: a reminder, escalations (F-3, F-4, F-7).
+ * What happens to an open request by time alone: a reminder, escalations.
  *
  * 1. Times are absolute, and what was told is remembered: nothing is told twice, also after continue-as-new (INV-D3).
  * 2. Telling changes what people see. Who may decide depends on the time alone (`approver.ts`), never on what was told.

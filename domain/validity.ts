@@ -1,5 +1,5 @@
 /**
- * How long an approval holds (F-6): consent to a call is consent to it now, or soon.
+ * How long an approval holds: consent to a call is consent to it now, or soon.
  *
  * 1. Counted from the decision that completed it; of several rules the shortest counts.
  */

@@ -45,7 +45,7 @@ export function registerHandlers(live: LiveRun): void {
   serveQueries(live);
 
   setHandler(decideUpdate, (input) => decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID')), {
-    description: 'Countersign or reject one waiting call',
+    description: 'Decide one waiting call',
     // A run that ends answers those whose edits are judged first.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
@@ -59,7 +59,7 @@ export function registerHandlers(live: LiveRun): void {
   });
 
   setHandler(decideSignal, (input) => decideBySignal(live, input), {
-    description: 'Countersign or reject one waiting call, without an answer; a refusal is a ledger entry',
+    description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
   });
 
   setHandler(

@@ -2,7 +2,7 @@
  * One tool as its catalog sees it now.
  *
  * 1. A run pins definitions when it starts. Where the catalog has learned of a change since, the newer one counts: it is what a
- *    call would meet (H-7).
+ *    call would meet.
  */
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';

@@ -3,7 +3,7 @@
  *
  * 1. Opaque provider data goes back with the part it came with (reasoning items, signatures).
  * 2. Every call of an assistant message has exactly one result in the next message; a transcript that breaks this is
- *    refused here, since providers answer it with an error nobody can act on (B-17).
+ *    refused here, since providers answer it with an error nobody can act on.
  * 3. Ids sent to the provider are unique in the conversation, whatever the provider made of them.
  */
 import type { AssistantModelMessage, ModelMessage, SystemModelMessage, ToolModelMessage } from 'ai';

@@ -155,7 +155,7 @@ export function createJudge(
       };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
-      // Nobody is asked for what cannot run (G-5).
+      // Nobody is asked for what cannot run.
       const problems =
         call.malformed === undefined
           ? checker.problems(tool.hash, tool.definition.inputSchema, call.arguments)

@@ -3,7 +3,7 @@
  *
  * 1. A grant for a server whose credentials are not `given` is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
- * 3. No token of the service itself or of another server is ever handed out in place of a missing one (S1.4).
+ * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
  */
 import { Agent, type Dispatcher } from 'undici';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';

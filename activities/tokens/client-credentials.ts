@@ -2,7 +2,7 @@
  * `client-credentials`: a token of our own for one call, from the configured issuer (RFC 6749 §4.4, RFC 8707).
  *
  * 1. Asked for this server and this tool's scopes only; an answer that is wider is refused, not used (INV-S2).
- * 2. Minted per call and kept nowhere, so that a token is never older than the call, however long its approval took (S1.5).
+ * 2. Minted per call and kept nowhere, so that a token is never older than the call, however long its approval took.
  * 3. The client secret goes to the configured issuer's token endpoint and nowhere else.
  */
 import {

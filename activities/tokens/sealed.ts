@@ -1,5 +1,5 @@
 /**
- * `given`: the caller's own token, sealed into the run by the client library and opened here for one call (S1.1, S1.5).
+ * `given`: the caller's own token, sealed into the run by the client library and opened here for one call.
  *
  * 1. Every field of the binding is computed again from the request and must be, byte for byte, what was sealed: a grant moved to
  *    another run, namespace, server or spec does not open anything (INV-S1).

@@ -86,7 +86,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     });
     // What may not be called at all is not asked about again.
     if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
-    // Nobody is asked for what cannot run (G-5); what the model proposed for the tool as it was pinned, the judge has checked.
+    // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
     const isChecked = tool === pinned && !hasEditedArguments(input);
     const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
     if (problems.length > 0) {

@@ -1,7 +1,7 @@
 /**
  * Lists a server's tools for its catalog: definitions go to the artifact store, history gets names and hashes.
  *
- * 1. All tools or none: a listing that is not whole fails (S3.2).
+ * 1. All tools or none: a listing that is not whole fails.
  * 2. Done for catalogs only, with the credentials that the catalog names, or none: no run's token is there.
  */
 import { cancellationSignal } from '@temporalio/activity';

@@ -1,7 +1,7 @@
 /**
  * Lists one server's tools and pins them: definitions and hashes go to the artifact store, history gets a reference.
  *
- * 1. Lists with the same authorization with which tools are called (S1.7).
+ * 1. Lists with the same authorization with which tools are called.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import type { DiscoverInput } from '../../contracts/activities.ts';

@@ -70,7 +70,7 @@ export function checkTool({ target, server }: DispatchInput, tool: OfferedTool |
   return same ? undefined : forbidden('The call names another tool than the one that was judged.');
 }
 
-/** Is it as it was shown? Else the fresh decision is about what it is now (H-7). */
+/** Is it as it was shown? Else the fresh decision is about what it is now. */
 export function checkDefinition({ target }: DispatchInput, tool: OfferedTool, verdict: Verdict): Refused | undefined {
   if (tool.hash === target.definitionHash) return undefined;
   return {
@@ -182,7 +182,7 @@ function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen
 
 /**
  * Is what would be sent what this decision lets be sent? A plain one was shown it. One that changed the arguments was shown others,
- * by somebody who was allowed to change them, and names what would be sent (F23).
+ * by somebody who was allowed to change them, and names what would be sent.
  */
 function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, voter: Voter): boolean {
   if (!isEdit(decision)) {

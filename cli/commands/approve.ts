@@ -1,4 +1,4 @@
-/** `countersign approve`: lets one waiting call run. */
+/** `countersign approve`: lets waiting calls run. */
 import type { Command } from 'commander';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';

@@ -1,4 +1,4 @@
-/** `countersign reject`: refuses one waiting call. */
+/** `countersign reject`: refuses waiting calls. */
 import type { Command } from 'commander';
 import { addDecision } from '../decision-command.ts';
 import type { Terminal } from '../terminal.ts';

@@ -23,7 +23,7 @@ export function addSay(program: Command, terminal: Terminal): void {
     .argument('<run>', 'run id')
     .requiredOption('--as <id>', 'who says it')
     .requiredOption('--text <text>', 'what the model reads')
-    .option('--interrupt', 'withdraw the requests that wait, so that it is read at once')
+    .option('--interrupt', 'withdraw the requests that wait, so that it is read once nothing is in flight')
     .option('--message-id <id>', 'the id of a message whose answer got lost: sent again, it is read once')
     .addHelpText(
       'after',

@@ -11,7 +11,7 @@ export function addShow(program: Command, terminal: Terminal): void {
   program
     .command('show')
     .summary('where a run is')
-    .description('Where a run is: status, what waits, tokens, ledger head')
+    .description('Where a run is: status, what waits, what stands, tokens, spend, limits, ledger head')
     .argument('<run>', 'run id')
     .addHelpText('after', examples('show nightly-42', 'show nightly-42 --json'))
     .action(async (runId: string, _own: unknown, command: Command) => {
