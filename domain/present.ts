@@ -93,7 +93,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
     `  - arguments: ${codeSpan(bounded(canonicalJson(withoutRedacted(call.arguments, judgement.redact)), 500))}`,
     ...(duplicateOf === undefined
       ? []
-      : [`  - the same call as ${duplicateOf}: it runs only if it is approved itself`]),
+      : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
     ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
       .slice(0, 2)
       .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 300))} (${markdown(rule)})`),

@@ -5,7 +5,8 @@
  *    asked again and nothing is sent. An answer is never anything else than the refusal that was given (INV-G1).
  * 2. Only refusals that hold are kept: an expired or cancelled call may ask again, and so may one that was denied by a limit, by
  *    what a catalog said at that moment, or for its arguments. What policy denied may be asked once policy says so.
- * 3. Equal calls of one turn stay calls of their own (INV-G3): a later one is marked, and runs only if it is approved itself.
+ * 3. Equal calls of one turn stay calls of their own (INV-G3): a later one is marked, and an approval of
+ *    the first is none of it. Only one that somebody said is to stand for later calls answers it too.
  */
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { CallState } from './call-state.ts';

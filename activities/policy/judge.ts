@@ -114,7 +114,8 @@ export function createJudge(
   const versions = new WeakMap<object, string>();
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
     // One policy for the whole turn, and its version with it.
-    const config: PolicyConfig = { policy: live.policy, servers: live.servers, catalog: live.catalog };
+    const { policy, servers, catalog: catalogRules, trust } = live;
+    const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...(trust === undefined ? {} : { trust }) };
     const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
     versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();

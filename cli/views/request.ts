@@ -74,7 +74,10 @@ export function requestText(
     ],
     ['holds', holds(approvers)],
     ['asked by', rules.map(visible).join(', ')],
-    ['same call as', request.duplicateOf && `${visible(request.duplicateOf)}; each runs only if it is approved itself`],
+    [
+      'same call as',
+      request.duplicateOf && `${visible(request.duplicateOf)}; each needs an approval of its own, or one that stands`,
+    ],
     [
       'because',
       request.explain === undefined

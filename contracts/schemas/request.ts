@@ -48,7 +48,7 @@ export const ApprovalRequest = z.strictObject({
   escalatedAt: z.string().optional(),
   /** Why it was asked again. */
   reopenedBecause: z.string().optional(),
-  /** An earlier call of the turn with the same tool and arguments; each runs only if it is approved itself. */
+  /** An earlier call of the turn with the same tool and arguments; each needs an approval of its own, or one that stands. */
   duplicateOf: z.string().optional(),
   /** Who has agreed so far, where one is not enough. */
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),

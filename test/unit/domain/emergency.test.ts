@@ -82,7 +82,7 @@ describe('broken glass', () => {
     expect(verdict({ organisation: denied }).kind).toBe('deny');
     expect(verdict({ organisation, run: { strategy: 'always', approvers: { ids: ['eve'] } } })).toMatchObject({
       kind: 'ask',
-      rules: ['run/strategy/always'],
+      rules: ['organisation/strategy/always', 'run/strategy/always'],
       approvers: { allOf: [{ layer: 'run', ids: ['eve'] }] },
     });
   });

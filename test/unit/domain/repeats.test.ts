@@ -184,7 +184,9 @@ describe('equal calls of one turn', () => {
   test('say so where people read of them in Temporal UI', () => {
     const { run } = turnOf(begin(), ['a', 'a']);
     expect(
-      currentDetails('waiting', run).match(/the same call as t1\.c0: it runs only if it is approved itself/g),
+      currentDetails('waiting', run).match(
+        /the same call as t1\.c0: it needs an approval of its own, or one that stands/g,
+      ),
     ).toHaveLength(1);
     expect(pendingMemo(run, runIds()).requests.map(({ duplicateOf }) => duplicateOf)).toEqual([undefined, 't1.c0']);
   });

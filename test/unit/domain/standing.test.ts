@@ -70,7 +70,7 @@ describe('what is remembered', () => {
   });
 
   test('INV-D2: what is kept of one, and of all, has a bound', () => {
-    const groups = Array.from({ length: 60 }, (_, at) => `${at}-${'g'.repeat(190)}`);
+    const groups = Array.from({ length: 70 }, (_, at) => `${at}-${'g'.repeat(190)}`);
     const heavy = { verdict: askVerdict({ approvers: rememberRule(['ann'], { groups }) }) };
     const run = nextTurn(startRun(START), [ARGS], heavy);
     expect(codeFor(run, remembering(run, 't1.c0', CALL))).toBe('LIMIT_REACHED');

@@ -17,6 +17,8 @@ const TOOL: OfferedTool = {
   hash: 'b'.repeat(64),
 };
 
+const STORED = { sha256: 'e'.repeat(64), bytes: 2, contentType: 'application/json' };
+
 function trusting({ server, serverUrl }: OfferedTool): CatalogSnapshot {
   return {
     tenant: 'default',
@@ -145,7 +147,7 @@ describe('conditions', () => {
           config,
           async () => [tool],
           async () => trusting(tool),
-        )(asking(tool.modelName));
+        )({ ...asking(tool.modelName), toolset: [{ server: 'files', tools: STORED }] });
         return judgements[0]?.verdict.kind;
       }),
     );
