@@ -15,6 +15,7 @@ import type { DecideOptions, Judged } from './decide.ts';
 export interface BatchOptions extends DecideOptions {
   readonly all?: true;
   readonly yes?: true;
+  readonly reveal?: true;
 }
 
 export interface BatchPlan {

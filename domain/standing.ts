@@ -14,6 +14,7 @@ import { isMet, mayDecide } from './approver.ts';
 import type { Approved, Asking } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { isEdit } from './decision-rights.ts';
+import { withoutRedacted } from './redaction.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import type { Run } from './run.ts';
 import { lapsedSince } from './validity.ts';
@@ -44,6 +45,8 @@ export interface Standing {
   readonly decidedAt: number;
   /** Without what was said with them. */
   readonly decisions: readonly SignedDecision[];
+  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
+  readonly redact?: readonly string[];
   readonly connection?: string;
   readonly grant?: string;
 }
@@ -197,11 +200,11 @@ export function withoutComment(decision: SignedDecision): SignedDecision {
   return said;
 }
 
-/** For people and clients. */
+/** For people and clients, in passing: without what policy keeps back. */
 export function shownStanding(standing: Standing): StandingDecision {
   const { id, callId, target, decisions, decidedAt } = standing;
   const { scope, names = [], until } = extentOf(decisions) ?? { scope: 'call' };
-  const named = Object.entries(standing.arguments).filter(([name]) => scope === 'call' || names.includes(name));
+  const named = Object.entries(withoutRedacted(standing.arguments, standing.redact)).filter(([name]) => scope === 'call' || names.includes(name));
   return {
     standing: id,
     callId,

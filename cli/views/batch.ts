@@ -5,14 +5,17 @@ import { bounded, visible } from '../../domain/escape.ts';
 import type { Answer } from '../answer.ts';
 import type { BatchPlan } from '../batch.ts';
 import { table } from './fields.ts';
+import { shownTo } from './request.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
-export function planAnswer(runId: string, { kind, requests, others }: BatchPlan): Answer {
+/** @param reveal show what policy keeps out of lists */
+export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
+  const shown = requests.map((request) => shownTo(request, reveal));
   return {
-    json: { runId, would: kind, requests, others },
+    json: { runId, would: kind, requests: shown, others },
     text: (paint) => {
-      const rows = requests.map(({ callId, server, tool, arguments: args, digest }) => [
+      const rows = shown.map(({ callId, server, tool, arguments: args, digest }) => [
         visible(callId),
         visible(`${server}/${tool}`),
         bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),

@@ -24,8 +24,10 @@ const SHOWN = [
   of('t1.c2', { approvers: approverRule(['zoe']) }),
   of('t1.c3', { status: 'approved' }),
 ];
-// Sound: nothing else of the run is asked.
-const run = { runId: 'run-1', requests: async () => SHOWN } as unknown as RunHandle;
+const runOf = (...shown: readonly ApprovalRequest[]): RunHandle =>
+  // Sound: nothing else of the run is asked.
+  ({ runId: 'run-1', requests: async () => shown }) as unknown as RunHandle;
+const run = runOf(...SHOWN);
 const approve = { kind: 'approve' } as const;
 const as = { as: 'ann' };
 
@@ -38,7 +40,7 @@ describe('what would be sent', () => {
     ]);
     expect(new Set(plan.decisions.map(({ decisionId }) => decisionId)).size).toBe(2);
     expect(plan.others).toEqual(['t1.c2']);
-    const text = planAnswer('run-1', plan).text(plain);
+    const text = planAnswer('run-1', plan, false).text(plain);
     expect(text).toContain('Would approve:');
     expect(text).toContain('wait for others: t1.c2');
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
@@ -66,13 +68,22 @@ describe('what would be sent', () => {
     expect(() => assertForSeveral(['t1.c0', 't1.c1'], approve, as)).not.toThrow();
   });
 
+  test('G-6: what policy keeps back is shown only to whoever asks for it, in either form', async () => {
+    const kept = of('t1.c0', { arguments: { iban: 'DE-canary', amount: 8 }, redact: ['iban'] });
+    const plan = await planBatch(runOf(kept), [], approve, { ...as, all: true });
+    const [hidden, revealed] = [planAnswer('run-1', plan, false), planAnswer('run-1', plan, true)];
+    expect(hidden.text(plain)).toContain('"amount":8');
+    for (const shown of [hidden.text(plain), JSON.stringify(hidden.json)]) expect(shown).not.toContain('canary');
+    for (const shown of [revealed.text(plain), JSON.stringify(revealed.json)]) expect(shown).toContain('canary');
+  });
+
   test('nothing at all is said as such', async () => {
     const plan = await planBatch(run, [], approve, { as: 'nobody', all: true });
-    expect(planAnswer('run-1', plan).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
+    expect(planAnswer('run-1', plan, false).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
     expect(notConfirmed(plan).message).toContain('Nothing waits');
     const one = await planBatch(run, ['t1.c0'], approve, as);
     expect(notConfirmed(one).message).toContain('this call');
-    expect(planAnswer('run-1', one).text(plain)).not.toContain('others');
+    expect(planAnswer('run-1', one, false).text(plain)).not.toContain('others');
   });
 });
 

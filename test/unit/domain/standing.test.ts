@@ -62,6 +62,19 @@ describe('what is remembered', () => {
     ]);
   });
 
+  test('G-6: nobody sees of what stands what policy keeps back; it covers as much', () => {
+    const kept = nextTurn(startRun(START), [ARGS], { redact: ['content'] });
+    for (const remember of [CALL, { scope: 'arguments', names: ['content'] } as const]) {
+      const run = after(remember, kept);
+      const [standing] = run.standing ?? [];
+      if (standing === undefined) throw new Error('it stands');
+      expect(shownStanding(standing).arguments).toMatchObject({ content: '[redacted]' });
+      expect(currentDetails('waiting', run)).not.toContain('hello');
+      expect(statuses(nextTurn(run, [ARGS, OTHER]))).toEqual(['approved', 'asking']);
+    }
+    expect(after(CALL).standing?.[0]).not.toHaveProperty('redact');
+  });
+
   test('people see what stands', () => {
     const run = after({ ...PATH, until: LATER });
     const [standing] = run.standing ?? [];
