@@ -10,7 +10,7 @@ function inputs(over: Partial<ConditionInputs> = {}): ConditionInputs {
     args: { n: 5, s: 'abc', l: [1, 2], o: { constructor: 1 } },
     run: { id: 'run-1', tenant: 'acme', turn: 3 },
     initiator: { id: 'ann', groups: ['ops'], tenant: 'acme' },
-    earlier: { tools: { 'mail/send': { succeeded: 3, open: 1 } } },
+    earlier: { tools: { 'mail/send': { succeeded: 3, open: 1 }, 'mail/read': { answered: 2 } } },
     ...over,
   };
 }
@@ -37,6 +37,7 @@ test.each<[string, Holds]>([
   ['run.id == "run-1" && run.tenant == "acme" && run.turn == 3', true],
   ['initiator.id == "ann" && "ops" in initiator.groups && initiator.tenant == "acme"', true],
   ['earlier["mail/send"].succeeded == 3 && earlier["mail/send"].total == 4', true],
+  ['earlier["mail/read"].answered == 2 && earlier["mail/read"].total == 2', true],
   ['earlier["mail/drop"].total == 0', true],
   ['args.gone == 1', 'failed'],
   ['args.gone == 1 || args.n == 5', true],
