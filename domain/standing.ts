@@ -204,7 +204,9 @@ export function withoutComment(decision: SignedDecision): SignedDecision {
 export function shownStanding(standing: Standing): StandingDecision {
   const { id, callId, target, decisions, decidedAt } = standing;
   const { scope, names = [], until } = extentOf(decisions) ?? { scope: 'call' };
-  const named = Object.entries(withoutRedacted(standing.arguments, standing.redact)).filter(([name]) => scope === 'call' || names.includes(name));
+  const named = Object.entries(withoutRedacted(standing.arguments, standing.redact)).filter(
+    ([name]) => scope === 'call' || names.includes(name),
+  );
   return {
     standing: id,
     callId,

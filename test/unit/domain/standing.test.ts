@@ -64,7 +64,7 @@ describe('what is remembered', () => {
 
   test('G-6: nobody sees of what stands what policy keeps back; it covers as much', () => {
     const kept = nextTurn(startRun(START), [ARGS], { redact: ['content'] });
-    for (const remember of [CALL, { scope: 'arguments', names: ['content'] } as const]) {
+    for (const remember of [CALL, { ...PATH, names: ['content'] }]) {
       const run = after(remember, kept);
       const [standing] = run.standing ?? [];
       if (standing === undefined) throw new Error('it stands');
@@ -73,6 +73,14 @@ describe('what is remembered', () => {
       expect(statuses(nextTurn(run, [ARGS, OTHER]))).toEqual(['approved', 'asking']);
     }
     expect(after(CALL).standing?.[0]).not.toHaveProperty('redact');
+  });
+
+  test('what stands comes after the last word on what waits', () => {
+    const many = nextTurn(
+      after(CALL),
+      Array.from({ length: 23 }, (_, index) => ({ path: `${index}.txt` })),
+    );
+    expect(currentDetails('waiting', many)).toMatch(/… and 3 more[^\n]*\n\n### approvals that stand\n/);
   });
 
   test('people see what stands', () => {
