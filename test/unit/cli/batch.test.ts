@@ -1,6 +1,7 @@
 /** One decision on several calls: shown first, sent when it is confirmed, answered one by one. */
 import { describe, expect, test } from '@jest/globals';
 import { assertAllDecided, assertForSeveral, notConfirmed, planBatch } from '../../../cli/batch.ts';
+import type { Judged } from '../../../cli/decide.ts';
 import { rememberOf } from '../../../cli/remember.ts';
 import { plain } from '../../../cli/terminal.ts';
 import { batchAnswer, planAnswer } from '../../../cli/views/batch.ts';
@@ -48,6 +49,34 @@ describe('what would be sent', () => {
       code: 'USAGE',
       message: expect.stringContaining('these 2 calls, add --yes'),
     });
+  });
+
+  type People = Readonly<Record<'ids' | 'groups', string[]>>;
+  const later = (change: { add: People } | { replace: People }): ApprovalRequest['approvers'] => ({
+    allOf: [{ layer: 'organisation', ids: ['zoe'], groups: [], escalate: { afterSeconds: 60, ...change } }],
+  });
+  const ann = { ids: ['ann'], groups: [] };
+  const openedAgo = (ms: number): string => new Date(Date.now() - ms).toISOString();
+  const calls = async (who: string, shown: ApprovalRequest, judged: Judged = approve): Promise<string[]> => {
+    const plan = await planBatch(runOf(shown), [], judged, { as: who, all: true });
+    return plan.decisions.map(({ callId }) => callId);
+  };
+
+  test('F-3: with --all: who was added meanwhile is asked, who was replaced is not', async () => {
+    const added = { approvers: later({ add: ann }) };
+    expect(await calls('ann', of('t1.c0', { ...added, openedAt: openedAgo(3_600_000) }))).toEqual(['t1.c0']);
+    expect(await calls('ann', of('t1.c0', { ...added, openedAt: openedAgo(-3_600_000) }))).toEqual([]);
+    const replaced = { approvers: later({ replace: ann }), openedAt: openedAgo(3_600_000) };
+    expect(await calls('zoe', of('t1.c0', replaced))).toEqual([]);
+  });
+
+  test('with --all: what this person agreed to already waits for others, and may still be rejected', async () => {
+    const agreed = of('t1.c0', { votes: [{ approver: { id: 'ann', groups: [] }, at: openedAgo(0) }] });
+    expect(await planBatch(runOf(agreed), [], approve, { ...as, all: true })).toMatchObject({
+      decisions: [],
+      others: ['t1.c0'],
+    });
+    expect(await calls('ann', agreed, { kind: 'reject', reason: 'no' })).toEqual(['t1.c0']);
   });
 
   test('with names: those, each once, and what does not wait stops all of it', async () => {
@@ -100,15 +129,24 @@ describe('what became of it', () => {
     const answer = batchAnswer('run-1', plan, answers);
     expect(answer.json).toMatchObject({
       results: [
-        ack,
-        { callId: 't1.c1', decisionId: 'e', error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ben' } } },
+        { ...ack, server: 'files', tool: 'write_file' },
+        {
+          callId: 't1.c1',
+          decisionId: 'e',
+          server: 'files',
+          tool: 'write_file',
+          error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ben' } },
+        },
       ],
     });
     const text = answer.text(plain);
-    expect(text).toMatch(/t1\.c0 +approved/);
-    expect(text).toMatch(/t1\.c1 +ALREADY_DECIDED/);
+    expect(text).toMatch(/t1\.c0 +approved +d\b/);
+    expect(text).toMatch(/t1\.c1 +ALREADY_DECIDED +e\b/);
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
     expect(() => assertAllDecided(answers)).toThrow('1 of 2 decisions were not taken, the first of call t1.c1');
+    expect(() => assertAllDecided(answers)).toThrow(
+      expect.objectContaining({ facts: { callId: 't1.c1', decidedBy: 'ben', decisionId: 'e', refused: 1 } }),
+    );
     expect(() => assertAllDecided(answers.slice(0, 1))).not.toThrow();
     expect(batchAnswer('run-1', { ...plan, others: [] }, answers).text(plain)).not.toContain('others');
   });
