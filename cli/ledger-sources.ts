@@ -31,6 +31,8 @@ export async function namedCopy(
   const { file, records, segment, firstRun } = options;
   if ([file, records, segment].filter((source) => source !== undefined).length > 1)
     throw new CountersignError('USAGE', 'Name one of --file, --records and --segment.');
+  if (firstRun !== undefined && records === undefined)
+    throw new CountersignError('USAGE', '--first-run is of --records. Name the directory too, or leave it out.');
   if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
   if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
   if (segment === undefined) return undefined;
