@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { conversationFaults } from '../client/ledger-check.ts';
-import { type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
+import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
 import { readArtifactsFrom } from '../client/index.ts';
 import { readSegments } from '../client/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
@@ -72,12 +72,4 @@ export async function textOf(file: string, what: string, { directory }: Pick<Ter
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
   });
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
