@@ -5,6 +5,7 @@
  * 2. Where several agreed, what all of them said: the narrowest scope, all names, the earliest end.
  * 3. It answers the same tool of the same server, as it was shown, reached as it was then, and nothing else (INV-G1).
  */
+import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { Approver, Decision, Remember, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { ToolTarget } from '../contracts/schemas/call.ts';
@@ -198,6 +199,22 @@ export function withoutComment(decision: SignedDecision): SignedDecision {
   if (!('comment' in decision) || decision.signature !== undefined) return decision;
   const { comment: _, ...said } = decision;
   return said;
+}
+
+/** For a dispatch. */
+export function proofOf(standing: Standing): DispatchProof {
+  const { id, decisions, callId, generation, approvers, connection, grant } = standing;
+  return {
+    kind: 'standing',
+    standing: id,
+    decisions,
+    callId,
+    shown: { generation, arguments: standing.arguments, approvers },
+    deadline: new Date(standing.deadline).toISOString(),
+    decidedAt: new Date(standing.decidedAt).toISOString(),
+    ...(connection === undefined ? {} : { connection }),
+    ...(grant === undefined ? {} : { grant }),
+  };
 }
 
 /** For people and clients, in passing: without what policy keeps back. */
