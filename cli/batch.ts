@@ -15,6 +15,7 @@ import type { DecideOptions, Judged } from './decide.ts';
 export interface BatchOptions extends DecideOptions {
   readonly all?: true;
   readonly yes?: true;
+  readonly reveal?: true;
 }
 
 export interface BatchPlan {
@@ -35,7 +36,13 @@ export async function planBatch(
   const approver = { id: options.as, groups: [...(options.group ?? [])] };
   const shown = await run.requests();
   const open = shown.filter(({ status }) => status === 'open');
-  const mine = open.filter(({ approvers }) => mayDecide(approvers, approver));
+  const now = Date.now();
+  const mine = open.filter(
+    ({ approvers, openedAt, votes = [] }) =>
+      mayDecide(approvers, { ...approver, after: now - Date.parse(openedAt) }) &&
+      // Nobody counts twice; what they agreed to they may still reject.
+      (judged.kind !== 'approve' || votes.every((vote) => vote.approver.id !== approver.id)),
+  );
   const requests =
     options.all === true ? mine : [...new Set(callIds)].map((callId) => openOne(run.runId, shown, callId));
   return {
@@ -93,7 +100,7 @@ export function assertAllDecided(answers: readonly BatchAnswer[]): void {
   throw new CountersignError(
     first.error.code,
     `${refused.length} of ${answers.length} decisions were not taken, the first of call ${first.callId}: ${first.error.message}`,
-    { ...first.error.facts, callId: first.callId, refused: refused.length },
+    { ...first.error.facts, callId: first.callId, decisionId: first.decisionId, refused: refused.length },
     { cause: first.error },
   );
 }

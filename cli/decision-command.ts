@@ -35,7 +35,8 @@ export function addDecision<Options>(program: Command, terminal: Terminal, verb:
     command
       .argument('[calls...]', 'call ids, such as t2.c0')
       .option('--all', 'every call that waits and that you may decide')
-      .option('--yes', 'decide several calls; without it they are only shown');
+      .option('--yes', 'decide several calls; without it they are only shown')
+      .option('--reveal', 'show arguments that policy keeps out of lists, too');
   else command.argument('<call>', 'call id, such as t2.c0');
   verb
     .own(command)
@@ -57,7 +58,7 @@ export function addDecision<Options>(program: Command, terminal: Terminal, verb:
           return print(terminal, decisionAnswer(runId, await decideCall(run, callId, judged, options)), asJson);
         const plan = await planBatch(run, callIds, judged, options);
         if (options.yes !== true) {
-          print(terminal, planAnswer(runId, plan), asJson);
+          print(terminal, planAnswer(runId, plan, options.reveal === true), asJson);
           throw notConfirmed(plan);
         }
         const answers = await run.decideAll(plan.decisions);

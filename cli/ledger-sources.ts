@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { conversationFaults } from '../client/ledger-check.ts';
-import { type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
+import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
 import { readArtifactsFrom } from '../client/index.ts';
 import { readSegments } from '../client/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
@@ -31,6 +31,8 @@ export async function namedCopy(
   const { file, records, segment, firstRun } = options;
   if ([file, records, segment].filter((source) => source !== undefined).length > 1)
     throw new CountersignError('USAGE', 'Name one of --file, --records and --segment.');
+  if (firstRun !== undefined && records === undefined)
+    throw new CountersignError('USAGE', '--first-run is of --records. Name the directory too, or leave it out.');
   if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
   if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
   if (segment === undefined) return undefined;
@@ -70,12 +72,4 @@ export async function textOf(file: string, what: string, { directory }: Pick<Ter
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
   });
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -21,12 +21,17 @@ export interface Session {
   readonly deadlineMs: number;
 }
 
+export interface SessionOptions extends GlobalOptions {
+  /** Groups that are claimed with the key, in messages that name none themselves. */
+  readonly claims?: readonly string[] | undefined;
+}
+
 const DEFAULT_DEADLINE_SECONDS = 10;
 
 /** @param servers where each given authorization goes, known once the settings are */
 export async function withSession<T>(
   terminal: Terminal,
-  options: GlobalOptions,
+  options: SessionOptions,
   use: (session: Session) => Promise<T>,
   servers: (settings: ClientSettings) => SealingTargets = () => ({}),
 ): Promise<T> {
@@ -59,10 +64,14 @@ export async function withSession<T>(
 
 async function signerOf(
   { env, directory }: Terminal,
-  { key = env['COUNTERSIGN_KEY'] }: GlobalOptions,
+  { key = env['COUNTERSIGN_KEY'], claims }: SessionOptions,
 ): Promise<Signer | undefined> {
-  if (key === undefined || key === '') return undefined;
-  return await readSigner(resolve(directory, key), key);
+  if (key !== undefined && key !== '') return await readSigner(resolve(directory, key), key, claims);
+  if (claims === undefined) return undefined;
+  throw new CountersignError(
+    'USAGE',
+    'A group is claimed with a signature: name a key (--key FILE), or leave --group out. Nothing was sent.',
+  );
 }
 
 /** @throws CountersignError `CONFIG_INVALID` where the profile or the file that it stands in is not there or wrong */

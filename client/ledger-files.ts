@@ -125,10 +125,17 @@ async function foldersOf(
   return found;
 }
 
-function jsonOf(line: string): unknown {
+/** @returns undefined where it is not JSON */
+export function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
     return undefined;
   }
+}
+
+/** Of what a fact or a payload has there, whatever it is. */
+export function fieldOf(value: unknown, field: string): unknown {
+  // Sound: an object may be read at any name; what comes out is unknown.
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }

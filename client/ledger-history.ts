@@ -11,6 +11,7 @@ import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { LedgerFault } from './ledger-check.ts';
+import { fieldOf } from './ledger-files.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
@@ -181,11 +182,6 @@ function carriedLength([, carry]: readonly unknown[]): number {
 
 async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
   return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
-}
-
-function fieldOf(value: unknown, field: string): unknown {
-  // Sound: an object may be read at any name; what comes out is unknown.
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
 
 function textAt(value: unknown, field: string): string | undefined {

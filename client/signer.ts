@@ -33,9 +33,11 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
 /**
  * A private JWK with its `kid`, as `countersign keys new` writes it; one of a person claims that person's groups.
  *
- * @param shown names the file in errors. @throws CountersignError `USAGE`
+ * @param shown names the file in errors
+ * @param groups are claimed in place of them
+ * @throws CountersignError `USAGE`
  */
-export async function readSigner(path: string, shown: string = path): Promise<Signer> {
+export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
   const text = await readFile(path, 'utf8').catch(() => '');
   const read = PrivateJwk.safeParse(jsonIn(text));
   // The cause is left out: it may quote the file.
@@ -45,7 +47,7 @@ export async function readSigner(path: string, shown: string = path): Promise<Si
       `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`,
     );
   const { kid, countersign, ...key } = read.data;
-  return createSigner(kid, key, countersign?.kind === 'person' ? countersign.groups : undefined);
+  return createSigner(kid, key, groups ?? (countersign?.kind === 'person' ? countersign.groups : undefined));
 }
 
 const PrivateJwk = z.looseObject({

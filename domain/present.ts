@@ -42,8 +42,8 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
-  lines.push(...standingLines(run));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
+  lines.push(...standingLines(run));
   // Right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');

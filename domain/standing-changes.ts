@@ -51,6 +51,7 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
     deadline: request.deadline,
     decidedAt: made.decidedAt,
     decisions,
+    ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
     ...(judgement.connection === undefined ? {} : { connection: judgement.connection }),
     ...(grant === undefined ? {} : { grant }),
   };

@@ -5,6 +5,7 @@
  * 2. Where several agreed, what all of them said: the narrowest scope, all names, the earliest end.
  * 3. It answers the same tool of the same server, as it was shown, reached as it was then, and nothing else (INV-G1).
  */
+import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { Approver, Decision, Remember, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { ToolTarget } from '../contracts/schemas/call.ts';
@@ -14,6 +15,7 @@ import { isMet, mayDecide } from './approver.ts';
 import type { Approved, Asking } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { isEdit } from './decision-rights.ts';
+import { withoutRedacted } from './redaction.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import type { Run } from './run.ts';
 import { lapsedSince } from './validity.ts';
@@ -48,6 +50,8 @@ export interface Standing {
   readonly decidedAt: number;
   /** Without what was said with them. */
   readonly decisions: readonly SignedDecision[];
+  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
+  readonly redact?: readonly string[];
   readonly connection?: string;
   readonly grant?: string;
 }
@@ -220,11 +224,29 @@ export function withoutComment(decision: SignedDecision): SignedDecision {
   return said;
 }
 
-/** For people and clients. */
+/** For a dispatch. */
+export function proofOf(standing: Standing): DispatchProof {
+  const { id, decisions, callId, generation, approvers, connection, grant } = standing;
+  return {
+    kind: 'standing',
+    standing: id,
+    decisions,
+    callId,
+    shown: { generation, arguments: standing.arguments, approvers },
+    deadline: new Date(standing.deadline).toISOString(),
+    decidedAt: new Date(standing.decidedAt).toISOString(),
+    ...(connection === undefined ? {} : { connection }),
+    ...(grant === undefined ? {} : { grant }),
+  };
+}
+
+/** For people and clients, in passing: without what policy keeps back. */
 export function shownStanding(standing: Standing): StandingDecision {
   const { id, callId, target, decisions, decidedAt } = standing;
   const { scope, names = [], until } = extentOf(decisions) ?? { scope: 'call' };
-  const named = Object.entries(standing.arguments).filter(([name]) => scope === 'call' || names.includes(name));
+  const named = Object.entries(withoutRedacted(standing.arguments, standing.redact)).filter(
+    ([name]) => scope === 'call' || names.includes(name),
+  );
   return {
     standing: id,
     callId,

@@ -12,7 +12,7 @@ export const EMPTY_TALLY: Tally = { tools: {} };
 
 /** Of the tally, as JSON: with 64 calls of a turn each bringing one, half a megabyte. */
 export const TALLY_BYTES = 8_192;
-/** Most that a tool's counts take, the name left out: eight kinds with numbers of up to seven digits. */
+/** Most that a tool's counts take, the name left out: nine kinds with numbers of up to six digits, as many calls as a run may have. */
 const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {

@@ -6,7 +6,7 @@ import type { Decision, DecisionAck, Forget, ForgetAck } from '../contracts/sche
 import type { Approved, Asking, InFlight } from '../domain/call-state.ts';
 import { hashOf } from '../domain/canonical.ts';
 import { accept } from '../domain/decision.ts';
-import type { Standing } from '../domain/standing.ts';
+import { proofOf } from '../domain/standing.ts';
 import { admitForget, FORGOTTEN, forget, lost, remembered, standingOf } from '../domain/standing-changes.ts';
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
@@ -57,19 +57,4 @@ export function dropRefused(live: LiveRun, { made }: InFlight, code: string): vo
 export function standingProof(live: LiveRun, { made }: InFlight): DispatchProof | undefined {
   const standing = live.run.standing?.find(({ id }) => id === made?.standing);
   return standing === undefined ? undefined : proofOf(standing);
-}
-
-function proofOf(standing: Standing): DispatchProof {
-  const { id, decisions, callId, generation, approvers, connection, grant } = standing;
-  return {
-    kind: 'standing',
-    standing: id,
-    decisions,
-    callId,
-    shown: { generation, arguments: standing.arguments, approvers },
-    deadline: new Date(standing.deadline).toISOString(),
-    decidedAt: new Date(standing.decidedAt).toISOString(),
-    ...(connection === undefined ? {} : { connection }),
-    ...(grant === undefined ? {} : { grant }),
-  };
 }

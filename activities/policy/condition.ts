@@ -11,7 +11,7 @@ import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { LONGEST_CONDITION } from '../../contracts/schemas/policy.ts';
 import type { Initiator } from '../../contracts/schemas/run-spec.ts';
-import type { Counted, Tally } from '../../contracts/schemas/tally.ts';
+import { COUNTED, type Counted, type Tally } from '../../contracts/schemas/tally.ts';
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { within } from '../time-limit.ts';
 
@@ -55,23 +55,12 @@ const METHODS = ['size', 'startsWith', 'endsWith', 'contains', 'matches', 'lower
 /** Ours, in place of those of the library. */
 const OURS: Readonly<Record<string, string>> = { matches: 'matchesLinear', contains: 'containsBounded' };
 
-const KINDS: readonly Counted[] = [
-  'succeeded',
-  'failed',
-  'denied',
-  'rejected',
-  'expired',
-  'cancelled',
-  'unknown',
-  'open',
-];
-
 /** What `earlier["server/tool"]` is. */
 class Counts {
   readonly total: bigint;
   constructor(counts: Readonly<Partial<Record<Counted, number>>>) {
-    for (const kind of KINDS) Object.assign(this, { [kind]: BigInt(counts[kind] ?? 0) });
-    this.total = BigInt(KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0));
+    for (const kind of COUNTED) Object.assign(this, { [kind]: BigInt(counts[kind] ?? 0) });
+    this.total = BigInt(COUNTED.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0));
   }
 }
 
@@ -85,7 +74,7 @@ function language(): Environment {
   })
     .registerType('Counts', {
       ctor: Counts,
-      fields: Object.fromEntries([...KINDS, 'total'].map((kind) => [kind, 'int'])),
+      fields: Object.fromEntries([...COUNTED, 'total'].map((kind) => [kind, 'int'])),
     })
     .registerVariable('call', {
       schema: { server: 'string', tool: 'string', callId: 'string', annotations: 'map<string, dyn>' },

@@ -1,5 +1,6 @@
 /** `countersign approve`: lets waiting calls run. */
 import type { Command } from 'commander';
+import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { addDecision, type Commented, withComment } from '../decision-command.ts';
@@ -37,12 +38,19 @@ export function addApprove(program: Command, terminal: Terminal): void {
         )
         .option('--remember <scope>', 'let later calls of this run pass, too: call, tool, or arguments:NAME,NAME')
         .option('--remember-until <time>', 'until then, ISO 8601 with Z or an offset', time),
-    judged: async ({ comment, arguments: source, remember, rememberUntil }) => ({
-      kind: 'approve',
-      ...(comment === undefined ? {} : { comment }),
-      ...(source === undefined ? {} : { arguments: await argumentsIn(source, terminal) }),
-      ...(remember === undefined ? {} : { remember: rememberOf(remember, rememberUntil) }),
-    }),
+    judged: async ({ comment, arguments: source, remember, rememberUntil }) => {
+      if (remember === undefined && rememberUntil !== undefined)
+        throw new CountersignError(
+          'USAGE',
+          '--remember-until is the end of --remember. Name its scope too; nothing was sent.',
+        );
+      return {
+        kind: 'approve',
+        ...(comment === undefined ? {} : { comment }),
+        ...(source === undefined ? {} : { arguments: await argumentsIn(source, terminal) }),
+        ...(remember === undefined ? {} : { remember: rememberOf(remember, rememberUntil) }),
+      };
+    },
   });
 }
 

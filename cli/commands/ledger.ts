@@ -1,5 +1,6 @@
 /** `countersign ledger`: the whole record of a run, or of a catalog; read, or exported for other programs. */
 import { type Command, Option } from 'commander';
+import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { liveCopy, namedCopy, type SourceOptions } from '../ledger-sources.ts';
@@ -44,6 +45,7 @@ export function addLedger(program: Command, terminal: Terminal): void {
     )
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<LedgerOptions>();
+      assertMeant(options);
       const format = options.export;
       if (format !== undefined) {
         const copy =
@@ -60,4 +62,15 @@ export function addLedger(program: Command, terminal: Terminal): void {
         options.json === true,
       );
     });
+}
+
+/** @throws CountersignError `USAGE` for an option that would change nothing */
+function assertMeant({ export: format, json, file, records, segment, firstRun }: LedgerOptions): void {
+  if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
+    throw new CountersignError(
+      'USAGE',
+      '--file, --records, --first-run and --segment are read with --export. Add --export jsonl or csv, or leave them out.',
+    );
+  if (format === 'csv' && json === true)
+    throw new CountersignError('USAGE', '--json and --export csv are two formats. Name one, or --export jsonl.');
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { InboxFilter, WaitingRun } from '../../client/inbox.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { ruleAt } from '../../domain/approver.ts';
 import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
@@ -71,7 +72,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
   };
 }
 
-function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions): Answer {
+export function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions): Answer {
   const now = Date.now();
   const [full, reveal] = [options.full === true, options.reveal === true];
   const open = requests.filter(({ status }) => status === 'open');
@@ -82,7 +83,8 @@ function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], opt
       const shown = [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint));
       const first = open[0];
       if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
-      const who = first.approvers.allOf[0]?.ids[0] ?? 'ID';
+      const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
+      const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const next = `Decide: countersign approve ${visible(runId)} ${first.callId} --as ${visible(who)} --digest ${first.digest}`;
       return [...shown, paint('dim', next)].join('\n\n');
     },

@@ -66,6 +66,13 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
     )
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<VerifyOptions>();
+      const { file, records, segment } = options;
+      // What the run tells has no signed heads.
+      if (options.keys !== undefined && file === undefined && records === undefined && segment === undefined)
+        throw new CountersignError(
+          'USAGE',
+          'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
+        );
       const keys =
         options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
       const copy = await namedCopy(runId, options, terminal);

@@ -5,14 +5,17 @@ import { bounded, visible } from '../../domain/escape.ts';
 import type { Answer } from '../answer.ts';
 import type { BatchPlan } from '../batch.ts';
 import { table } from './fields.ts';
+import { shownTo } from './request.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
-export function planAnswer(runId: string, { kind, requests, others }: BatchPlan): Answer {
+/** @param reveal show what policy keeps out of lists */
+export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
+  const shown = requests.map((request) => shownTo(request, reveal));
   return {
-    json: { runId, would: kind, requests, others },
+    json: { runId, would: kind, requests: shown, others },
     text: (paint) => {
-      const rows = requests.map(({ callId, server, tool, arguments: args, digest }) => [
+      const rows = shown.map(({ callId, server, tool, arguments: args, digest }) => [
         visible(callId),
         visible(`${server}/${tool}`),
         bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
@@ -25,25 +28,27 @@ export function planAnswer(runId: string, { kind, requests, others }: BatchPlan)
   };
 }
 
-export function batchAnswer(runId: string, { others }: BatchPlan, answers: readonly BatchAnswer[]): Answer {
+export function batchAnswer(runId: string, { requests, others }: BatchPlan, answers: readonly BatchAnswer[]): Answer {
   return {
     json: {
       runId,
       others,
       results: answers.map((answer) => {
-        if (answer.kind === 'accepted') return answer.ack;
+        const { callId, decisionId } = answer;
+        const { server, tool } = requests.find((request) => request.callId === callId) ?? {};
+        if (answer.kind === 'accepted') return { ...answer.ack, server, tool };
         const { code, message, facts } = answer.error;
-        return { callId: answer.callId, decisionId: answer.decisionId, error: { code, message, facts } };
+        return { callId, decisionId, server, tool, error: { code, message, facts } };
       }),
     },
     text: (paint) => {
       const rows = answers.map((answer) =>
         answer.kind === 'accepted'
-          ? [visible(answer.callId), answer.ack.status, '']
-          : [visible(answer.callId), answer.error.code, visible(answer.error.message)],
+          ? [visible(answer.callId), answer.ack.status, visible(answer.decisionId), '']
+          : [visible(answer.callId), answer.error.code, visible(answer.decisionId), visible(answer.error.message)],
       );
       const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
-      return `${table(paint, [['CALL', 'ANSWER', ''], ...rows])}${left}`;
+      return `${table(paint, [['CALL', 'ANSWER', 'DECISION', ''], ...rows])}${left}`;
     },
   };
 }

@@ -4,7 +4,7 @@
  * 1. A cell of CSV never begins with what a spreadsheet takes for a formula (OWASP, CSV injection).
  * 2. Facts that this build does not know are written like others.
  */
-import type { LedgerCopy } from '../../client/ledger-files.ts';
+import { fieldOf, type LedgerCopy } from '../../client/ledger-files.ts';
 import type { AnyEntry, LedgerLine } from '../../contracts/schemas/ledger-record.ts';
 import { visible } from '../../domain/escape.ts';
 import { safeJson } from '../answer.ts';
@@ -72,11 +72,6 @@ function whoIn(fact: AnyEntry['fact']): unknown {
   for (const field of ['approver', 'by', 'from', 'initiator'])
     if (fact[field] !== undefined) return fieldOf(fact[field], 'id') ?? fact[field];
   return undefined;
-}
-
-function fieldOf(value: unknown, field: string): unknown {
-  // Sound: an object may be read at any name; what comes out is unknown.
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
 
 function listed(value: unknown): unknown {

@@ -2,19 +2,8 @@
 import { z } from 'zod';
 import { Identifier, Instant, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
-import type { Counted } from './tally.ts';
+import { COUNTED } from './tally.ts';
 import { ToolAnnotations } from './tool.ts';
-
-const OutcomeKind = z.enum([
-  'succeeded',
-  'failed',
-  'denied',
-  'rejected',
-  'expired',
-  'cancelled',
-  'unknown',
-  'open',
-]) satisfies z.ZodType<Counted>;
 
 export const PolicyCase = z.strictObject({
   /** What a reader should learn of it. */
@@ -33,7 +22,7 @@ export const PolicyCase = z.strictObject({
   /** When it is judged; absent: now. */
   at: Instant.optional(),
   /** What became of earlier calls: `server/tool` → kind → how many. */
-  earlier: z.record(z.string(), z.partialRecord(OutcomeKind, z.int().min(0))).default({}),
+  earlier: z.record(z.string(), z.partialRecord(z.enum(COUNTED), z.int().min(0))).default({}),
   /** The run's own policy. */
   run: Policy.optional(),
   expect: z.enum(['allow', 'ask', 'deny']),

@@ -1,5 +1,5 @@
 /** Both sinks against the suite of their port, and what only one of them can do. */
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -158,16 +158,32 @@ describe('the ledger directory', () => {
     expect(await readdir(root, { recursive: true })).toEqual(before);
   });
 
-  test('a read-only directory is away, and works again once it can be written', async () => {
+  // The superuser may write everywhere.
+  const ownerOnly = process.getuid?.() === 0 ? test.skip : test;
+  ownerOnly('a read-only directory is away, and works again once it can be written', async () => {
     const root = newRoot();
     const sink = createLedgerDirectory(root);
     const chain = chainOf(2);
     await sink.deliver(recordOf(chain.slice(0, 1)));
     const folder = folderOf(root, recordOf(chain).head);
     await chmod(folder, 0o500);
-    // The superuser may write everywhere.
-    if (process.getuid?.() !== 0) await expect(sink.deliver(recordOf(chain))).rejects.toMatchObject(AWAY);
+    await expect(sink.deliver(recordOf(chain))).rejects.toMatchObject(AWAY);
     await chmod(folder, 0o700);
+    await sink.deliver(recordOf(chain));
+    expect((await linesOf(root)).filter((line) => 'entry' in line)).toHaveLength(2);
+  });
+
+  test('a directory with a file in the place of a folder is away, and works again once the folder is back', async () => {
+    const root = newRoot();
+    const sink = createLedgerDirectory(root);
+    const chain = chainOf(2);
+    await sink.deliver(recordOf(chain.slice(0, 1)));
+    const folder = folderOf(root, recordOf(chain).head);
+    await rename(folder, `${root}-kept`);
+    await writeFile(folder, 'no folder');
+    await expect(sink.deliver(recordOf(chain))).rejects.toMatchObject(AWAY);
+    await rm(folder);
+    await rename(`${root}-kept`, folder);
     await sink.deliver(recordOf(chain));
     expect((await linesOf(root)).filter((line) => 'entry' in line)).toHaveLength(2);
   });

@@ -130,11 +130,13 @@ describe('an edit', () => {
     const handle = world.client.workflow.getHandle(run.runId);
     await handle.signal('decide', editOf(request, { purpose: 'signal' }));
     await handle.signal('decide', editOf(request, request.arguments));
+    // INV-G2: after a reset Temporal would send it again, and nothing would find out that it is of before.
+    await handle.signal('decide', answerTo(request, 'By signal.'));
     await handle.signal('decide', editOf(request, { purpose: 'signal', amount: 7 }));
     await run.result();
     expect(bank.callsFor('signal')).toMatchObject([{ arguments: { amount: 7 } }]);
     const refusals = factsOf(await run.ledger(), 'decision.refused').map(({ code }) => code);
-    expect(refusals.toSorted()).toEqual(['ARGUMENTS_INVALID', 'DECISION_INVALID']);
+    expect(refusals.toSorted()).toEqual(['ARGUMENTS_INVALID', 'DECISION_INVALID', 'DECISION_NOT_PERMITTED']);
   });
 });
 

@@ -10,7 +10,7 @@ import type { Considered } from '../../../domain/policy-layer.ts';
 import type { LayerTrace } from '../../../workers/offline-judge.ts';
 import { print } from '../../answer.ts';
 import { examples } from '../../examples.ts';
-import type { GlobalOptions } from '../../options.ts';
+import { type GlobalOptions, repeated } from '../../options.ts';
 import { verdictOn } from '../../policy-cases.ts';
 import { loadPolicySettings, refuseConditions } from '../../settings.ts';
 import { readSpec } from '../../spec-file.ts';
@@ -39,7 +39,7 @@ export function addExplain(policy: Command, terminal: Terminal): void {
     .argument('<tool>', 'name of the tool, as its server spells it')
     .option('--read-only', 'the server says `readOnlyHint: true` of it')
     .option('--initiator <id>', 'who starts the run', 'someone')
-    .option('--group <names...>', 'groups of who starts the run')
+    .option('--group <name>', 'a group of who starts the run; may be given several times', repeated)
     .option('--tenant <id>', 'tenant of who starts the run', 'default')
     .option('--args <json>', 'arguments of the call', '{}')
     .option('--earlier <json>', 'earlier calls, as {"server/tool": {"succeeded": 2}}', '{}')

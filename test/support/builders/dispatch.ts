@@ -1,15 +1,15 @@
 import type { DispatchInput } from '../../../contracts/activities.ts';
-import type { DispatchProof } from '../../../contracts/dispatch-proof.ts';
 import type { Approved } from '../../../domain/call-state.ts';
 import { shownToEditor } from '../../../domain/edit.ts';
 import type { Run } from '../../../domain/run.ts';
-import type { Standing } from '../../../domain/standing.ts';
+import { proofOf } from '../../../domain/standing.ts';
 import { runIds } from './run.ts';
 
 /** What the run would send for an approved call, as the workflow puts it together. */
 export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}): DispatchInput {
   const { made, request, call, judgement } = state;
   const edit = shownToEditor(state);
+  const stands = standing.find(({ id }) => id === made.standing);
   const { namespace, workflowId, tenant } = runIds();
   return {
     run: { namespace, workflowId, initiator: { id: 'eve', groups: [], tenant }, specHash: 'a'.repeat(64) },
@@ -19,34 +19,23 @@ export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}
     name: call.name,
     target: judgement.target,
     arguments: call.arguments,
-    proof: proofOfStanding(standing.find(({ id }) => id === made.standing)) ?? {
-      kind: 'decision',
-      decision: made.decision,
-      ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
-      generation: request.generation,
-      approvers: request.approvers,
-      deadline: new Date(request.deadline).toISOString(),
-      decidedAt: new Date(made.decidedAt).toISOString(),
-      ...(edit === undefined ? {} : { edit }),
-    },
+    proof:
+      stands === undefined
+        ? {
+            kind: 'decision',
+            decision: made.decision,
+            ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
+            generation: request.generation,
+            approvers: request.approvers,
+            deadline: new Date(request.deadline).toISOString(),
+            decidedAt: new Date(made.decidedAt).toISOString(),
+            ...(edit === undefined ? {} : { edit }),
+          }
+        : proofOf(stands),
     toolset: [],
     server: { name: 'files', url: 'https://files.example' },
     limits: { resultBytes: 1, callTimeoutSeconds: 1 },
     attempt: 1,
     idempotencyKey: 'k',
-  };
-}
-
-function proofOfStanding(standing: Standing | undefined): DispatchProof | undefined {
-  if (standing === undefined) return undefined;
-  const { id, decisions, callId, generation, approvers } = standing;
-  return {
-    kind: 'standing',
-    standing: id,
-    decisions,
-    callId,
-    shown: { generation, arguments: standing.arguments, approvers },
-    deadline: new Date(standing.deadline).toISOString(),
-    decidedAt: new Date(standing.decidedAt).toISOString(),
   };
 }

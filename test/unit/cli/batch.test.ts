@@ -1,6 +1,7 @@
 /** One decision on several calls: shown first, sent when it is confirmed, answered one by one. */
 import { describe, expect, test } from '@jest/globals';
 import { assertAllDecided, assertForSeveral, notConfirmed, planBatch } from '../../../cli/batch.ts';
+import type { Judged } from '../../../cli/decide.ts';
 import { rememberOf } from '../../../cli/remember.ts';
 import { plain } from '../../../cli/terminal.ts';
 import { batchAnswer, planAnswer } from '../../../cli/views/batch.ts';
@@ -24,8 +25,10 @@ const SHOWN = [
   of('t1.c2', { approvers: approverRule(['zoe']) }),
   of('t1.c3', { status: 'approved' }),
 ];
-// Sound: nothing else of the run is asked.
-const run = { runId: 'run-1', requests: async () => SHOWN } as unknown as RunHandle;
+const runOf = (...shown: readonly ApprovalRequest[]): RunHandle =>
+  // Sound: nothing else of the run is asked.
+  ({ runId: 'run-1', requests: async () => shown }) as unknown as RunHandle;
+const run = runOf(...SHOWN);
 const approve = { kind: 'approve' } as const;
 const as = { as: 'ann' };
 
@@ -38,7 +41,7 @@ describe('what would be sent', () => {
     ]);
     expect(new Set(plan.decisions.map(({ decisionId }) => decisionId)).size).toBe(2);
     expect(plan.others).toEqual(['t1.c2']);
-    const text = planAnswer('run-1', plan).text(plain);
+    const text = planAnswer('run-1', plan, false).text(plain);
     expect(text).toContain('Would approve:');
     expect(text).toContain('wait for others: t1.c2');
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
@@ -46,6 +49,34 @@ describe('what would be sent', () => {
       code: 'USAGE',
       message: expect.stringContaining('these 2 calls, add --yes'),
     });
+  });
+
+  type People = Readonly<Record<'ids' | 'groups', string[]>>;
+  const later = (change: { add: People } | { replace: People }): ApprovalRequest['approvers'] => ({
+    allOf: [{ layer: 'organisation', ids: ['zoe'], groups: [], escalate: { afterSeconds: 60, ...change } }],
+  });
+  const ann = { ids: ['ann'], groups: [] };
+  const openedAgo = (ms: number): string => new Date(Date.now() - ms).toISOString();
+  const calls = async (who: string, shown: ApprovalRequest, judged: Judged = approve): Promise<string[]> => {
+    const plan = await planBatch(runOf(shown), [], judged, { as: who, all: true });
+    return plan.decisions.map(({ callId }) => callId);
+  };
+
+  test('F-3: with --all: who was added meanwhile is asked, who was replaced is not', async () => {
+    const added = { approvers: later({ add: ann }) };
+    expect(await calls('ann', of('t1.c0', { ...added, openedAt: openedAgo(3_600_000) }))).toEqual(['t1.c0']);
+    expect(await calls('ann', of('t1.c0', { ...added, openedAt: openedAgo(-3_600_000) }))).toEqual([]);
+    const replaced = { approvers: later({ replace: ann }), openedAt: openedAgo(3_600_000) };
+    expect(await calls('zoe', of('t1.c0', replaced))).toEqual([]);
+  });
+
+  test('with --all: what this person agreed to already waits for others, and may still be rejected', async () => {
+    const agreed = of('t1.c0', { votes: [{ approver: { id: 'ann', groups: [] }, at: openedAgo(0) }] });
+    expect(await planBatch(runOf(agreed), [], approve, { ...as, all: true })).toMatchObject({
+      decisions: [],
+      others: ['t1.c0'],
+    });
+    expect(await calls('ann', agreed, { kind: 'reject', reason: 'no' })).toEqual(['t1.c0']);
   });
 
   test('with names: those, each once, and what does not wait stops all of it', async () => {
@@ -66,13 +97,22 @@ describe('what would be sent', () => {
     expect(() => assertForSeveral(['t1.c0', 't1.c1'], approve, as)).not.toThrow();
   });
 
+  test('G-6: what policy keeps back is shown only to whoever asks for it, in either form', async () => {
+    const kept = of('t1.c0', { arguments: { iban: 'DE-canary', amount: 8 }, redact: ['iban'] });
+    const plan = await planBatch(runOf(kept), [], approve, { ...as, all: true });
+    const [hidden, revealed] = [planAnswer('run-1', plan, false), planAnswer('run-1', plan, true)];
+    expect(hidden.text(plain)).toContain('"amount":8');
+    for (const shown of [hidden.text(plain), JSON.stringify(hidden.json)]) expect(shown).not.toContain('canary');
+    for (const shown of [revealed.text(plain), JSON.stringify(revealed.json)]) expect(shown).toContain('canary');
+  });
+
   test('nothing at all is said as such', async () => {
     const plan = await planBatch(run, [], approve, { as: 'nobody', all: true });
-    expect(planAnswer('run-1', plan).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
+    expect(planAnswer('run-1', plan, false).text(plain)).toContain('Nothing of run run-1 waits that you may decide.');
     expect(notConfirmed(plan).message).toContain('Nothing waits');
     const one = await planBatch(run, ['t1.c0'], approve, as);
     expect(notConfirmed(one).message).toContain('this call');
-    expect(planAnswer('run-1', one).text(plain)).not.toContain('others');
+    expect(planAnswer('run-1', one, false).text(plain)).not.toContain('others');
   });
 });
 
@@ -89,15 +129,24 @@ describe('what became of it', () => {
     const answer = batchAnswer('run-1', plan, answers);
     expect(answer.json).toMatchObject({
       results: [
-        ack,
-        { callId: 't1.c1', decisionId: 'e', error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ben' } } },
+        { ...ack, server: 'files', tool: 'write_file' },
+        {
+          callId: 't1.c1',
+          decisionId: 'e',
+          server: 'files',
+          tool: 'write_file',
+          error: { code: 'ALREADY_DECIDED', facts: { decidedBy: 'ben' } },
+        },
       ],
     });
     const text = answer.text(plain);
-    expect(text).toMatch(/t1\.c0 +approved/);
-    expect(text).toMatch(/t1\.c1 +ALREADY_DECIDED/);
+    expect(text).toMatch(/t1\.c0 +approved +d\b/);
+    expect(text).toMatch(/t1\.c1 +ALREADY_DECIDED +e\b/);
     for (const active of ['\u001b', '\u202e']) expect(text).not.toContain(active);
     expect(() => assertAllDecided(answers)).toThrow('1 of 2 decisions were not taken, the first of call t1.c1');
+    expect(() => assertAllDecided(answers)).toThrow(
+      expect.objectContaining({ facts: { callId: 't1.c1', decidedBy: 'ben', decisionId: 'e', refused: 1 } }),
+    );
     expect(() => assertAllDecided(answers.slice(0, 1))).not.toThrow();
     expect(batchAnswer('run-1', { ...plan, others: [] }, answers).text(plain)).not.toContain('others');
   });

@@ -51,6 +51,14 @@ describe('explain', () => {
     expect((await policy('explain bank look --initiator ben')).out).toContain('ben');
   });
 
+  test('takes a group at a time, and nothing that stands after it', async () => {
+    const config = {
+      'countersign.yaml': `policy: { rules: [{ id: ours, when: '"a" in initiator.groups && "b" in initiator.groups', then: allow }] }`,
+    };
+    expect((await policy('explain --group a --group b bank look', config)).out).toMatch(/^allow/);
+    expect((await policy('explain --group a bank look', config)).out).toMatch(/^ask/);
+  });
+
   test("takes a run's own policy into account", async () => {
     const run = { 'run.yaml': 'policy: { servers: { bank: { default: deny } } }' };
     expect((await policy('explain bank look --read-only --spec run.yaml', run)).out).toMatch(/^deny/);

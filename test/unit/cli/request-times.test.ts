@@ -1,5 +1,6 @@
 /** What a person reads of the time of a request before they decide (F-4, F-6). */
 import { expect, test } from '@jest/globals';
+import { requestsAnswer } from '../../../cli/commands/requests.ts';
 import { time } from '../../../cli/options.ts';
 import { plain } from '../../../cli/terminal.ts';
 import { decisionAnswer } from '../../../cli/views/decision.ts';
@@ -108,4 +109,13 @@ test('what a ledger says of reminders and escalations is one inert line', () => 
     expect(entryText(entry, plain)).not.toMatch(/[^\P{C}]/u);
     expect(entryText(entry, plain)).toContain('\\u{1b}[2Jgood\\u{202e}evil');
   }
+});
+
+test('what is suggested is a decision of somebody who may decide by now', () => {
+  const clause = { layer: 'organisation' as const, ids: ['ann'], groups: [] };
+  const escalate = { afterSeconds: 60, replace: { ids: ['zoe'], groups: [] } };
+  const suggested = (approvers: ApproverRule): string =>
+    requestsAnswer('nightly', [{ ...approvalRequest(), approvers }], {}).text(plain);
+  expect(suggested({ allOf: [{ ...clause, escalate }] })).toContain(' --as zoe ');
+  expect(suggested({ allOf: [clause] })).toContain(' --as ann ');
 });

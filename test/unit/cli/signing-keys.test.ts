@@ -56,6 +56,18 @@ test('a new key signs what workers believe; its private half is its owner’s al
   expect(await readFile(join(directory, 'trust.jwks'), 'utf8')).not.toContain('"d"');
 });
 
+test('a service key claims the groups that are named, a personal key its own where none are', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'b-1', '--service', 'acme', '--group', 'ops');
+  await made(directory, 'new', 'ann-1', '--person', 'acme|ann', '--group', 'ops', '--group', 'audit');
+  const claimed = async (file: string, groups?: readonly string[]) =>
+    (await readSigner(join(directory, file), file, groups)).groups;
+  expect(await claimed('b-1.jwk')).toBeUndefined();
+  expect(await claimed('b-1.jwk', ['ops'])).toEqual(['ops']);
+  expect(await claimed('ann-1.jwk')).toEqual(['ops', 'audit']);
+  expect(await claimed('ann-1.jwk', ['ops'])).toEqual(['ops']);
+});
+
 test('a rotated key signs nothing any more, and what replaced it is the same voice; a revoked one is gone', async () => {
   const directory = await folder();
   await made(directory, 'new', 'b-1', '--service', 'acme', '--group', 'ops');

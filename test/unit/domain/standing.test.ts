@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Remember } from '../../../contracts/schemas/decision.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import { dispatched, startRun } from '../../../domain/run.ts';
-import { answers, covers, extentOf, mayRemember, shownStanding } from '../../../domain/standing.ts';
+import { answers, covers, extentOf, mayRemember, proofOf, shownStanding } from '../../../domain/standing.ts';
 import { currentDetails } from '../../../domain/present.ts';
 import { jsonObject } from '../../support/builders/arbitraries.ts';
 import { approval, askingOf, edit, rejection } from '../../support/builders/decision.ts';
@@ -95,6 +95,43 @@ describe('what is remembered', () => {
     expect(facts.filter(({ kind }) => kind === 'standing.used')).toEqual([
       { kind: 'standing.used', standing: released.standing?.[0]?.id, callId: 't1.c1' },
     ]);
+  });
+
+  test('INV-G1: a dispatch is given what it was, and how the tool was reached where that is known', () => {
+    const reached = nextTurn(startRun(START), [ARGS], { connection: 'c', redact: ['content'] });
+    const [standing] = decidedIn(reached, remembering(reached, 't1.c0', CALL), START, 'g').run.standing ?? [];
+    const [bare] = after(CALL).standing ?? [];
+    if (standing === undefined || bare === undefined) throw new Error('they stand');
+    expect(proofOf(standing)).toMatchObject({
+      kind: 'standing',
+      callId: 't1.c0',
+      shown: { generation: 1, arguments: ARGS },
+      decidedAt: new Date(START).toISOString(),
+      connection: 'c',
+      grant: 'g',
+    });
+    for (const field of ['connection', 'grant']) expect(proofOf(bare)).not.toHaveProperty(field);
+  });
+
+  test('G-6: nobody sees of what stands what policy keeps back; it covers as much', () => {
+    const kept = nextTurn(startRun(START), [ARGS], { redact: ['content'] });
+    for (const remember of [CALL, { ...PATH, names: ['content'] }]) {
+      const run = after(remember, kept);
+      const [standing] = run.standing ?? [];
+      if (standing === undefined) throw new Error('it stands');
+      expect(shownStanding(standing).arguments).toMatchObject({ content: '[redacted]' });
+      expect(currentDetails('waiting', run)).not.toContain('hello');
+      expect(statuses(nextTurn(run, [ARGS, OTHER]))).toEqual(['approved', 'asking']);
+    }
+    expect(after(CALL).standing?.[0]).not.toHaveProperty('redact');
+  });
+
+  test('what stands comes after the last word on what waits', () => {
+    const many = nextTurn(
+      after(CALL),
+      Array.from({ length: 23 }, (_, index) => ({ path: `${index}.txt` })),
+    );
+    expect(currentDetails('waiting', many)).toMatch(/… and 3 more[^\n]*\n\n### approvals that stand\n/);
   });
 
   test('people see what stands', () => {

@@ -1,5 +1,7 @@
 /** What became of earlier calls, as conditions read it. */
 import { describe, expect, test } from '@jest/globals';
+import { Limits } from '../../../contracts/schemas/run-spec.ts';
+import { COUNTED } from '../../../contracts/schemas/tally.ts';
 import type { CallState } from '../../../domain/call-state.ts';
 import { byteLength, canonicalJson } from '../../../domain/canonical.ts';
 import { closeTurn, startRun } from '../../../domain/run.ts';
@@ -54,6 +56,13 @@ describe('a tally', () => {
     expect(tally.beyond).toBe(200 - Object.keys(tally.tools).length);
     expect(byteLength(canonicalJson(tally))).toBeLessThan(TALLY_BYTES);
     expect(tallied(tally, [call('t1.c0', 'denied', 'another-one-that-is-new')]).beyond).toBe((tally.beyond ?? 0) + 1);
+  });
+
+  test('has room for every kind with as many calls as a run may have', () => {
+    const most = Limits.shape.calls.unwrap().maxValue;
+    const counts = Object.fromEntries(COUNTED.map((kind) => [kind, most]));
+    // With the quotes, the colon and the comma of its name.
+    expect(byteLength(canonicalJson(counts)) + 4).toBeLessThanOrEqual(160);
   });
 
   test('counts a tool that is called as every object has it', () => {

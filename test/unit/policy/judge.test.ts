@@ -154,7 +154,7 @@ describe('conditions', () => {
     expect(await Promise.all(kinds)).toEqual(['allow', 'allow', 'allow', 'ask']);
   });
 
-  test('hold no worker: 64 calls under two layers of 200 conditions are judged in one turn', async () => {
+  test('of two layers, 200 in each, are all answered for the 64 calls of a turn', async () => {
     const many = (prefix: string) => ({
       rules: Array.from({ length: 200 }, (_, index) => ({
         id: `${prefix}${index}`,
