@@ -11,10 +11,11 @@ import type { ArtifactStore } from '../../activities/artifacts/port.ts';
 import { Countersign, type CountersignOptions, type RunHandle, type StartRunOptions } from '../../client/index.ts';
 import type { Config, ConfigInput } from '../../contracts/schemas/config.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { loadConfig } from '../../workers/config.ts';
 import { type FaultEngine, startFaultEngine } from './fault-engine.ts';
+import { sharedBundle } from './shared-bundle.ts';
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from './worker-process.ts';
 
 export interface FaultWorld {
@@ -54,7 +55,7 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
   const inFolder = (name: string): string => join(engine.directory, name);
   const configFile = inFolder(`${options.config.taskQueue ?? 'countersign'}.yaml`);
   const bundleFile = inFolder('bundle.json');
-  const bundle = options.bundle ?? (await bundleWorkflows());
+  const bundle = options.bundle ?? (await sharedBundle());
   await writeFile(configFile, stringify(options.config));
   await writeFile(bundleFile, JSON.stringify(bundle));
   for (const [name, text] of Object.entries(files)) await writeFile(inFolder(name), text);

@@ -82,6 +82,8 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
   const call = { callId: 't1.c0', providerCallId: 'p', name, arguments: {} };
   return new Map<string, Readonly<Record<string, unknown>>>([
     [ACTIVITIES.judge, { run: identity, toolset, runPolicy: undefined, calls: [call] }],
+    // Takes the name of a tenant, and answers nothing in trust mode `temporal`.
+    [ACTIVITIES.readTrust, {}],
     ...ofCatalog,
     ...recorded,
   ]);

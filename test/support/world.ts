@@ -10,12 +10,13 @@ import { Countersign, type CountersignOptions, type RunHandle, type StartRunOpti
 import { Config, type ConfigInput, Script } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { replayAtEnd } from './run-record.ts';
+import { sharedBundle } from './shared-bundle.ts';
 import { until } from './until.ts';
 
 type Steps = readonly (typeof Script)['_zod']['input']['steps'][number][];
@@ -59,7 +60,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   const engine = options.engine ?? (await startEngine());
   const config = Config.parse({ ...options.config, worker: { shutdownGraceSeconds: 1, ...options.config.worker } });
   const loaded = { config, baseDirectory: engine.directory, path: options.path };
-  const bundle = options.bundle ?? (await bundleWorkflows());
+  const bundle = options.bundle ?? (await sharedBundle());
   const { address, namespace } = engine.server;
   const launch = () =>
     startWorkers({ loaded, connectionOptions: { address }, namespace, bundle, role: options.role ?? 'all' });

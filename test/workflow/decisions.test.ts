@@ -94,13 +94,15 @@ describe('a refused decision has a code of its own and leaves no event in histor
       { ...good, approver: 'ann' },
       { ...good, approver: { id: 'ann', groups: [], admin: true } },
       { ...good, callId: 't1' },
-      { ...good, arguments: { amount: 1_000_000 } },
+      { ...good, tool: 'bank/close' },
       { ...good, kind: 'reject' },
       { ...good, kind: 'reject', reason: '' },
       { ...good, comment: 'x'.repeat(5_000) },
       { approved: true },
     ];
     for (const input of bad) expect([input, await sendRaw(run, input)]).toEqual([input, 'DECISION_INVALID']);
+    // The shape of an edit, which no list permits here.
+    expect(await sendRaw(run, { ...good, arguments: { amount: 1_000_000 } })).toBe('DECISION_NOT_PERMITTED');
     expect(await traceOf(world, run.runId)).toEqual(before);
     // The client library says it without asking Temporal.
     expect(await refusalOf(run.decide({ ...good, digest: 'short' }))).toMatchObject({

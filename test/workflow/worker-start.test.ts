@@ -109,6 +109,7 @@ test('role tools says which queues it polls, and has no workflow bundle; the ser
     role: 'tools',
     namespace: 'default',
     taskQueues: ['bank-tools'],
+    trust: 'temporal',
     config: join(engine.directory, 'countersign.yaml'),
   });
   expect(result.err).toMatch(/^warning: servers\.notes has no taskQueue of its own: [^\n]+\n$/);

@@ -1,0 +1,46 @@
+/**
+ * The workflow bundle of the sources as they are, made once and kept in `.build/`: every suite with a server needs it, and making it
+ * costs seconds of a core.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PLACE = join(ROOT, '.build/bundles');
+/** All that a bundle is made of; the lock file stands for what is installed. */
+const FOLDERS = ['contracts', 'domain', 'workflows'];
+const FILES = ['workers/bundle.ts', 'workers/tracing.ts', 'package-lock.json'];
+
+export async function sharedBundle(): Promise<WorkflowBundle> {
+  const sources = await hashOfSources();
+  const path = join(PLACE, `${sources}.js`);
+  const kept = await readFile(path, 'utf8').catch(() => undefined);
+  if (kept !== undefined) return { code: kept, buildId: sources.slice(0, 12) };
+  const { code } = await bundleWorkflows();
+  await mkdir(PLACE, { recursive: true });
+  // Two suites may make it at once: whoever is last puts the same in place, whole.
+  const partial = `${path}.${process.pid}`;
+  await writeFile(partial, code);
+  await rename(partial, path);
+  return { code, buildId: sources.slice(0, 12) };
+}
+
+async function hashOfSources(): Promise<string> {
+  const listed = await Promise.all(
+    FOLDERS.map(async (folder) =>
+      (await readdir(join(ROOT, folder), { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(entry.parentPath, entry.name)),
+    ),
+  );
+  const hash = createHash('sha256');
+  for (const path of [...listed.flat().toSorted(), ...FILES.map((file) => join(ROOT, file))])
+    hash
+      .update(path.slice(ROOT.length))
+      .update('\0')
+      .update(await readFile(path))
+      .update('\0');
+  return hash.digest('hex');
+}
