@@ -132,7 +132,7 @@ export function accept(
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
       ...due.facts,
-      acceptedFact(state, { ...decision, approver }, status),
+      acceptedFact(run, state, { ...decision, approver }, status),
       ...(next.status === 'settled' ? [outcomeFact(decision.callId, next.outcome)] : []),
     ],
   };
@@ -159,18 +159,21 @@ export function answeredBy(
 }
 
 export function acceptedFact(
+  { refusals }: Run,
   { request, call }: Asking,
   decision: SignedDecision,
   status: DecisionAck['status'],
 ): Extract<LedgerFact, { kind: 'decision.accepted' }> {
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
+  // Runs that were prepared before repeats were answered have votes in their ledger that do not say so (INV-D1).
+  const isPartial = status === 'edited' || (status === 'counted' && refusals !== undefined);
   return {
     kind: 'decision.accepted',
     callId: decision.callId,
     generation: request.generation,
     decisionId: decision.decisionId,
     decision: decision.kind,
-    ...(status === 'counted' || status === 'edited' ? { counted: true as const } : {}),
+    ...(isPartial ? { counted: true as const } : {}),
     ...untilOf(decision),
     approver: decision.approver,
     digest: decision.digest,

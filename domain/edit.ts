@@ -134,7 +134,7 @@ export function acceptEdit(
     kind: 'accept',
     ...answeredBy(replaceCall(run, next), decision, status, at),
     facts: [
-      acceptedFact(state, { ...decision, approver }, status),
+      acceptedFact(run, state, { ...decision, approver }, status),
       verdictFact(edited.call, edited.judgement, policyVersion),
       ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
     ],

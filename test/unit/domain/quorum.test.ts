@@ -5,6 +5,7 @@ import type { Decision } from '../../../contracts/schemas/decision.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { callOf, closeTurn, dispatched, type Run } from '../../../domain/run.ts';
 import { currentDetails } from '../../../domain/present.ts';
+import { remembering } from '../../../domain/repeats.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown, withdrawal } from '../../support/builders/decision.ts';
 import { askVerdict } from '../../support/builders/judgement.ts';
@@ -48,6 +49,18 @@ describe('two of three', () => {
     });
     // What was said with a vote is in the ledger, and is not carried along.
     expect(JSON.stringify(one.calls)).not.toContain('seen');
+  });
+
+  test('INV-D1: the ledger says that a vote is one of several, but in runs of a release that did not say so', () => {
+    const said = [remembering(asked), asked].map((run) => {
+      const vote = as('ann');
+      const admission = admit(run, vote, runIds(), START);
+      if (admission.kind !== 'accept') throw new Error(admission.kind);
+      return accept(run, admission.state, vote, START).facts.find(({ kind }) => kind === 'decision.accepted');
+    });
+    expect(said[0]).toMatchObject({ counted: true });
+    expect(said[1]).toBeDefined();
+    expect(said[1]).not.toHaveProperty('counted');
   });
 
   test('nobody counts twice, and one who has agreed is told so', () => {
