@@ -104,12 +104,8 @@ export class LiveCatalog {
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
     const { tenant, server } = this.catalog;
     const asked = this.#signing;
-    const review = await reviewActivities().reviewChange({
-      tenant,
-      server,
-      ...wanted,
-      ...(asked === undefined ? {} : { trustHash: hashOf(asked.trust) }),
-    });
+    const known = asked === undefined ? {} : { trustHash: hashOf(asked.trust) };
+    const review = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
     const { trust } = review;
     // Also of a message that is not believed: the next one is refused before it enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);
