@@ -82,7 +82,7 @@ export function signedChange(
 
 /** For the validator of `refreshTrust`. */
 export function assertTrustReadable(live: LiveCatalog): void {
-  if (!live.isReadingTrust && Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) return;
+  if (!live.isClosed && !live.isReadingTrust && Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) return;
   throw coded(
     live,
     'TRUST_REFRESH_TOO_SOON',
