@@ -24,7 +24,7 @@ export interface CatalogCarry {
 }
 
 /** In trust mode `signed`. */
-export interface CarriedTrust {
+interface CarriedTrust {
   readonly trust: CatalogTrust;
   /** Epoch ms. */
   readonly readAt: number;

@@ -17,12 +17,12 @@ import { checkSignature, isSameVoice, type Signer } from './signed-message.ts';
 type Trusted = Pick<TrustSet, 'keys'>;
 
 /** Where a catalog lives: the Temporal run is the one that stands in its messages. */
-export interface CatalogPlace extends CatalogIdentity {
+interface CatalogPlace extends CatalogIdentity {
   readonly namespace: string;
   readonly runId: string;
 }
 
-export type SignedFields = Omit<SignedChange, 'signature' | 'asked'> & { readonly signature?: string | undefined };
+type SignedFields = Omit<SignedChange, 'signature' | 'asked'> & { readonly signature?: string | undefined };
 
 /** @param now epoch ms; undefined where it was taken before */
 export function checkSignedChange(

@@ -139,6 +139,14 @@ describe('the ledger', () => {
     { kind: 'catalog.policy', by, policyVersion: 2, changes: [] },
     { kind: 'catalog.policy', by: { id: 'acme|ben', groups: [] }, countersignedBy: by, policyVersion: 2, changes: [] },
     { kind: 'catalog.rolled' },
+    {
+      kind: 'catalog.connected',
+      tenant: 'default',
+      server: 'files',
+      by,
+      connection: { url: 'https://files.example/mcp', trusted: false },
+      policyVersion: 1,
+    },
   ];
 
   test('says nothing of signatures where there is none', () => {
@@ -158,6 +166,7 @@ describe('the ledger', () => {
       signature,
       undefined,
       undefined,
+      signature,
     ]);
     expect(facts[5]).toMatchObject({ countersignature: signature });
   });
