@@ -57,7 +57,7 @@ export class LiveCatalog {
     this.catalog = carry?.catalog ?? startCatalog(identity);
     this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
     const { runId, originalExecutionRunId = runId } = workflowInfo();
-    this.#signing = carry?.signing;
+    if (carry?.signing !== undefined) this.#signing = { trust: carry.signing.trust, readAt: carry.signing.readAt };
     this.#execution = { runId, originalRunId: originalExecutionRunId, earlier: carry?.signing?.earlier ?? [] };
     // Attributes outlive continue-as-new; details do not.
     if (carry !== undefined) {
@@ -150,11 +150,11 @@ export class LiveCatalog {
   }
 
   carry(journal: JournalHead): CatalogCarry {
-    const { catalog } = this;
-    if (this.#signing === undefined) return { version: CATALOG_CARRY_VERSION, catalog, journal };
-    const { trust, readAt } = this.#signing;
-    const earlier = carriedExecutions(this.#execution);
-    return { version: SIGNED_CARRY_VERSION, catalog, journal, signing: { trust, readAt, earlier } };
+    if (this.#signing !== undefined) {
+      const signing = { ...this.#signing, earlier: carriedExecutions(this.#execution) };
+      return { version: SIGNED_CARRY_VERSION, catalog: this.catalog, journal, signing };
+    }
+    return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };
   }
 
   #show(): void {
