@@ -50,7 +50,9 @@ export async function connect(live: LiveCatalog, message: CatalogConnect, signed
   const change = connected(live.catalog, connection, by);
   const refreshed = { ...change, catalog: refreshAsked(change.catalog) };
   if (!mustWait) return answer(live, message, refreshed, { refresh: refreshed.catalog.refreshes }, signed);
-  const pending = must(opened(refreshed.catalog, { by, changes: [], trusted: true, ...keptOf(signed) }, { edits: [] }, Date.now()));
+  const pending = must(
+    opened(refreshed.catalog, { by, changes: [], trusted: true, ...keptOf(signed) }, { edits: [] }, Date.now()),
+  );
   return answer(
     live,
     message,
@@ -73,7 +75,11 @@ function refreshNow(live: LiveCatalog, message: CatalogRefresh, rules: Review['r
   return answer(live, message, { catalog, facts: [] }, { refresh: catalog.refreshes });
 }
 
-export async function changePolicies(live: LiveCatalog, message: SetToolPolicies, signed?: Signed): Promise<CatalogAck> {
+export async function changePolicies(
+  live: LiveCatalog,
+  message: SetToolPolicies,
+  signed?: Signed,
+): Promise<CatalogAck> {
   const { by, changes, expectedVersion } = message;
   const first = must(planned(live.catalog, changes));
   // Before the question: what is asked about must fit into it.

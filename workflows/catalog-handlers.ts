@@ -22,7 +22,15 @@ import {
 } from '../domain/catalog-shapes.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { Parsed } from '../domain/field-checks.ts';
-import { assertOtherVoice, changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './catalog-change.ts';
+import {
+  assertOtherVoice,
+  changePolicies,
+  connect,
+  decideChange,
+  disconnect,
+  forbidden,
+  refresh,
+} from './catalog-change.ts';
 import {
   catalogTrustUpdate,
   connectUpdate,
@@ -32,7 +40,14 @@ import {
   refreshUpdate,
   snapshotQuery,
 } from './catalog-messages.ts';
-import { assertOpenable, assertSignedChange, assertTrustReadable, openedChange, readTrust, signedChange } from './catalog-trust.ts';
+import {
+  assertOpenable,
+  assertSignedChange,
+  assertTrustReadable,
+  openedChange,
+  readTrust,
+  signedChange,
+} from './catalog-trust.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 import { ledgerQuery, nudgeSignal, transcriptQuery } from './messages.ts';
 import { ledgerPage, transcriptPage } from './queries.ts';

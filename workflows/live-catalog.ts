@@ -56,9 +56,13 @@ export class LiveCatalog {
   constructor(identity: CatalogIdentity, carry: CatalogCarry | undefined) {
     this.catalog = carry?.catalog ?? startCatalog(identity);
     this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
-    const { runId, originalExecutionRunId = runId } = workflowInfo();
+    const info = workflowInfo();
     if (carry?.signing !== undefined) this.#signing = { trust: carry.signing.trust, readAt: carry.signing.readAt };
-    this.#execution = { runId, originalRunId: originalExecutionRunId, earlier: carry?.signing?.earlier ?? [] };
+    this.#execution = {
+      runId: info.runId,
+      originalRunId: info.originalExecutionRunId ?? info.runId,
+      earlier: carry?.signing?.earlier ?? [],
+    };
     // Attributes outlive continue-as-new; details do not.
     if (carry !== undefined) {
       this.#shown = this.catalog.status;

@@ -33,13 +33,19 @@ describe('a catalog', () => {
 
   test('registers every update that says something in the one way that verifies', () => {
     const own = readFileSync(join(ROOT, 'workflows/catalog-messages.ts'), 'utf8');
-    const names = [...own.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(([, name]) => name ?? '');
+    const names = [...own.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
+      ([, name]) => name ?? '',
+    );
     expect(names).toContain('connectUpdate');
     for (const name of names) expect(catalog).toContain(`register(live, ${name}, {`);
   });
 
   test('its validator verifies before it looks at anything else, its handler takes the signature off', () => {
-    expect(catalog).toMatch(/validator: \(input\) => \{\s+assertOpenable\(live, input\);[^]*?assertSignedChange\(live, [^]*?repeated/);
-    expect(catalog).toMatch(/async \(input\) => \{\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/);
+    expect(catalog).toMatch(
+      /validator: \(input\) => \{\s+assertOpenable\(live, input\);[^]*?assertSignedChange\(live, [^]*?repeated/,
+    );
+    expect(catalog).toMatch(
+      /async \(input\) => \{\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/,
+    );
   });
 });

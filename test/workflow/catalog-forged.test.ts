@@ -8,7 +8,15 @@ import { catalogStart, type ToolCatalog } from '../../client/catalog-start.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import { codeOf } from '../support/run-record.ts';
-import { ANN, ann, mallory, type SignedCatalog, startSignedCatalog, theirs, tighten } from '../support/signed-catalog.ts';
+import {
+  ANN,
+  ann,
+  mallory,
+  type SignedCatalog,
+  startSignedCatalog,
+  theirs,
+  tighten,
+} from '../support/signed-catalog.ts';
 import { person } from '../support/trust.ts';
 
 let catalog: SignedCatalog;
@@ -23,7 +31,11 @@ describe('a change that is not proven never enters history', () => {
   test.each<readonly [string, (at: number) => Promise<object>, string]>([
     ['without a signature', async (at) => tighten(at), 'SIGNATURE_MISSING'],
     ['with one that is none', async (at) => ({ ...tighten(at), signature: 'e30.e30.' }), 'SIGNATURE_INVALID'],
-    ['with a key of no one', async (at) => await catalog.signedBy(person('stranger', 'ann'), tighten(at)), 'TRUST_KEY_UNKNOWN'],
+    [
+      'with a key of no one',
+      async (at) => await catalog.signedBy(person('stranger', 'ann'), tighten(at)),
+      'TRUST_KEY_UNKNOWN',
+    ],
     [
       'with a key of no one under a trusted name',
       async (at) => await catalog.signedBy(person('ann', 'ann'), tighten(at)),
@@ -71,7 +83,11 @@ describe('a change that is not proven never enters history', () => {
       async (at) => await catalog.signedBy(ann, tighten(at), { runId: randomUUID() }),
       'SIGNATURE_INVALID',
     ],
-    ['for another request', async (at) => await catalog.signedBy(ann, tighten(at), { jti: 'other' }), 'SIGNATURE_INVALID'],
+    [
+      'for another request',
+      async (at) => await catalog.signedBy(ann, tighten(at), { jti: 'other' }),
+      'SIGNATURE_INVALID',
+    ],
     [
       'altered',
       async (at) => ({ ...(await catalog.signedBy(ann, tighten(at))), changes: [{ tool: 'pay', enabled: false }] }),

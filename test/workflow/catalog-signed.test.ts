@@ -112,7 +112,10 @@ test('what was signed before a rollover counts after it, and its keys go along',
 });
 
 test('INV-G2: after a reset nothing counts that was signed before it', async () => {
-  const message = await catalog.signedBy(ann, tighten(await catalog.version(), { changes: [{ tool: 'pay', deadlineSeconds: 60 }] }));
+  const message = await catalog.signedBy(
+    ann,
+    tighten(await catalog.version(), { changes: [{ tool: 'pay', deadlineSeconds: 60 }] }),
+  );
   const last = (await executions(catalog.world, catalog.handle.workflowId)).at(-1);
   const task = last?.events.find(
     ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
@@ -133,7 +136,9 @@ test('INV-G2: after a reset nothing counts that was signed before it', async () 
   );
   expect(await catalog.sent('setToolPolicies', message)).toBe('SIGNATURE_INVALID');
   catalog.runId = revived;
-  expect(await catalog.sent('setToolPolicies', await catalog.signedBy(ann, tighten(await catalog.version())))).toBe('accepted');
+  expect(await catalog.sent('setToolPolicies', await catalog.signedBy(ann, tighten(await catalog.version())))).toBe(
+    'accepted',
+  );
 });
 
 test('a key that was revoked counts for nothing at once', async () => {
@@ -143,7 +148,7 @@ test('a key that was revoked counts for nothing at once', async () => {
   // The catalog does not know yet; its review does, and tells it.
   expect(await catalog.sent('setToolPolicies', await catalog.signedBy(ann, message))).toBe('SIGNER_NOT_ENTITLED');
   expect(await catalog.version()).toBe(before);
-  expect(await catalog.refused('setToolPolicies', await catalog.signedBy(ann, { ...message, requestId: randomUUID() }))).toBe(
-    'TRUST_KEY_UNKNOWN',
-  );
+  expect(
+    await catalog.refused('setToolPolicies', await catalog.signedBy(ann, { ...message, requestId: randomUUID() })),
+  ).toBe('TRUST_KEY_UNKNOWN');
 });

@@ -134,7 +134,8 @@ describe('a second administrator', () => {
   const agreeing = async (key: TestKey, asker: TestKey | undefined, who = 'ben'): Promise<ReviewInput> => {
     const input = await inputOf(key, who);
     if (input.signed === undefined) throw new Error('it is signed');
-    const opener = asker && (await inputOf(asker, 'ann', { iat: now() - 80_000, exp: now() - 79_000 }, 'catalog.connect'));
+    const opener =
+      asker && (await inputOf(asker, 'ann', { iat: now() - 80_000, exp: now() - 79_000 }, 'catalog.connect'));
     const asked = {
       by: { id: 'acme|ann', groups: [] },
       ...(opener?.signed === undefined ? {} : { signature: opener.signed.signature }),
