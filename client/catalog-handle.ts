@@ -2,7 +2,8 @@
  * The catalog of one server for one tenant, as a backend holds it.
  *
  * 1. A message is sent as an update whose id is the message's: sent twice, it counts once (INV-D3).
- * 2. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
+ * 2. In trust mode `signed` it is signed for the Temporal run that lives, which is therefore begun first.
+ * 3. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -27,6 +28,7 @@ import {
   SetToolPolicies,
   type SetToolPoliciesInput,
 } from '../contracts/schemas/catalog.ts';
+import type { Approver } from '../contracts/schemas/decision.ts';
 import { Identifier, Name } from '../contracts/schemas/json.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
@@ -38,11 +40,22 @@ import { type KnownDefinitions, readDefinitions } from './catalog-definitions.ts
 import { assertNoneWasEnded, catalogStart, type ToolCatalog } from './catalog-start.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
+import { sendSigned, type SignedRun } from './signed-update.ts';
+import type { Signer } from './signer.ts';
 import { namingOf } from './subject.ts';
 import { sendUpdate } from './update.ts';
 
 /** A message without its id gets a random one. */
 export type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
+
+type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
+
+interface ChangeMessage {
+  readonly requestId: string;
+  readonly by: Approver;
+}
+
+type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
@@ -55,6 +68,8 @@ export interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
   /** On which the workflow of a catalog runs. */
   readonly taskQueue: string;
+  /** For catalogs in trust mode `signed`. */
+  readonly signer?: Signer | undefined;
 }
 
 export class CatalogHandle {
@@ -99,19 +114,29 @@ export class CatalogHandle {
     }
     const { client } = this.#engine;
     if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
-    return await sendUpdate(this.#engine, this, connect.requestId, async (id) => {
-      const { workflow } = client;
-      return await workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
-        CATALOG_UPDATES.connect,
-        // An operation starts once; each attempt has its own.
-        { args: [connect], startWorkflowOperation: catalogStart(this, this.#options.taskQueue), ...id },
-      );
-    });
+    // What is signed is signed for one Temporal run: it must be there.
+    if (this.#options.signer !== undefined) await this.#begin();
+    return await this.#signed('connect', connect, async (message) =>
+      sendUpdate(this.#engine, this, connect.requestId, async (id) =>
+        client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
+          CATALOG_UPDATES.connect,
+          // An operation starts once; each attempt has its own.
+          { args: [message], startWorkflowOperation: catalogStart(this, this.#options.taskQueue), ...id },
+        ),
+      ),
+    );
+  }
+
+  /** Asks the catalog to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
+  async refreshTrust(): Promise<void> {
+    await sendUpdate(this.#engine, this, undefined, async (id) =>
+      this.#handle.executeUpdate<void, []>(CATALOG_UPDATES.refreshTrust, id),
+    );
   }
 
   /** Asks for the tools of the server as they are now. */
   async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
-    return await this.#update(CATALOG_UPDATES.refresh, this.#parse(CatalogRefresh, input, 'refresh'));
+    return await this.#update('refresh', this.#parse(CatalogRefresh, input, 'refresh'));
   }
 
   /**
@@ -138,17 +163,17 @@ export class CatalogHandle {
 
   /** Sets what operators own of tools: all of the list, or nothing. An answer `waiting` names the change for a second administrator. */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
-    return await this.#update(CATALOG_UPDATES.setToolPolicies, this.#parse(SetToolPolicies, input, 'change'));
+    return await this.#update('setToolPolicies', this.#parse(SetToolPolicies, input, 'change'));
   }
 
   /** From now on no tool of the server is offered; what was set of its tools stays. */
   async disconnect(input: Message<CatalogDisconnectInput>): Promise<CatalogAck> {
-    return await this.#update(CATALOG_UPDATES.disconnect, this.#parse(CatalogDisconnect, input, 'message'));
+    return await this.#update('disconnect', this.#parse(CatalogDisconnect, input, 'message'));
   }
 
   /** A second administrator's word on a change that waits. */
   async decide(input: Message<CatalogDecisionInput>): Promise<CatalogAck> {
-    return await this.#update(CATALOG_UPDATES.decide, this.#parse(CatalogDecision, input, 'decision'));
+    return await this.#update('decide', this.#parse(CatalogDecision, input, 'decision'));
   }
 
   /** The whole ledger, oldest first. */
@@ -179,10 +204,53 @@ export class CatalogHandle {
     );
   }
 
-  async #update<T extends { readonly requestId: string }>(name: string, message: T): Promise<CatalogAck> {
-    return await sendUpdate(this.#engine, this, message.requestId, async (id) =>
-      this.#handle.executeUpdate<CatalogAck, [T]>(name, { args: [message], ...id }),
+  async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
+    return await this.#signed(name, message, async (sent) =>
+      sendUpdate(this.#engine, this, message.requestId, async (id) =>
+        this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
+      ),
     );
+  }
+
+  /** Signed, where this client has a key and the catalog wants signatures. */
+  async #signed<T extends ChangeMessage>(
+    name: ChangeName,
+    message: T,
+    send: (message: T) => Promise<CatalogAck>,
+  ): Promise<CatalogAck> {
+    const { signer } = this.#options;
+    if (signer === undefined) return await send(message);
+    const { namespace } = this.#engine;
+    const { requestId, by } = message;
+    const catalog = {
+      namespace,
+      workflowId: this.workflowId,
+      state: async () => await this.#signing(),
+      refreshTrust: async () => await this.refreshTrust(),
+    };
+    const said = { purpose: `catalog.${name}`, jti: requestId, person: by.id, groups: by.groups } as const;
+    return await sendSigned(catalog, signer, message, said, send);
+  }
+
+  async #signing(): Promise<SignedState> {
+    const snapshot = await this.#query();
+    const signing = 'unchanged' in snapshot ? undefined : snapshot.signing;
+    return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.tenant } };
+  }
+
+  /** Begins the catalog, where it is not there, and lets it read its keys. */
+  async #begin(): Promise<void> {
+    try {
+      await sendUpdate(this.#engine, this, undefined, async (id) =>
+        this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
+          startWorkflowOperation: catalogStart(this, this.#options.taskQueue),
+          ...id,
+        }),
+      );
+    } catch (error) {
+      // It has read them just now.
+      if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
+    }
   }
 
   #parse<T>(schema: z.ZodType<T>, input: object, what: string): T {

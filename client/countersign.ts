@@ -19,7 +19,7 @@ export interface CountersignOptions {
   readonly artifacts?: ArtifactReader;
   /** Of the workers, for catalogs and for runs that name none. */
   readonly taskQueue?: string;
-  /** For runs in trust mode `signed`: starts and messages are signed with it. */
+  /** For runs and catalogs in trust mode `signed`: starts and messages are signed with it. */
   readonly signer?: Signer;
   /** Of every call but `result` and `watch`, which take their own; default 10 s. */
   readonly deadlineMs?: number;
@@ -66,7 +66,7 @@ export class Countersign {
     return new CatalogHandle(
       this.#engine,
       { tenant, server },
-      { artifacts: this.#artifacts, taskQueue: this.#taskQueue },
+      { artifacts: this.#artifacts, taskQueue: this.#taskQueue, signer: this.#signer },
     );
   }
 

@@ -3,6 +3,7 @@
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
 import type { DispatchProof } from './dispatch-proof.ts';
+import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
@@ -12,7 +13,7 @@ import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.
 import type { Tally } from './schemas/tally.ts';
 import type { Discovery, RefusedTool, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
-import type { TrustSet } from './schemas/trust.ts';
+import type { CatalogPurpose, CatalogTrust, TrustSet } from './schemas/trust.ts';
 
 /** What is true of a run from its start to its end; small, and sent with each activity. */
 export interface RunIdentity {
@@ -208,6 +209,21 @@ export interface ReviewInput extends CatalogIdentity {
     readonly setting: ToolSetting;
     readonly before: ToolSetting;
   }[];
+  /** In trust mode `signed`: what the message came with. */
+  readonly signed?: SignedChange;
+  /** Hash of the trust set that the catalog holds; the same one is not told again. */
+  readonly trustHash?: string;
+}
+
+/** A signed message of a catalog, as far as it is proven again. */
+export interface SignedChange {
+  readonly purpose: CatalogPurpose;
+  readonly requestId: string;
+  /** sha256 over the canonical JSON of the message without its signature. */
+  readonly payload: string;
+  readonly signature: string;
+  /** Of an agreement: who asked for the change. */
+  readonly asked?: { readonly by: Approver; readonly signature?: string };
 }
 
 export interface Review {
@@ -216,6 +232,10 @@ export interface Review {
   readonly objections: readonly { readonly path: string; readonly reason: string }[];
   /** On which the server is reached, where the configuration says so. */
   readonly taskQueue?: string;
+  /** In trust mode `signed`, also where nothing was proven: from then on the catalog verifies by itself. */
+  readonly trust?: CatalogTrust | 'unchanged';
+  /** In trust mode `signed`: why the message is not believed. Nothing else of this answer counts then. */
+  readonly unproven?: { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorFacts };
 }
 
 export interface DiscoverCatalogInput extends CatalogIdentity {

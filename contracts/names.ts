@@ -30,6 +30,8 @@ export const CATALOG_UPDATES = {
   disconnect: 'disconnect',
   /** A second administrator's word on a loosening. */
   decide: 'decide',
+  /** As that of a run; it also begins a catalog, which then can be signed for. */
+  refreshTrust: 'refreshTrust',
 } as const;
 
 export const SIGNALS = {

@@ -4,6 +4,7 @@
  * 1. All of it is one payload, of which Temporal takes 2 MiB (`limit.blobSize.error`): a catalog that would not fit could not go on.
  */
 import type { LedgerEntry, LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { CatalogTrust } from '../contracts/schemas/trust.ts';
 import { byteLength } from './canonical.ts';
 import type { Catalog, CatalogChange } from './catalog.ts';
 import { type CatalogRefusal, refuse } from './catalog-policy.ts';
@@ -12,11 +13,23 @@ import { PAGE_BYTES } from './page.ts';
 
 /** Raised when a carried shape changes; an execution refuses a version it does not know. */
 export const CATALOG_CARRY_VERSION = 1;
+/** With a trust set: an execution that does not know it would take unsigned messages. */
+export const SIGNED_CARRY_VERSION = 2;
 
 export interface CatalogCarry {
-  readonly version: typeof CATALOG_CARRY_VERSION;
+  readonly version: typeof CATALOG_CARRY_VERSION | typeof SIGNED_CARRY_VERSION;
   readonly catalog: Catalog;
   readonly journal: JournalHead;
+  readonly signing?: CarriedTrust;
+}
+
+/** In trust mode `signed`. */
+interface CarriedTrust {
+  readonly trust: CatalogTrust;
+  /** Epoch ms. */
+  readonly readAt: number;
+  /** Temporal runs of the chain for which a message may have been signed. */
+  readonly earlier: readonly string[];
 }
 
 /** Of what servers and operators say; what a catalog remembers of its messages and its last refresh is bounded and small. */

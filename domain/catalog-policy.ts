@@ -10,6 +10,7 @@ import type { Approver } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import { type Catalog, type CatalogChange, entryOf, withListings } from './catalog.ts';
 import { bounded, visible } from './escape.ts';
+import { signatureEvidence } from './jws.ts';
 import { nearNames } from './near-names.ts';
 import { changedSetting, directionsOf } from './tool-setting.ts';
 
@@ -76,12 +77,16 @@ export function planned(catalog: Catalog, changes: readonly ToolChange[]): Catal
   return { kind: 'plan', edits, needs };
 }
 
-/** @param agreed who countersigned, where somebody had to */
+/** @param agreed who countersigned, where somebody had to; `signature` is then that of who asked */
 export function policiesSet(
   catalog: Catalog,
   { edits }: Pick<CatalogPlan, 'edits'>,
   by: Approver,
-  { agreed, trusted }: { readonly agreed?: Approver; readonly trusted?: boolean } = {},
+  {
+    agreed,
+    trusted,
+    signature,
+  }: { readonly agreed?: Approver; readonly trusted?: boolean; readonly signature?: string } = {},
 ): CatalogChange {
   const { connection } = catalog;
   const retrusted = trusted !== undefined && connection !== undefined && connection.trusted !== trusted;
@@ -100,6 +105,7 @@ export function policiesSet(
       after: setting,
       ...(acknowledges ? { acknowledged: before.definition.hash } : {}),
     })),
+    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
   return {
     catalog: withListings({

@@ -8,6 +8,7 @@
 import { hashes, verify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { utf8ToBytes } from '@noble/hashes/utils.js';
+import type { SignatureEvidence } from '../contracts/schemas/trust.ts';
 import { SIGNING } from '../contracts/signing.ts';
 import { sha256Hex } from './canonical.ts';
 import { fromBase64url, utf8Text } from './base64url.ts';
@@ -52,9 +53,14 @@ export function isSignedBy({ signed, signature }: Jws, x: string): boolean {
 
 /** The Temporal run that a message says it is for. Believed by nobody: what is signed is compared. */
 export function claimedRunId(signature: string): string | undefined {
+  return claimOf(signature, 'runId');
+}
+
+/** What a signature says of itself, where it is text; as little believed. */
+export function claimOf(signature: string, name: string): string | undefined {
   const read = readJws(signature);
-  const runId = read.kind === 'read' ? read.jws.claims['runId'] : undefined;
-  return typeof runId === 'string' ? runId : undefined;
+  const claim = read.kind === 'read' ? read.jws.claims[name] : undefined;
+  return typeof claim === 'string' ? claim : undefined;
 }
 
 /** From when to when it may be used, in seconds since the epoch; never where it says neither. Of what was found good. */
@@ -65,7 +71,7 @@ export function signedLife(signature: string): { readonly iat: number; readonly 
 }
 
 /** What the ledger keeps of a signature that was found good. */
-export function signatureEvidence(signature: string): { kid: string; jti: string; iss: string; sha256: string } {
+export function signatureEvidence(signature: string): SignatureEvidence {
   const read = readJws(signature);
   const { kid, claims } = read.kind === 'read' ? read.jws : { kid: '', claims: {} as Fields };
   return { kid, jti: String(claims['jti']), iss: String(claims['iss']), sha256: sha256Hex(signature) };

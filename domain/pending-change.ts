@@ -20,12 +20,13 @@ export interface Loosening {
   readonly by: Approver;
   readonly changes: readonly ToolChange[];
   readonly trusted?: boolean;
+  readonly signature?: string;
 }
 
 /** @param now epoch ms */
 export function opened(
   catalog: Catalog,
-  { by, changes, trusted }: Loosening,
+  { by, changes, trusted, signature }: Loosening,
   plan: Pick<CatalogPlan, 'edits'>,
   now: number,
 ): (CatalogChange & { readonly changeId: string }) | CatalogRefusal {
@@ -44,6 +45,7 @@ export function opened(
     deadline,
     ...(trusted === undefined ? {} : { trusted }),
     changes: [...changes],
+    ...(signature === undefined ? {} : { signature }),
   };
   const expired = catalog.pending.filter((each) => !open.includes(each)).map((each) => closedFact(each, 'expired'));
   return {
@@ -92,6 +94,7 @@ export function agreed(
   const set = policiesSet(rest, plan, pending.by, {
     agreed: by,
     ...(pending.trusted === undefined ? {} : { trusted: pending.trusted }),
+    ...(pending.signature === undefined ? {} : { signature: pending.signature }),
   });
   return { catalog: set.catalog, facts: [closedFact({ ...pending, by }, 'approved'), ...set.facts] };
 }

@@ -68,7 +68,18 @@ interface Claims {
 
 const seconds = wholeNumber(0, 9_999_999_999);
 const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
-  purpose: oneOf('start', 'decide', 'say', 'stop', 'forget'),
+  purpose: oneOf(
+    'start',
+    'decide',
+    'say',
+    'stop',
+    'forget',
+    'catalog.connect',
+    'catalog.refresh',
+    'catalog.setToolPolicies',
+    'catalog.disconnect',
+    'catalog.decide',
+  ),
   namespace: text(1, 1_000),
   tenant: identifier,
   workflowId: text(1, 1_000),
@@ -99,7 +110,7 @@ export function checkSignature(
   if (key === undefined)
     return refuse(
       'TRUST_KEY_UNKNOWN',
-      'The message is signed with a key that is not trusted here. If the key is new, let the run read its keys again (refreshTrust) and send it again.',
+      'The message is signed with a key that is not trusted here. If the key is new, let the run or catalog read its keys again (refreshTrust) and send it again.',
       // Printable, and short: a sender chooses it.
       identifier(jws.kid) === undefined ? { kid: jws.kid } : {},
     );

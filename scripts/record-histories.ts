@@ -16,12 +16,24 @@ import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
 import { SIGNED } from './histories/signed.ts';
+import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
 import { TIMED } from './histories/timed.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
-const SCENARIOS = [...ASKING, ...TIMED, ...EDITING, ...MOVING, ...ENDING, ...RULED, ...TALKING, ...SIGNED, ...CATALOGS];
+const SCENARIOS = [
+  ...ASKING,
+  ...TIMED,
+  ...EDITING,
+  ...MOVING,
+  ...ENDING,
+  ...RULED,
+  ...TALKING,
+  ...SIGNED,
+  ...CATALOGS,
+  ...SIGNED_CATALOG,
+];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 
 const { values } = parseArgs({

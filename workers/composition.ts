@@ -85,7 +85,7 @@ export async function runSideActivities(
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
-    reviewChange: coded(createReviewChange(config, configuredCapabilities(config))),
+    reviewChange: coded(createReviewChange(config, configuredCapabilities(config), signing)),
     judge: coded(judge),
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     modelStep: coded(

@@ -4,7 +4,7 @@
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
 import type { ApplicationFailure } from '@temporalio/common';
-import type { Review, ReviewInput } from '../contracts/activities.ts';
+import type { Review, ReviewInput, SignedChange } from '../contracts/activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import type {
   CatalogAck,
@@ -14,6 +14,7 @@ import type {
   CatalogDisconnect,
   CatalogRefresh,
   CatalogRight,
+  PendingChange,
   SetToolPolicies,
 } from '../contracts/schemas/catalog.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';
@@ -24,14 +25,18 @@ import { missingRight, rightsOf } from '../domain/catalog-rights.ts';
 import { hashOf } from '../domain/canonical.ts';
 import { agreed, opened } from '../domain/pending-change.ts';
 import { canonicalServerUrl } from '../domain/server-url.ts';
+import { refuseSameVoice, witnessed } from '../domain/signed-change.ts';
+import { refusal } from './catalog-trust.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
 type Message = Parameters<typeof answer>[1];
+/** What a message was signed with, in trust mode `signed`. */
+type Signed = SignedChange | undefined;
 
-export async function connect(live: LiveCatalog, message: CatalogConnect): Promise<CatalogAck> {
+export async function connect(live: LiveCatalog, message: CatalogConnect, signed?: Signed): Promise<CatalogAck> {
   const { requestId: _, by, expectedVersion, ...wanted } = message;
   const chosen: CatalogConnection = { ...wanted, url: canonicalServerUrl(wanted.url) };
-  const { rules, taskQueue } = await reviewed(live, { by, connection: chosen });
+  const { rules, taskQueue } = await reviewed(live, { by, connection: chosen, ...proofOf(signed) });
   const asked = taskQueue === undefined ? chosen : { ...chosen, taskQueue };
   const { status, connection: known } = live.catalog;
   // Said again it only lists anew; what would change something is said of the version that was seen.
@@ -44,19 +49,22 @@ export async function connect(live: LiveCatalog, message: CatalogConnect): Promi
   const connection = mustWait ? { ...asked, trusted: false } : asked;
   const change = connected(live.catalog, connection, by);
   const refreshed = { ...change, catalog: refreshAsked(change.catalog) };
-  if (!mustWait) return answer(live, message, refreshed, { refresh: refreshed.catalog.refreshes });
-  const pending = must(opened(refreshed.catalog, { by, changes: [], trusted: true }, { edits: [] }, Date.now()));
+  if (!mustWait) return answer(live, message, refreshed, { refresh: refreshed.catalog.refreshes }, signed);
+  const pending = must(
+    opened(refreshed.catalog, { by, changes: [], trusted: true, ...keptOf(signed) }, { edits: [] }, Date.now()),
+  );
   return answer(
     live,
     message,
     { catalog: pending.catalog, facts: [...refreshed.facts, ...pending.facts] },
     { status: 'waiting', changeId: pending.changeId, refresh: refreshed.catalog.refreshes },
+    signed,
   );
 }
 
-export async function refresh(live: LiveCatalog, message: CatalogRefresh): Promise<CatalogAck> {
+export async function refresh(live: LiveCatalog, message: CatalogRefresh, signed?: Signed): Promise<CatalogAck> {
   const { by } = message;
-  const { rules } = await reviewed(live, { by });
+  const { rules } = await reviewed(live, { by, ...proofOf(signed) });
   return refreshNow(live, message, rules);
 }
 
@@ -67,31 +75,35 @@ function refreshNow(live: LiveCatalog, message: CatalogRefresh, rules: Review['r
   return answer(live, message, { catalog, facts: [] }, { refresh: catalog.refreshes });
 }
 
-export async function changePolicies(live: LiveCatalog, message: SetToolPolicies): Promise<CatalogAck> {
+export async function changePolicies(
+  live: LiveCatalog,
+  message: SetToolPolicies,
+  signed?: Signed,
+): Promise<CatalogAck> {
   const { by, changes, expectedVersion } = message;
   const first = must(planned(live.catalog, changes));
   // Before the question: what is asked about must fit into it.
   must(overLimit(policiesSet(live.catalog, first, by)));
-  const { rules } = await reviewed(live, { by, settings: toHonour(first) });
+  const { rules } = await reviewed(live, { by, settings: toHonour(first), ...proofOf(signed) });
   must(checkVersion(live.catalog, expectedVersion));
   const plan = must(planned(live.catalog, changes));
   mustHave(live, by, rules, plan.needs);
   if (!plan.needs.has('loosen') || rules.loosening === 'allow')
-    return answer(live, message, policiesSet(live.catalog, plan, by));
-  const pending = must(opened(live.catalog, { by, changes }, plan, Date.now()));
-  return answer(live, message, pending, { status: 'waiting', changeId: pending.changeId });
+    return answer(live, message, policiesSet(live.catalog, plan, by), {}, signed);
+  const pending = must(opened(live.catalog, { by, changes, ...keptOf(signed) }, plan, Date.now()));
+  return answer(live, message, pending, { status: 'waiting', changeId: pending.changeId }, signed);
 }
 
-export async function disconnect(live: LiveCatalog, message: CatalogDisconnect): Promise<CatalogAck> {
+export async function disconnect(live: LiveCatalog, message: CatalogDisconnect, signed?: Signed): Promise<CatalogAck> {
   const { by, expectedVersion } = message;
-  const { rules } = await reviewed(live, { by });
+  const { rules } = await reviewed(live, { by, ...proofOf(signed) });
   must(checkVersion(live.catalog, expectedVersion));
   mustHave(live, by, rules, ['connect']);
   mustBeConnected(live);
-  return answer(live, message, disconnected(live.catalog, by));
+  return answer(live, message, disconnected(live.catalog, by), {}, signed);
 }
 
-export async function decideChange(live: LiveCatalog, message: CatalogDecision): Promise<CatalogAck> {
+export async function decideChange(live: LiveCatalog, message: CatalogDecision, signed?: Signed): Promise<CatalogAck> {
   const { by, changeId, verdict } = message;
   const { connection } = live.catalog;
   const pending = live.catalog.pending.find((change) => change.changeId === changeId);
@@ -103,16 +115,36 @@ export async function decideChange(live: LiveCatalog, message: CatalogDecision):
     ...(verdict === 'approve' && pending?.trusted === true && connection !== undefined
       ? { connection: { ...connection, trusted: true } }
       : {}),
+    ...proofOf(signed, verdict === 'approve' ? pending : undefined),
   });
+  assertOtherVoice(live, message, signed?.signature);
   const change = must(agreed(live.catalog, message, rules, Date.now()));
   if (verdict === 'reject' || change.catalog.policyVersion > live.catalog.policyVersion)
-    return answer(live, message, change, { changeId });
-  live.commit(change);
+    return answer(live, message, change, { changeId }, signed);
+  live.commit({ ...change, facts: witnessed(change.facts, by, signed?.signature) });
   throw failureOf(
     'CATALOG_VERSION_CONFLICT',
     `The catalog has changed since ${changeId} was asked for, so it no longer does what was shown; it is closed. Ask for it again.`,
     { changeId },
   );
+}
+
+/** One key is one voice: also asked by the validator. */
+export function assertOtherVoice(live: LiveCatalog, decision: CatalogDecision, signature: string | undefined): void {
+  if (live.signing === undefined || signature === undefined) return;
+  const refused = refuseSameVoice(decision, live.catalog.pending, signature, live.signing.trust);
+  if (refused !== undefined) throw refusal(live, refused);
+}
+
+/** @param asked what the message agrees to */
+function proofOf(signed: Signed, asked?: PendingChange): Pick<ReviewInput, 'signed'> {
+  if (signed === undefined) return {};
+  if (asked === undefined) return { signed };
+  return { signed: { ...signed, asked: { by: asked.by, ...keptOf(asked) } } };
+}
+
+function keptOf(from: { readonly signature?: string | undefined } | undefined): { readonly signature?: string } {
+  return from?.signature === undefined ? {} : { signature: from.signature };
 }
 
 /** What takes away is always honoured. */
@@ -135,6 +167,8 @@ async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['revie
       coded?.facts ?? {},
     );
   }
+  const { unproven } = review;
+  if (unproven !== undefined) throw failureOf(unproven.code, unproven.message, unproven.facts);
   // Whoever may nothing is not told what could be honoured.
   if (rightsOf(review.rules, wanted.by).size === 0) throw forbidden(live, wanted.by, 'tighten');
   const [objection] = review.objections;
@@ -151,6 +185,7 @@ function answer(
   message: { readonly requestId: string; readonly by: Approver },
   { catalog, facts }: CatalogChange,
   more: Partial<CatalogAck> = {},
+  signed?: Signed,
 ): CatalogAck {
   const ack: CatalogAck = {
     requestId: message.requestId,
@@ -158,7 +193,10 @@ function answer(
     policyVersion: catalog.policyVersion,
     ...more,
   };
-  live.commit({ catalog: answered(catalog, ack, hashOf(message)), facts });
+  live.commit({
+    catalog: answered(catalog, ack, hashOf(message)),
+    facts: witnessed(facts, message.by, signed?.signature),
+  });
   return ack;
 }
 

@@ -6,8 +6,10 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
+import type { SignedChange } from '../contracts/activities.ts';
 import type { CatalogAck } from '../contracts/schemas/catalog.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';
+import type { CatalogPurpose } from '../contracts/schemas/trust.ts';
 import { overLimit } from '../domain/catalog-carry.ts';
 import { checkVersion, type CatalogRefusal, planned, policiesSet } from '../domain/catalog-policy.ts';
 import { rightsOf } from '../domain/catalog-rights.ts';
@@ -20,8 +22,17 @@ import {
 } from '../domain/catalog-shapes.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { Parsed } from '../domain/field-checks.ts';
-import { changePolicies, connect, decideChange, disconnect, forbidden, refresh } from './catalog-change.ts';
 import {
+  assertOtherVoice,
+  changePolicies,
+  connect,
+  decideChange,
+  disconnect,
+  forbidden,
+  refresh,
+} from './catalog-change.ts';
+import {
+  catalogTrustUpdate,
   connectUpdate,
   decideChangeUpdate,
   disconnectUpdate,
@@ -29,6 +40,14 @@ import {
   refreshUpdate,
   snapshotQuery,
 } from './catalog-messages.ts';
+import {
+  assertOpenable,
+  assertSignedChange,
+  assertTrustReadable,
+  openedChange,
+  readTrust,
+  signedChange,
+} from './catalog-trust.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 import { ledgerQuery, nudgeSignal, transcriptQuery } from './messages.ts';
 import { ledgerPage, transcriptPage } from './queries.ts';
@@ -41,7 +60,11 @@ interface Message {
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
   readonly check?: (live: LiveCatalog, message: T) => CatalogRefusal | undefined;
-  readonly act: (live: LiveCatalog, message: T) => Promise<CatalogAck>;
+  /** Of what was signed. */
+  readonly assert?: (live: LiveCatalog, message: T, signature: string | undefined) => void;
+  readonly act: (live: LiveCatalog, message: T, signed: SignedChange | undefined) => Promise<CatalogAck>;
+  /** What it is signed for, in trust mode `signed`. */
+  readonly purpose: CatalogPurpose;
   readonly description: string;
 }
 
@@ -55,17 +78,20 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
 
   register(live, connectUpdate, {
     parse: parseConnect,
+    purpose: 'catalog.connect',
     // Whether a version is needed depends on what the configuration adds.
     act: connect,
     description: 'Connect the server, or change how it is reached',
   });
   register(live, refreshUpdate, {
     parse: parseRefresh,
+    purpose: 'catalog.refresh',
     act: refresh,
     description: 'List the tools of the server anew',
   });
   register(live, policiesUpdate, {
     parse: parsePolicies,
+    purpose: 'catalog.setToolPolicies',
     check: ({ catalog }, { by, expectedVersion, changes }) => {
       const plan = planned(catalog, changes);
       if (plan.kind === 'refuse') return checkVersion(catalog, expectedVersion) ?? plan;
@@ -76,15 +102,26 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
   });
   register(live, disconnectUpdate, {
     parse: parseDisconnect,
+    purpose: 'catalog.disconnect',
     check: ({ catalog }, { expectedVersion }) => checkVersion(catalog, expectedVersion),
     act: disconnect,
     description: 'No run may use the server any more; policy is kept',
   });
   register(live, decideChangeUpdate, {
     parse: parseCatalogDecision,
+    purpose: 'catalog.decide',
+    assert: assertOtherVoice,
     act: decideChange,
     description: 'Agree to a loosening of somebody else, or reject it',
   });
+  setHandler(
+    catalogTrustUpdate,
+    async () => {
+      live.updates += 1;
+      await readTrust(live);
+    },
+    { description: 'Read the trusted keys anew', validator: () => assertTrustReadable(live) },
+  );
 }
 
 function register<T extends Message>(live: LiveCatalog, update: typeof connectUpdate, kind: Kind<T>): void {
@@ -92,13 +129,18 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
     update,
     async (input) => {
       live.updates += 1;
-      const message = parsed(kind.parse(input));
-      return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message)));
+      const opened = openedChange(live, input);
+      const message = parsed(kind.parse(opened.message));
+      const signed = signedChange(kind.purpose, message, opened.signature);
+      return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message, signed)));
     },
     {
       description: kind.description,
       validator: (input) => {
-        const message = parsed(kind.parse(input));
+        assertOpenable(live, input);
+        const opened = openedChange(live, input);
+        const message = parsed(kind.parse(opened.message));
+        assertSignedChange(live, kind.purpose, message, opened.signature);
         if (repeated(live, message) !== undefined) return;
         // Nothing of it is in history yet: sent again, it is taken.
         if (live.isClosed || live.isOverfull)
@@ -108,6 +150,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
           );
         const rules = live.freshRules;
         if (rules !== undefined && rightsOf(rules, message.by).size === 0) throw forbidden(live, message.by, 'connect');
+        kind.assert?.(live, message, opened.signature);
         const refusal = kind.check?.(live, message);
         if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
       },

@@ -9,5 +9,7 @@ export const refreshUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES
 export const policiesUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.setToolPolicies);
 export const disconnectUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.disconnect);
 export const decideChangeUpdate = defineUpdate<CatalogAck, [unknown]>(CATALOG_UPDATES.decide);
+/** Says nothing, and so is not signed. */
+export const catalogTrustUpdate = defineUpdate<void, []>(CATALOG_UPDATES.refreshTrust);
 
 export const snapshotQuery = defineQuery<CatalogSnapshot | CatalogUnchanged, [unknown?]>(QUERIES.snapshot);

@@ -16,7 +16,7 @@ import {
 import type { CatalogIdentity } from '../contracts/activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import { catalogId } from '../domain/catalog.ts';
-import { CATALOG_CARRY_VERSION, type CatalogCarry } from '../domain/catalog-carry.ts';
+import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
 import { identifier, name as serverName } from '../domain/field-checks.ts';
 import { catalogDiscoveryActivities } from './activity-stubs.ts';
@@ -129,6 +129,6 @@ function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | 
     );
   // Not a failure of the catalog: after a rollback the task waits for a build that knows this version.
   const version: number = carry.version;
-  if (version !== CATALOG_CARRY_VERSION)
+  if (version !== CATALOG_CARRY_VERSION && version !== SIGNED_CARRY_VERSION)
     throw new Error(`carried state has version ${version}; this build knows another`);
 }

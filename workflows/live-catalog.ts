@@ -9,8 +9,17 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import type { CatalogIdentity, Review, ReviewInput } from '../contracts/activities.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../contracts/schemas/catalog.ts';
+import type { CatalogTrust } from '../contracts/schemas/trust.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../domain/catalog.ts';
-import { canBeCarried, CATALOG_CARRY_VERSION, type CatalogCarry, overLimit } from '../domain/catalog-carry.ts';
+import { hashOf } from '../domain/canonical.ts';
+import {
+  canBeCarried,
+  CATALOG_CARRY_VERSION,
+  type CatalogCarry,
+  overLimit,
+  SIGNED_CARRY_VERSION,
+} from '../domain/catalog-carry.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { catalogDetails } from '../domain/catalog-details.ts';
 import { reviewActivities } from './activity-stubs.ts';
@@ -35,6 +44,11 @@ export class LiveCatalog {
   nudged = false;
   /** The listing under way: given up where the server is connected otherwise, or not at all. */
   listing: CancellationScope | undefined;
+  isReadingTrust = false;
+  /** Epoch ms; when somebody last made this execution read its keys. */
+  trustAskedAt = 0;
+  #signing: { readonly trust: CatalogTrust; readonly readAt: number } | undefined;
+  readonly #execution: Execution;
   #rules: { readonly rules: CatalogRules; readonly at: number } | undefined;
   #lane: Promise<unknown> = Promise.resolve();
   #shown: string | undefined;
@@ -42,6 +56,13 @@ export class LiveCatalog {
   constructor(identity: CatalogIdentity, carry: CatalogCarry | undefined) {
     this.catalog = carry?.catalog ?? startCatalog(identity);
     this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
+    const info = workflowInfo();
+    if (carry?.signing !== undefined) this.#signing = { trust: carry.signing.trust, readAt: carry.signing.readAt };
+    this.#execution = {
+      runId: info.runId,
+      originalRunId: info.originalExecutionRunId ?? info.runId,
+      earlier: carry?.signing?.earlier ?? [],
+    };
     // Attributes outlive continue-as-new; details do not.
     if (carry !== undefined) {
       this.#shown = this.catalog.status;
@@ -53,6 +74,21 @@ export class LiveCatalog {
   get wantsRefresh(): boolean {
     const { status, refreshes, lastRefresh } = this.catalog;
     return status === 'connected' && refreshes > (lastRefresh?.refresh ?? 0);
+  }
+
+  /** In trust mode `signed`, as far as this catalog knows; `readAt` in epoch ms. */
+  get signing(): { readonly trust: CatalogTrust; readonly readAt: number } | undefined {
+    return this.#signing;
+  }
+
+  /** For live code only (INV-D4): differs after a reset. */
+  get signedFor(): readonly string[] {
+    return decidedIn(this.#execution);
+  }
+
+  /** @param trust undefined in trust mode `temporal`: it is the configuration's word, and its messages need no key any more */
+  believe(trust: CatalogTrust | undefined): void {
+    this.#signing = trust && { trust, readAt: Date.now() };
   }
 
   /** What the configuration said a moment ago, if it was asked then. */
@@ -71,7 +107,15 @@ export class LiveCatalog {
   /** Asks the configuration as it is now. */
   async review(wanted: Omit<ReviewInput, keyof CatalogIdentity>): Promise<Review> {
     const { tenant, server } = this.catalog;
-    const review = await reviewActivities().reviewChange({ tenant, server, ...wanted });
+    const asked = this.#signing;
+    const known = asked === undefined ? {} : { trustHash: hashOf(asked.trust) };
+    const review = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
+    const { trust } = review;
+    // Also of a message that is not believed: the next one is refused before it enters history.
+    if (trust !== undefined && trust !== 'unchanged') this.believe(trust);
+    // Somebody may have had them read meanwhile: what is newer stays.
+    else if (trust === 'unchanged' && asked !== undefined && this.#signing === asked) this.believe(asked.trust);
+    if (review.unproven !== undefined) return review;
     this.#rules = { rules: review.rules, at: Date.now() };
     const { newTools } = review.rules;
     const { revision } = this.catalog;
@@ -104,11 +148,16 @@ export class LiveCatalog {
     const mark = `${workflowInfo().runId}/${revision}`;
     if (known === mark) return { unchanged: true, mark };
     const { ledgerLength, ledgerHead } = this.journal;
+    const signing = this.#signing === undefined ? {} : { signing: { runId: workflowInfo().runId } };
     // Sound: a query answer is written to JSON at once; what is readonly here is not changed by that.
-    return { ...rest, revision, mark, ledgerLength, ledgerHead } as CatalogSnapshot;
+    return { ...rest, revision, mark, ledgerLength, ledgerHead, ...signing } as CatalogSnapshot;
   }
 
   carry(journal: JournalHead): CatalogCarry {
+    if (this.#signing !== undefined) {
+      const signing = { ...this.#signing, earlier: carriedExecutions(this.#execution) };
+      return { version: SIGNED_CARRY_VERSION, catalog: this.catalog, journal, signing };
+    }
     return { version: CATALOG_CARRY_VERSION, catalog: this.catalog, journal };
   }
 

@@ -11,7 +11,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
-import type { SignedPurpose, TrustSet } from '../contracts/schemas/trust.ts';
+import type { CatalogPurpose, SignedPurpose, TrustSet } from '../contracts/schemas/trust.ts';
 import { hashOf } from '../domain/canonical.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { Parsed } from '../domain/field-checks.ts';
@@ -60,7 +60,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
 /** For validators of updates that are no decision, each with senders of its own. @param message as it was read, defaults written out */
 export function assertSigned(
   live: LiveRun,
-  purpose: Exclude<SignedPurpose, 'start' | 'decide'>,
+  purpose: Exclude<SignedPurpose, 'start' | 'decide' | CatalogPurpose>,
   input: unknown,
   message: unknown,
   { person, jti, groups }: { readonly person: string; readonly jti?: string; readonly groups?: readonly string[] },

@@ -2,23 +2,32 @@
  * What the configuration says of a change of a catalog: who may, and whether runs could honour it.
  *
  * 1. Asked for each change, so that a right that was taken away counts at once.
- * 2. Where a server may be, and with which credentials, is the operator's word: an administrator of a tenant only chooses.
+ * 2. In trust mode `signed` who asks is proven first (`activities/trust/change-proof.ts`).
+ * 3. Where a server may be, and with which credentials, is the operator's word: an administrator of a tenant only chooses.
  */
 import type { Review, ReviewInput } from '../../contracts/activities.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { isSecureTransport } from '../tokens/secure-transport.ts';
+import { currentScheduler } from '../tools/scheduler.ts';
+import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
 import type { Capabilities, Objection } from './capabilities.ts';
 import { isCatalogOrigin, namedCredentials } from './connection.ts';
 
+/** @param signing in trust mode `signed` */
 export function createReviewChange(
   config: Config,
   capabilities: Capabilities,
+  signing?: ChangeProofParts,
 ): (input: ReviewInput) => Promise<Review> {
   return async (input) => {
     const { tenant, connection, settings = [] } = input;
     const { newTools, loosening, administrators } = config.catalog;
+    const proven = signing === undefined ? {} : await proveChange(signing, input, currentScheduler());
+    // Whoever is not believed learns nothing of this deployment.
+    if (proven.unproven !== undefined)
+      return { rules: { administrators: [], newTools, loosening }, objections: [], ...proven };
     return {
       rules: {
         administrators: administrators
@@ -37,6 +46,7 @@ export function createReviewChange(
         ...(await capabilities.objectionsTo(input)),
       ],
       ...queueOf(config, input.server),
+      ...proven,
     };
   };
 }

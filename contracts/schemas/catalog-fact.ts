@@ -3,8 +3,11 @@ import { z } from 'zod';
 import { CatalogConnection, ToolSetting } from './catalog.ts';
 import { Approver } from './decision.ts';
 import { Sha256Hex } from './json.ts';
+import { SignatureEvidence } from './trust.ts';
 
 const by = Approver;
+/** Of the JWS that the message of `by` came with, in trust mode `signed`. */
+const signature = SignatureEvidence.optional();
 
 export const CATALOG_FACTS = [
   z.strictObject({
@@ -14,8 +17,9 @@ export const CATALOG_FACTS = [
     by,
     connection: CatalogConnection,
     policyVersion: z.int(),
+    signature,
   }),
-  z.strictObject({ kind: z.literal('catalog.disconnected'), by, policyVersion: z.int() }),
+  z.strictObject({ kind: z.literal('catalog.disconnected'), by, policyVersion: z.int(), signature }),
   z.strictObject({
     kind: z.literal('catalog.refreshed'),
     refresh: z.int(),
@@ -49,6 +53,9 @@ export const CATALOG_FACTS = [
         acknowledged: Sha256Hex.optional(),
       }),
     ),
+    signature,
+    /** Of whoever agreed. */
+    countersignature: SignatureEvidence.optional(),
   }),
   z.strictObject({
     kind: z.literal('catalog.change-opened'),
@@ -56,12 +63,14 @@ export const CATALOG_FACTS = [
     digest: Sha256Hex,
     by,
     deadline: z.string(),
+    signature,
   }),
   z.strictObject({
     kind: z.literal('catalog.change-closed'),
     changeId: z.string(),
     by,
     status: z.enum(['approved', 'rejected', 'expired', 'outdated']),
+    signature,
   }),
   z.strictObject({ kind: z.literal('catalog.rolled') }),
 ] as const;

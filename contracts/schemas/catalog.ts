@@ -94,6 +94,8 @@ export const PendingChange = z.strictObject({
   deadline: Instant,
   trusted: z.boolean().optional(),
   changes: z.array(ToolChange),
+  /** As it came, in trust mode `signed`: who agrees must hold another key, and this one must still count by then. */
+  signature: z.string().optional(),
 });
 export type PendingChange = z.infer<typeof PendingChange>;
 
@@ -120,6 +122,8 @@ export const CatalogSnapshot = z.strictObject({
   pending: z.array(PendingChange),
   ledgerLength: z.int(),
   ledgerHead: Sha256Hex,
+  /** The catalog takes signed messages only, and this Temporal run stands in them. */
+  signing: z.strictObject({ runId: z.string() }).optional(),
 });
 export type CatalogSnapshot = z.infer<typeof CatalogSnapshot>;
 

@@ -6,6 +6,7 @@ import { Approver, Remember } from './decision.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
 import { ApproverRule, RememberScope } from './policy.ts';
 import { Message, Usage } from './transcript.ts';
+import { SignatureEvidence } from './trust.ts';
 
 const callId = z.string();
 
@@ -88,7 +89,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Of what was answered in the tool's place. */
     answerHash: Sha256Hex.optional(),
     /** Of the JWS that the decision came with, in trust mode `signed`. */
-    signature: z.strictObject({ kid: z.string(), jti: z.string(), iss: z.string(), sha256: Sha256Hex }).optional(),
+    signature: SignatureEvidence.optional(),
     remember: Remember.optional(),
   }),
   /** An approval that answers later calls, too. */

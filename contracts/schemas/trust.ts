@@ -1,10 +1,32 @@
 /** Who is believed in trust mode `signed`: keys, and what each of them may assert. */
 import { z } from 'zod';
-import { Identifier, Instant, Name } from './json.ts';
+import { Identifier, Instant, Name, Sha256Hex } from './json.ts';
 
 /** What a signature is for; one for another purpose is none. `start` is of the run spec, the others are named like their updates. */
-export const SignedPurpose = z.enum(['start', 'decide', 'say', 'stop', 'forget']);
+export const SignedPurpose = z.enum([
+  'start',
+  'decide',
+  'say',
+  'stop',
+  'forget',
+  'catalog.connect',
+  'catalog.refresh',
+  'catalog.setToolPolicies',
+  'catalog.disconnect',
+  'catalog.decide',
+]);
 export type SignedPurpose = z.infer<typeof SignedPurpose>;
+/** Those of catalogs. */
+export type CatalogPurpose = Extract<SignedPurpose, `catalog.${string}`>;
+
+/** What the ledger keeps of a signature that was found good: the hash is of the JWS. */
+export const SignatureEvidence = z.strictObject({
+  kid: z.string(),
+  jti: z.string(),
+  iss: z.string(),
+  sha256: Sha256Hex,
+});
+export type SignatureEvidence = z.infer<typeof SignatureEvidence>;
 
 /** Whoever vouches for people: a person is `issuer|subject`, so an issuer holds no bar. */
 export const Issuer = Identifier.regex(/^[^|]+$/, 'must not hold a | (a person is issuer|subject)').max(120);
@@ -97,6 +119,9 @@ export interface TrustSet {
   readonly may: { readonly say: Senders; readonly stop: Senders };
   readonly maxAgeSeconds: number;
 }
+
+/** What a catalog holds of it: who may send what is a matter of `catalog.administrators`. */
+export type CatalogTrust = Pick<TrustSet, 'keys' | 'maxAgeSeconds'>;
 
 /** Else it is a file. */
 export function isTrustUrl(jwks: string): boolean {

@@ -188,7 +188,15 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
         await writeKeys(join(directory, 'trust.jwks'), trusted);
       await trust([]);
-      const over = { policy: SIGNED_POLICY, trust: { mode: 'signed', jwks: 'trust.jwks' } } as const;
+      const over: ConfigInput = {
+        policy: SIGNED_POLICY,
+        trust: { mode: 'signed', jwks: 'trust.jwks' },
+        catalog: {
+          administrators: [{ ...ADMINISTRATOR, tenant: 'office', ids: ['acme|ann', 'acme|zoe'] }],
+          origins: [new URL(TOOL_SERVER_URL).origin],
+          loosening: 'countersign',
+        },
+      };
       return {
         keys,
         trust,

@@ -1,7 +1,7 @@
 // In trust mode `signed` no message counts unproven (INV-G2): a handler that is added later must not be the way around it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { ROOT } from './source-tree.ts';
 
 const messages = readFileSync(join(ROOT, 'workflows/messages.ts'), 'utf8');
@@ -26,4 +26,26 @@ test.each(saying)('%s: its validator verifies the signature, its handler takes i
 
 test('the signal verifies before it admits', () => {
   expect(handlers).toMatch(/refuseUnsigned\(live, decision\) \?\? admi/);
+});
+
+describe('a catalog', () => {
+  const catalog = readFileSync(join(ROOT, 'workflows/catalog-handlers.ts'), 'utf8');
+
+  test('registers every update that says something in the one way that verifies', () => {
+    const own = readFileSync(join(ROOT, 'workflows/catalog-messages.ts'), 'utf8');
+    const names = [...own.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
+      ([, name]) => name ?? '',
+    );
+    expect(names).toContain('connectUpdate');
+    for (const name of names) expect(catalog).toContain(`register(live, ${name}, {`);
+  });
+
+  test('its validator verifies before it looks at anything else, its handler takes the signature off', () => {
+    expect(catalog).toMatch(
+      /validator: \(input\) => \{\s+assertOpenable\(live, input\);[^]*?assertSignedChange\(live, [^]*?repeated/,
+    );
+    expect(catalog).toMatch(
+      /async \(input\) => \{\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/,
+    );
+  });
 });

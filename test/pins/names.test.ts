@@ -47,6 +47,7 @@ describe('names on the wire', () => {
       setToolPolicies: 'setToolPolicies',
       disconnect: 'disconnect',
       decide: 'decide',
+      refreshTrust: 'refreshTrust',
     });
   });
 

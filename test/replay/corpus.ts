@@ -102,6 +102,9 @@ export const HISTORIES = [
   'tool-catalog.v2.drifted',
   'tool-catalog.v2.failed',
   'tool-catalog.v2.new',
+  'tool-catalog.v2.signed',
+  'tool-catalog.v2.signed-continued',
+  'tool-catalog.v2.signed-continued-first',
 ] as const;
 
 /** One is encrypted and no `.json`, so that `countersign replay` without its key does not stumble over it. */

@@ -14,8 +14,8 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'a catalog asks nobody who may',
     file: 'workflows/live-catalog.ts',
-    find: 'const review = await reviewActivities().reviewChange({ tenant, server, ...wanted });',
-    put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted];",
+    find: 'const review = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });',
+    put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted, known];",
   },
   {
     name: 'a message that interrupts withdraws nothing',

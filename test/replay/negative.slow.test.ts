@@ -32,6 +32,8 @@ const SOME = [
   'agent-run.v3.continued-first',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',
+  'tool-catalog.v2.signed-continued',
+  'tool-catalog.v2.signed-continued-first',
 ];
 
 const CONTENT = [...OTHER_CONTENT, ...SIGNED_CONTENT];

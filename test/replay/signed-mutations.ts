@@ -15,6 +15,18 @@ export const SIGNED_CONTENT: readonly Mutation[] = [
     find: 'const vote = decision.signature === undefined ? unsigned : decision;',
     put: 'const { signature: _signature, ...vote } = unsigned;',
   },
+  {
+    name: 'the review of a catalog is not told what was signed',
+    file: 'workflows/catalog-change.ts',
+    find: 'if (asked === undefined) return { signed };',
+    put: 'if (asked === undefined) return {};',
+  },
+  {
+    name: 'a catalog forgets its keys when it continues as new',
+    file: 'workflows/live-catalog.ts',
+    find: 'if (this.#signing !== undefined) {',
+    put: 'if (this.#signing !== undefined && journal.ledgerLength < 0) {',
+  },
 ];
 
 /** As `OTHER_REFUSALS`. */
@@ -48,5 +60,17 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
     file: 'domain/signed-message.ts',
     find: '(name) => claims[name] !== about[name],',
     put: "(name) => name !== 'purpose' && name !== 'payload' && claims[name] !== about[name],",
+  },
+  {
+    name: 'a change of a catalog is believed without its signature',
+    file: 'workflows/catalog-trust.ts',
+    find: "if (checked.kind === 'refuse') throw refusal(live, checked);",
+    put: "if (checked.kind === 'refuse' && live.isClosed) throw refusal(live, checked);",
+  },
+  {
+    name: 'one key is two administrators',
+    file: 'domain/signed-change.ts',
+    find: 'if (!isSameVoice(trust, [asked.signature], signature)) return undefined;',
+    put: 'if (!isSameVoice(trust, [asked.signature], signature) || changeId !== "") return undefined;',
   },
 ];

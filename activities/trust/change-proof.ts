@@ -1,0 +1,116 @@
+/**
+ * Trust mode `signed`: that a change of a catalog was asked for by who it names. Proven where the configuration is asked, by this
+ * worker's own keys and Temporal's own word, and not by what the workflow says.
+ *
+ * 1. Only a catalog under its own id, on the queue of these workers, is answered: a workflow that bears its name learns nothing.
+ * 2. The message was signed for the Temporal run that asks, or for one before it in the same chain.
+ * 3. Whoever agrees to a loosening holds another key than who asked for it, and both keys count now.
+ */
+import type { Review, ReviewInput } from '../../contracts/activities.ts';
+import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
+import { catalogId } from '../../domain/catalog.ts';
+import { hashOf } from '../../domain/canonical.ts';
+import { claimedRunId, signedLife } from '../../domain/jws.ts';
+import { type Refusal, refuse } from '../../domain/refusal.ts';
+import { checkAsked, checkSignedChange } from '../../domain/signed-change.ts';
+import { isSameVoice } from '../../domain/signed-message.ts';
+import type { Scheduler } from '../tools/dispatch-check.ts';
+import type { StartProofParts } from './start-proof.ts';
+
+export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
+
+/** A message waits for those before it, and this activity for a worker. */
+const REVIEWED_WITHIN_MS = 600_000;
+
+/** What the review says of trust. @throws CountersignError where keys or Temporal cannot be read, and may be later */
+export async function proveChange(
+  parts: ChangeProofParts,
+  input: ReviewInput,
+  scheduler: Scheduler,
+): Promise<Pick<Review, 'trust' | 'unproven'>> {
+  const misplaced = await misplacedIn(parts, input, scheduler);
+  if (misplaced !== undefined) return { unproven: misplaced };
+  let trust = await trustFor(parts, input.tenant, 'kept');
+  let doubt = doubtIn(input, scheduler, trust);
+  if (doubt?.code === 'TRUST_KEY_UNKNOWN') {
+    // A key may be newer than what was read last.
+    trust = await trustFor(parts, input.tenant, 'new');
+    doubt = doubtIn(input, scheduler, trust);
+  }
+  const told = input.trustHash === hashOf(trust) ? 'unchanged' : trust;
+  const unproven = doubt ?? (await outOfChain(parts, input, scheduler));
+  return { trust: told, ...(unproven === undefined ? {} : { unproven: lasting(unproven) }) };
+}
+
+async function trustFor({ keys }: ChangeProofParts, tenant: string, age: 'kept' | 'new'): Promise<CatalogTrust> {
+  const { keys: known, maxAgeSeconds } = await keys.setFor(tenant, age);
+  return { keys: known, maxAgeSeconds };
+}
+
+async function misplacedIn(
+  { readExecution, taskQueue }: ChangeProofParts,
+  { tenant, server }: ReviewInput,
+  { workflowType, workflowId = '', runId = '' }: Scheduler,
+): Promise<NonNullable<Review['unproven']> | undefined> {
+  const isNamed = workflowType === CATALOG_WORKFLOW && workflowId === catalogId({ tenant, server });
+  const own = isNamed ? await readExecution(workflowId, runId, 'living') : undefined;
+  if (own?.taskQueue === taskQueue) return undefined;
+  return {
+    code: 'CATALOG_FORBIDDEN',
+    message: 'This is no catalog of these workers (trust.mode: signed); nothing was changed.',
+    facts: { tenant, server },
+  };
+}
+
+function doubtIn({ tenant, server, by, signed }: ReviewInput, scheduler: Scheduler, trust: CatalogTrust) {
+  const signature = signed?.signature;
+  const place = {
+    namespace: scheduler.namespace,
+    tenant,
+    server,
+    // Which runs count is looked at apart.
+    runId: (signature === undefined ? undefined : claimedRunId(signature)) ?? '',
+  };
+  const { purpose = 'catalog.refresh', requestId = '', payload = '', asked } = signed ?? {};
+  const checked = checkSignedChange({ purpose, requestId, payload, signature }, by, place, trust, undefined);
+  if (checked.kind === 'refuse') return checked;
+  const { iat, exp } = signedLife(signature ?? '');
+  const now = Date.now();
+  if (now < iat * 1_000 - 60_000 || now >= exp * 1_000 + REVIEWED_WITHIN_MS)
+    return refuse('SIGNATURE_EXPIRED', 'The signature has expired (exp); sign the message again.', { tenant, server });
+  if (asked === undefined) return undefined;
+  const opener = checkAsked(asked, place, trust);
+  if (opener.kind === 'refuse')
+    return refuse(
+      opener.code,
+      `What ${asked.by.id} asked for is not proven, or no longer: the key may have been revoked. Reject the change, and ask for it again.`,
+      { tenant, server },
+    );
+  if (!isSameVoice(trust, [asked.signature ?? ''], signature ?? '')) return undefined;
+  return refuse('APPROVER_NOT_ENTITLED', 'The change was asked for with the same key; one key is one voice.', {
+    tenant,
+    server,
+  });
+}
+
+async function outOfChain(
+  { readExecution }: ChangeProofParts,
+  { signed, tenant, server }: ReviewInput,
+  { workflowId = '', runId = '' }: Scheduler,
+): Promise<Refusal | undefined> {
+  const claimed = claimedRunId(signed?.signature ?? '');
+  if (claimed === undefined || claimed === runId) return undefined;
+  const own = await readExecution(workflowId, runId, 'living');
+  const made = await readExecution(workflowId, claimed, 'past');
+  if (made?.continued === true && made.firstRunId === own?.firstRunId) return undefined;
+  return refuse('SIGNATURE_INVALID', 'The message was signed for a Temporal run that is not of this chain.', {
+    tenant,
+    server,
+  });
+}
+
+/** Not to be sent again: the key was looked for where it would be. */
+function lasting({ code, message, facts }: Refusal): NonNullable<Review['unproven']> {
+  return { code: code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : code, message, facts };
+}
