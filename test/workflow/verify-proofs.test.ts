@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
@@ -28,11 +29,11 @@ beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ben);
-  const config = {
+  const config: ConfigInput = {
     policy: { approvers: { ids: ['acme|ann', 'acme|ben'] } },
     servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
     ledger: { sign: await writeHeadKey(engine.directory, headKey()), directory: 'ledger' },
-  } as const;
+  };
   const trust = { mode: 'signed', jwks: 'trust.jwks' } as const;
   world = await startWorld({ engine, client: { signer: backend.signer }, config: { ...config, trust } });
   plain = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'plain' } });
