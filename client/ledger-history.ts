@@ -12,7 +12,7 @@ import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { LedgerFault } from './ledger-check.ts';
-import { fieldOf } from './ledger-files.ts';
+import { fieldOf, textAt } from './ledger-files.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
@@ -200,11 +200,6 @@ function carriedLength([, carry]: readonly unknown[]): number {
 
 async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
   return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
-}
-
-function textAt(value: unknown, field: string): string | undefined {
-  const found = fieldOf(value, field);
-  return typeof found === 'string' ? found : undefined;
 }
 
 function sha256(text: string): string {

@@ -21,7 +21,7 @@ import { checkSignedDecision } from '../domain/signed-decision.ts';
 import { checkSignature, openMessage } from '../domain/signed-message.ts';
 import { trustedKeysFor } from '../domain/trusted-keys.ts';
 import type { LedgerFault } from './ledger-check.ts';
-import { fieldOf } from './ledger-files.ts';
+import { fieldOf, textAt } from './ledger-files.ts';
 import type { RecordedDeeds, SentMessage } from './ledger-history.ts';
 
 export interface ProofReport {
@@ -131,7 +131,9 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
   const what = `the decision ${id} of ${textAt(fact['approver'], 'id')}`;
   const named = textAt(fact['signature'], 'sha256');
   if (named === undefined) return unsigned(what);
-  const sent = (messages.get(id) ?? []).find(({ message }) => sha256Hex(openMessage(message).signature ?? '') === named);
+  const sent = (messages.get(id) ?? []).find(
+    ({ message }) => sha256Hex(openMessage(message).signature ?? '') === named,
+  );
   if (sent === undefined) return altered(`names a signature for ${what} that history does not have`);
   const decision = signedDecision(sent);
   if (decision === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
@@ -213,7 +215,10 @@ function unsigned(what: string): Doubt {
 
 function foreign(what: string, kid: string, tenant?: string): Doubt {
   const where = tenant === undefined ? "the run's tenant" : `tenant ${tenant}`;
-  return { kind: 'proof-foreign-key', reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}` };
+  return {
+    kind: 'proof-foreign-key',
+    reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`,
+  };
 }
 
 function notEntitled(what: string, kid: string): Doubt {
@@ -225,9 +230,4 @@ function notEntitled(what: string, kid: string): Doubt {
 
 function isSame(one: unknown, other: unknown): boolean {
   return canonicalJson({ value: one }) === canonicalJson({ value: other });
-}
-
-function textAt(value: unknown, field: string): string | undefined {
-  const found = fieldOf(value, field);
-  return typeof found === 'string' ? found : undefined;
 }

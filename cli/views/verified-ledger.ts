@@ -19,7 +19,8 @@ export function verifiedText(
   paint: Paint,
 ): string {
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
-  const proven = signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
+  const proven =
+    signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
   const notes = uncheckedText(signatures, historyFrom, paint);
   if (intact)
@@ -50,5 +51,7 @@ function uncheckedText(
         ? 'name the trusted keys with --trust'
         : 'Temporal has forgotten what was signed';
   const were = unchecked === 1 ? 'was' : 'were';
-  return [`  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`];
+  return [
+    `  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`,
+  ];
 }

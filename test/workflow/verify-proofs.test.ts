@@ -91,7 +91,9 @@ describe('a run that was signed', () => {
     const { result, report } = await reportFor(run, backend);
     expect(report).toMatchObject({ intact: true, faults: [], signatures: { checked: 3, unchecked: 0 } });
     expect(result.exitCode).toBe(0);
-    expect((await online(run.runId, '--trust', 'asked.jwks')).out).toContain('3 signatures of decisions and start checked');
+    expect((await online(run.runId, '--trust', 'asked.jwks')).out).toContain(
+      '3 signatures of decisions and start checked',
+    );
   });
 
   test('by a key that was replaced since', async () => {
@@ -148,7 +150,10 @@ describe('signatures that were not checked are counted', () => {
 test('a run that nobody signed is not proven, whatever its ledger says', async () => {
   const { report } = await reportFor(unsigned, backend, ben);
   const [decided] = await seqsOf(unsigned, 'decision.accepted');
-  expect(report.faults.map(({ kind, seq }) => `${kind} ${seq}`)).toEqual(['proof-unsigned 0', `proof-unsigned ${decided}`]);
+  expect(report.faults.map(({ kind, seq }) => `${kind} ${seq}`)).toEqual([
+    'proof-unsigned 0',
+    `proof-unsigned ${decided}`,
+  ]);
   expect(documentOf(await online(unsigned.runId, '--json'))).toMatchObject({ intact: true, faults: [] });
 });
 

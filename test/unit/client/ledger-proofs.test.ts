@@ -48,7 +48,7 @@ interface Story {
 
 async function signatureOf(message: object, about: TestClaims, { key = ann, claims = {} }: Forgery): Promise<string> {
   const place = { namespace: NAMESPACE, tenant: 'default', workflowId: RUN };
-  return await signedWith(key, claimsFor(message, { ...place, ...about }, { ...LIFE, ...claims }));
+  return await signedWith(key, claimsFor(message, place, { ...about, ...LIFE, ...claims }));
 }
 
 const base = { decisionId: 'd-1', approver: ANN } as const;

@@ -47,7 +47,10 @@ function decide(run: Run, decision: Decision, believed: Believed): Run {
   const { state } = admission;
   if (isEdit(decision)) {
     if (refuseEdit(run, state, decision, limits) !== undefined) return run;
-    const judged = { judgement: judgement({ callId: decision.callId, verdict: OPEN_VERDICT }), policyVersion: POLICY_VERSION };
+    const judged = {
+      judgement: judgement({ callId: decision.callId, verdict: OPEN_VERDICT }),
+      policyVersion: POLICY_VERSION,
+    };
     const made = acceptEdit(run, state, decision, judged, runIds(), START + 1_000);
     if (made.kind === 'refuse') return run;
     believed.said(decision, state.call.arguments);

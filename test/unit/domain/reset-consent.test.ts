@@ -49,7 +49,9 @@ type Shown = Pick<Decision, 'callId' | 'digest' | 'runId'> & { readonly resets: 
 
 /** A run as Temporal keeps it, and a server that notes what reaches it. */
 class Story {
-  chain: Lived[] = [{ execution: { runId: 'run-0', originalRunId: 'run-0', earlier: [] }, carry: undefined, events: [] }];
+  chain: Lived[] = [
+    { execution: { runId: 'run-0', originalRunId: 'run-0', earlier: [] }, carry: undefined, events: [] },
+  ];
   run: Run = startRun(START);
   /** Since the last reset: what was agreed to before counts for nothing. */
   believed = new Believed();
@@ -264,12 +266,11 @@ function replayed({ carry }: Lived, events: readonly Event[], runId: string): Ru
   return events.reduce((run, event) => event.apply(run, runIds({ runId })), begun);
 }
 
+const SAID = ['approve', 'approve', 'remember', 'edit', 'reject', 'respond', 'withdraw'];
+const HAPPENING = ['turn', 'schedule', 'send', 'send', 'send', 'roll', 'reset', 'reset', 'late', 'late'];
 const which = fc.nat({ max: 2 });
 const step = fc.record({
-  what: fc.constantFrom(
-    ...['turn', 'approve', 'approve', 'remember', 'edit', 'reject', 'respond', 'withdraw'],
-    ...['schedule', 'send', 'send', 'send', 'roll', 'reset', 'reset', 'late', 'late'],
-  ),
+  what: fc.constantFrom(...SAID, ...HAPPENING),
   who: fc.constantFrom('ann', 'ann', 'bob', 'mallory'),
   by: fc.constantFrom<'update' | 'signal'>('update', 'update', 'signal'),
   call: fc.nat({ max: 1 }),
