@@ -27,7 +27,17 @@ export type FaultKind =
   | 'unsigned'
   /** Temporal's history and the ledger do not say the same. */
   | 'history'
-  | 'unreadable';
+  | 'unreadable'
+  /** A decision, or the start, without a signature. */
+  | 'proof-unsigned'
+  /** What was signed is not what the entry, or the message, says. */
+  | 'proof-altered'
+  /** Signed with a key that is not trusted for the tenant. */
+  | 'proof-foreign-key'
+  /** Signed with a key that may not speak for that person or group, or had been replaced by then. */
+  | 'proof-not-entitled'
+  /** Not taken while its signature was good. */
+  | 'proof-expired';
 
 export interface LedgerFault {
   readonly kind: FaultKind;

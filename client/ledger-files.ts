@@ -139,3 +139,8 @@ export function fieldOf(value: unknown, field: string): unknown {
   // Sound: an object may be read at any name; what comes out is unknown.
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }
+
+export function textAt(value: unknown, field: string): string | undefined {
+  const found = fieldOf(value, field);
+  return typeof found === 'string' ? found : undefined;
+}

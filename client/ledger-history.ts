@@ -7,21 +7,33 @@
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { LedgerFault } from './ledger-check.ts';
-import { fieldOf } from './ledger-files.ts';
+import { fieldOf, textAt } from './ledger-files.ts';
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
 type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
 
+/** As it stands in history. */
+export interface SentMessage {
+  readonly message: unknown;
+  /** When Temporal recorded it, epoch ms. */
+  readonly at: number;
+}
+
 export interface RecordedDeeds {
+  /** What the run was started with; `at` is absent where its first execution is not retained any more. */
+  start: { readonly spec: unknown; readonly at?: number };
   /** Entries before this one are of executions whose history is not retained any more. */
   from: number;
   /** Decision id, or message id → hashes of what came with it, of which one is that of its signature. */
   readonly sent: Map<string, readonly string[]>;
+  /** The same messages, whole. */
+  readonly messages: Map<string, readonly SentMessage[]>;
   /** Those whose update was answered without an error. */
   readonly accepted: Set<string>;
   /** `callId/attempt` of dispatches. */
@@ -33,8 +45,10 @@ export interface RecordedDeeds {
 /** @throws as Temporal does where the newest execution cannot be read */
 export async function readDeeds(client: Client, workflowId: string): Promise<RecordedDeeds> {
   const deeds: RecordedDeeds = {
+    start: { spec: undefined },
     from: 0,
     sent: new Map(),
+    messages: new Map(),
     accepted: new Set(),
     dispatched: new Set(),
     outcomes: new Map(),
@@ -53,10 +67,11 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
     chain.unshift(events);
     runId = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
   }
-  const [oldest] = chain;
-  deeds.from = carriedLength(
-    await decoded(client, oldest?.[0]?.workflowExecutionStartedEventAttributes?.input?.payloads),
-  );
+  const first = chain[0]?.[0];
+  const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
+  deeds.start = { spec: input[0], ...(runId === '' || runId === undefined ? { at: tsToMs(first?.eventTime) } : {}) };
+  // Whoever starts a run hands over nothing: a first execution that says so does not hide what comes before.
+  deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
   for (const events of chain) await readExecution(client, events, deeds);
   return deeds;
 }
@@ -66,12 +81,13 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   const calls = new Map<string, string>();
   for (const event of events) {
     const signal = event.workflowExecutionSignaledEventAttributes;
+    const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
-      noteSent(deeds, (await decoded(client, signal.input?.payloads))[0], undefined);
+      noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
     const name = accepted?.input?.name ?? '';
     if (name === UPDATES.decide || name === UPDATES.say)
-      noteSent(deeds, (await decoded(client, accepted?.input?.args?.payloads))[0], (id) =>
+      noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
         updates.set(accepted?.meta?.updateId ?? '', id),
       );
     const done = event.workflowExecutionUpdateCompletedEventAttributes;
@@ -82,11 +98,13 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
   }
 }
 
-function noteSent(deeds: RecordedDeeds, message: unknown, found: ((id: string) => void) | undefined): void {
+function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) => void) | undefined): void {
+  const { message } = sent;
   const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
   if (id === undefined || typeof message !== 'object' || message === null) return;
   const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
   deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256)]);
+  deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
   found?.(id);
 }
 
@@ -182,11 +200,6 @@ function carriedLength([, carry]: readonly unknown[]): number {
 
 async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
   return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
-}
-
-function textAt(value: unknown, field: string): string | undefined {
-  const found = fieldOf(value, field);
-  return typeof found === 'string' ? found : undefined;
 }
 
 function sha256(text: string): string {

@@ -10,4 +10,6 @@ export const SIGNING = {
   longestLife: 3_600,
   /** Seconds by which the clock of a signer may be ahead. */
   skew: 30,
+  /** Seconds by which a message may be recorded after it was found good: an edit is judged first, and that may take a moment. */
+  recordedWithin: 60,
 } as const;

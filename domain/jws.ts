@@ -63,11 +63,14 @@ export function claimOf(signature: string, name: string): string | undefined {
   return typeof claim === 'string' ? claim : undefined;
 }
 
-/** From when to when it may be used, in seconds since the epoch; never where it says neither. Of what was found good. */
-export function signedLife(signature: string): { readonly iat: number; readonly exp: number } {
+/**
+ * Might it be used then? Never where it does not say from when to when. Of what was found good.
+ * @param seconds since the epoch @param grace seconds by which it may be late
+ */
+export function wasGoodAt(signature: string, seconds: number, grace = 0): boolean {
   const read = readJws(signature);
   const claims = read.kind === 'read' ? read.jws.claims : {};
-  return { iat: Number(claims['iat']), exp: Number(claims['exp']) };
+  return seconds >= Number(claims['iat']) - SIGNING.skew && seconds < Number(claims['exp']) + grace;
 }
 
 /** What the ledger keeps of a signature that was found good. */

@@ -11,7 +11,7 @@ import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { SIGNING } from '../../contracts/signing.ts';
-import { signedLife } from '../../domain/jws.ts';
+import { wasGoodAt } from '../../domain/jws.ts';
 import { checkSignedDecision } from '../../domain/signed-decision.ts';
 import { isSameVoice } from '../../domain/signed-message.ts';
 import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
@@ -91,13 +91,9 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
   return undefined;
 }
 
-/** An edit is accepted when it has been judged, and that may take a moment. */
-const JUDGED_WITHIN_S = 60;
-
 /** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
 function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
-  const { iat, exp } = signedLife(signature);
-  return seconds >= iat - SIGNING.skew && seconds < exp + JUDGED_WITHIN_S;
+  return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
 async function checkWhere(

@@ -7,14 +7,9 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import {
-  type TrustConfig,
-  type TrustedJwk,
-  TrustedJwks,
-  type TrustedKey,
-  type TrustSet,
-} from '../../contracts/schemas/trust.ts';
+import { type TrustConfig, type TrustedJwk, TrustedJwks, type TrustSet } from '../../contracts/schemas/trust.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
+import { doubledIn, trustedKeysFor } from '../../domain/trusted-keys.ts';
 import type { TrustStore } from './port.ts';
 
 export interface TrustedKeys {
@@ -60,7 +55,7 @@ export function createTrustedKeys(
           if (kept === undefined || now() - kept.at >= LONGEST_KEPT_MS) throw unavailable(store.name, error);
         }
       }
-      const keys = (kept?.jwks ?? []).filter(({ countersign }) => countersign.tenants.includes(tenant)).map(compact);
+      const keys = trustedKeysFor(kept?.jwks ?? [], tenant);
       const bytes = byteLength(canonicalJson(keys));
       if (bytes > MOST_BYTES)
         throw new CountersignError(
@@ -75,33 +70,13 @@ export function createTrustedKeys(
 
 function validJwks(value: unknown, name: string): readonly TrustedJwk[] {
   const { keys } = parseAs(TrustedJwks, value, 'CONFIG_INVALID', `trusted keys of ${name}`);
-  for (const field of ['kid', 'x'] as const) {
-    const seen = new Set<string>();
-    for (const [index, key] of keys.entries()) {
-      if (seen.has(key[field]))
-        throw new CountersignError(
-          'CONFIG_INVALID',
-          `The trusted keys of ${name} are not valid: keys[${index}].${field} stands there twice; one key is one voice.`,
-          { path: `keys[${index}].${field}` },
-        );
-      seen.add(key[field]);
-    }
-  }
-  return keys;
-}
-
-function compact({ kid, x, countersign }: TrustedJwk): TrustedKey {
-  const { iss, groups, holder, retired } = countersign;
-  return {
-    kid,
-    x,
-    iss,
-    groups,
-    ...(countersign.kind === 'person' ? { sub: countersign.sub } : {}),
-    ...(countersign.kind === 'service' && countersign.speaksForMany === true ? { speaksForMany: true } : {}),
-    ...(holder === undefined ? {} : { holder }),
-    ...(retired === undefined ? {} : { retired: Math.floor(Date.parse(retired) / 1_000) }),
-  };
+  const path = doubledIn(keys);
+  if (path === undefined) return keys;
+  throw new CountersignError(
+    'CONFIG_INVALID',
+    `The trusted keys of ${name} are not valid: ${path} stands there twice; one key is one voice.`,
+    { path },
+  );
 }
 
 function unavailable(name: string, cause: unknown): CountersignError {

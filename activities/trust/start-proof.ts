@@ -13,10 +13,9 @@ import type { Policy } from '../../contracts/schemas/policy.ts';
 import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import { SIGNING } from '../../contracts/signing.ts';
 import { canonicalJson, sha256Hex } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
-import { signedLife } from '../../domain/jws.ts';
+import { wasGoodAt } from '../../domain/jws.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { checkSignature, openMessage } from '../../domain/signed-message.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
@@ -134,9 +133,7 @@ async function assertStartedInTime(
     throw new CountersignError('DISPATCH_FORBIDDEN', 'The run is not one of these workers.');
   const first = own.firstRunId === runId ? own : await readExecution(workflowId, own.firstRunId, 'living');
   if (first === undefined) return;
-  const { iat, exp } = signedLife(signature);
-  const seconds = first.startedAt / 1_000;
-  if (seconds >= iat - SIGNING.skew && seconds < exp) return;
+  if (wasGoodAt(signature, first.startedAt / 1_000)) return;
   throw new CountersignError(
     'SIGNATURE_EXPIRED',
     'The run spec: its signature was not good when the run began (iat, exp). Sign it again, and start the run.',

@@ -10,31 +10,27 @@ import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger-head
 import { checkLedger, type CheckedHead, type LedgerFault, type LedgerReport } from '../../client/ledger-check.ts';
 import type { LedgerCopy } from '../../client/ledger-files.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { checkNamedKeys, checkProofs, namedSignatures, type ProofReport } from '../../client/ledger-proofs.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
-import { visible } from '../../domain/escape.ts';
+import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { doubledIn } from '../../domain/trusted-keys.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
 import { ledgerOwner, type LedgerOwner } from '../record.ts';
 import { withSession } from '../session.ts';
-import type { Paint, Terminal } from '../terminal.ts';
-import { count } from '../views/words.ts';
+import type { Terminal } from '../terminal.ts';
+import { readTrustFile } from '../trust-file.ts';
+import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 
 interface VerifyOptions extends SourceOptions {
   readonly keys?: string;
   readonly head?: string;
+  readonly trust?: string;
   readonly live?: true;
   /** False with --no-history. */
   readonly history: boolean;
-}
-
-interface Verified extends LedgerReport {
-  readonly runId: string;
-  readonly intact: boolean;
-  readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
-  /** First entry that history was compared for; absent where it was not. */
-  readonly historyFrom?: number;
 }
 
 export function addVerifyLedger(program: Command, terminal: Terminal): void {
@@ -53,6 +49,10 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
       '--keys <file>',
       'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head',
     )
+    .option(
+      '--trust <file>',
+      'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so',
+    )
     .option('--live', 'compare a named copy with the run itself, and with history')
     .option('--no-history', "do not compare with Temporal's history")
     .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
@@ -61,6 +61,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
       examples(
         'verify-ledger nightly-42',
         'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
+        'verify-ledger nightly-42 --trust trust.jwks',
         'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
       ),
     )
@@ -73,36 +74,71 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
           'USAGE',
           'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
         );
+      const trusted = await trustedOf(runId, options, terminal);
       const keys =
         options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
       const copy = await namedCopy(runId, options, terminal);
-      const checked = copy === undefined ? undefined : await checkCopy(copy, keys);
+      const checked = copy === undefined ? undefined : await checkCopy(copy, keys, trusted);
       const live =
         copy !== undefined && options.live !== true
           ? undefined
           : await withSession(terminal, options, async ({ countersign, client }) =>
-              checkLive(ledgerOwner(countersign, runId), runId, client, options),
+              checkLive(ledgerOwner(countersign, runId), runId, client, options.history, trusted),
             );
       report(terminal, runId, combined(runId, copy, checked, live, options.head), options.json === true);
     });
 }
 
+/** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
+async function trustedOf(
+  runId: string,
+  { trust, history }: VerifyOptions,
+  terminal: Terminal,
+): Promise<readonly TrustedJwk[] | undefined> {
+  if (trust === undefined) return undefined;
+  if (runId.startsWith('catalog/'))
+    throw new CountersignError('USAGE', 'Changes of catalogs are not signed, so --trust would check nothing.');
+  if (!history)
+    throw new CountersignError(
+      'USAGE',
+      "What was signed stands in Temporal's history. Leave out --no-history, or --trust.",
+    );
+  const keys = await readTrustFile(terminal, trust);
+  const path = doubledIn(keys);
+  if (path === undefined) return keys;
+  throw new CountersignError('CONFIG_INVALID', `In ${trust}, ${path} stands there twice; one key is one voice.`, {
+    path,
+  });
+}
+
+/** @param proofs undefined where nobody asked for them */
+function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined): ProofReport {
+  return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
+}
+
 interface CheckedCopy {
   readonly report: LedgerReport;
+  readonly proofs: ProofReport;
   readonly heads: readonly CheckedHead[];
 }
 
-async function checkCopy(copy: LedgerCopy, keys: HeadKeys | undefined): Promise<CheckedCopy> {
+async function checkCopy(
+  copy: LedgerCopy,
+  keys: HeadKeys | undefined,
+  trusted: readonly TrustedJwk[] | undefined,
+): Promise<CheckedCopy> {
   const checks = await Promise.all(copy.signedHeads.map(async (signed) => checkHead(signed, copy.place, keys)));
   const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
   const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
   const checked = checkLedger(copy.entries, heads, keys !== undefined);
-  return { heads, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
+  const proofs = proofsOf(copy.entries, trusted && checkNamedKeys(copy.entries, trusted));
+  return { heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
 }
 
 interface CheckedRun {
   readonly entries: readonly AnyEntry[];
   readonly report: LedgerReport;
+  readonly proofs: ProofReport;
   readonly historyFrom?: number;
 }
 
@@ -111,7 +147,8 @@ async function checkLive(
   owner: LedgerOwner,
   runId: string,
   client: Client,
-  { history }: VerifyOptions,
+  history: boolean,
+  trusted: readonly TrustedJwk[] | undefined,
 ): Promise<CheckedRun> {
   // Asked first: the ledger may grow meanwhile, and never shrinks.
   const { ledgerHead, ledgerLength } = await owner.head();
@@ -122,10 +159,13 @@ async function checkLive(
     faults.push({ kind: 'truncated', seq: before.length, reason: `is cut off: ${ledgerLength} entries were written` });
   else if (ledgerLength > 0 && before[ledgerLength - 1]?.hash !== ledgerHead)
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
-  if (!history || runId.startsWith('catalog/')) return { entries: before, report: { ...checked, faults } };
+  if (!history || runId.startsWith('catalog/'))
+    return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults } };
   const deeds = await readDeeds(client, runId);
   faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
-  return { entries: before, report: { ...checked, faults }, historyFrom: deeds.from };
+  const { namespace } = client.options;
+  const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });
+  return { entries: before, proofs: proofsOf(before, proofs), report: { ...checked, faults }, historyFrom: deeds.from };
 }
 
 function combined(
@@ -139,8 +179,11 @@ function combined(
   // One of the two was read.
   if (own === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const entries = copy?.entries ?? live?.entries ?? [];
+  // The run's own: they were verified, and a copy is compared with it.
+  const proofs = live?.proofs ?? checked?.proofs ?? proofsOf(entries, undefined);
   const faults = [
     ...own.faults,
+    ...proofs.faults,
     ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
     ...(head === undefined || entries.some(({ hash }) => hash === head)
       ? []
@@ -153,6 +196,7 @@ function combined(
     faults,
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
     ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
+    signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
   };
 }
 
@@ -170,7 +214,7 @@ function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: 
 }
 
 function report(terminal: Terminal, runId: string, verified: Verified, asJson: boolean): void {
-  print(terminal, { json: verified, text: (paint) => textFor(verified, paint) }, asJson);
+  print(terminal, { json: verified, text: (paint) => verifiedText(verified, paint) }, asJson);
   const [first] = verified.faults;
   if (first === undefined) return;
   const more = verified.faults.length === 1 ? '' : ` There are ${verified.faults.length - 1} more.`;
@@ -179,19 +223,4 @@ function report(terminal: Terminal, runId: string, verified: Verified, asJson: b
     seq: first.seq,
     kind: first.kind,
   });
-}
-
-function textFor(
-  { runId, intact, faults, length, head, branches, signedTo, ended, heads }: Verified,
-  paint: Paint,
-): string {
-  const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
-  const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
-  if (intact) return `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${more}`;
-  return [
-    `${paint('red', 'broken')}  ${visible(runId)}: ${length} entries${signed}${more}`,
-    ...faults.map(
-      ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(12)}  entry ${seq} ${visible(reason)}`,
-    ),
-  ].join('\n');
 }

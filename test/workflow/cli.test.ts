@@ -63,6 +63,7 @@ test('a run by commands: start, requests, approve, result, ledger, verify-ledger
     heads: [],
     ended: true,
     historyFrom: 0,
+    signatures: { checked: 0, unchecked: 0 },
   });
   expect(documentOf(await service.cli(['show', 'life', '--json']))).toMatchObject({
     workflowId: 'life',

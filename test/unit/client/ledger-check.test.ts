@@ -206,8 +206,14 @@ test('every kind of fault is one that a test provokes', () => {
     // By test/workflow/verify-ledger.test.ts.
     history: true,
     unreadable: true,
+    // By ledger-proofs.test.ts.
+    'proof-unsigned': true,
+    'proof-altered': true,
+    'proof-foreign-key': true,
+    'proof-not-entitled': true,
+    'proof-expired': true,
   };
-  expect(Object.keys(kinds)).toHaveLength(10);
+  expect(Object.keys(kinds)).toHaveLength(15);
 });
 
 test('the stored conversation is the one that the ledger names, or the entry that names another is found', () => {

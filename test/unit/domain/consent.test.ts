@@ -3,8 +3,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkProof } from '../../../activities/tools/dispatch-check.ts';
 import { checkStanding } from '../../../activities/tools/standing-check.ts';
-import type { Decision, Remember } from '../../../contracts/schemas/decision.ts';
-import type { JsonObject } from '../../../contracts/schemas/json.ts';
+import type { Decision } from '../../../contracts/schemas/decision.ts';
 import { hashOf } from '../../../domain/canonical.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { isEdit } from '../../../domain/decision-rights.ts';
@@ -12,26 +11,13 @@ import { acceptEdit, refuseEdit } from '../../../domain/edit.ts';
 import { Limits } from '../../../contracts/schemas/run-spec.ts';
 import { callOf, dispatched, ended, type Run, startRun } from '../../../domain/run.ts';
 import { forget, remembered } from '../../../domain/standing-changes.ts';
-import { answer, approval, rejection, shown, withdrawal } from '../../support/builders/decision.ts';
 import { dispatchOf } from '../../support/builders/dispatch.ts';
-import { askVerdict, judgement } from '../../support/builders/judgement.ts';
+import { judgement } from '../../support/builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from '../../support/builders/run.ts';
-import { nextTurn, rememberRule } from '../../support/builders/standing.ts';
+import { nextTurn } from '../../support/builders/standing.ts';
+import { Believed, decisionOf, OPEN_VERDICT, POOL } from '../../support/consent-model.ts';
 
-const POOL: readonly JsonObject[] = [
-  { path: 'a', content: '1' },
-  { path: 'a', content: '2' },
-  { path: 'b', content: '1' },
-];
-const verdict = askVerdict({ approvers: rememberRule(['ann', 'bob'], { may: ['edit', 'respond'] }) });
 const limits = Limits.parse({});
-
-const REMEMBERED: readonly Remember[] = [
-  { scope: 'call' },
-  { scope: 'arguments', names: ['path'] },
-  { scope: 'arguments', names: ['content'] },
-  { scope: 'tool' },
-];
 
 const which = fc.nat({ max: 2 });
 const step = fc.record({
@@ -54,59 +40,6 @@ const step = fc.record({
   args: which,
   scope: fc.nat({ max: 3 }),
 });
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
-
-/** What the test believes that people have agreed to: a model of few lines, which shares no code with ours. */
-interface Consent {
-  readonly id: string;
-  readonly covers: (args: JsonObject) => boolean;
-}
-
-class Believed {
-  readonly calls = new Map<string, string>();
-  standing: Consent[] = [];
-
-  said(decision: Extract<Decision, { kind: 'approve' }>, args: JsonObject): void {
-    this.calls.set(decision.callId, hashOf(decision.arguments ?? args));
-    const { remember } = decision;
-    if (remember === undefined) return;
-    const covers = (other: JsonObject): boolean => {
-      if (remember.scope === 'tool') return true;
-      const names = remember.scope === 'call' ? ['path', 'content'] : remember.names;
-      return names.every((name) => other[name] === args[name]);
-    };
-    this.standing.push({ id: decision.decisionId, covers });
-  }
-}
-
-function decisionOf(
-  run: Run,
-  { what, who, args, scope }: Step,
-  callId: string,
-  decisionId: string,
-): Decision | undefined {
-  const state = callOf(run, callId);
-  if (state?.status !== 'asking') return undefined;
-  const over = { ...shown(run, callId), decisionId, approver: { id: who, groups: [] } };
-  const remember = REMEMBERED[scope];
-  switch (what) {
-    case 'approve':
-      return approval(over);
-    case 'remember':
-      return approval({ ...over, ...(remember === undefined ? {} : { remember }) });
-    case 'edit':
-      return { ...approval(over), arguments: POOL[args] ?? {} };
-    case 'reject':
-      return rejection(over);
-    case 'respond':
-      return answer(over);
-    case 'withdraw':
-      return withdrawal(over);
-    default:
-      return undefined;
-  }
-}
-
 /** As the handlers do it. */
 function decide(run: Run, decision: Decision, believed: Believed): Run {
   const admission = admit(run, decision, runIds(), START + 1_000);
@@ -114,7 +47,10 @@ function decide(run: Run, decision: Decision, believed: Believed): Run {
   const { state } = admission;
   if (isEdit(decision)) {
     if (refuseEdit(run, state, decision, limits) !== undefined) return run;
-    const judged = { judgement: judgement({ callId: decision.callId, verdict }), policyVersion: POLICY_VERSION };
+    const judged = {
+      judgement: judgement({ callId: decision.callId, verdict: OPEN_VERDICT }),
+      policyVersion: POLICY_VERSION,
+    };
     const made = acceptEdit(run, state, decision, judged, runIds(), START + 1_000);
     if (made.kind === 'refuse') return run;
     believed.said(decision, state.call.arguments);
@@ -131,12 +67,12 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
     fc.property(fc.array(step, { maxLength: 25 }), fc.array(which, { minLength: 60, maxLength: 60 }), (steps, pool) => {
       const believed = new Believed();
       const once = new Set<string>();
-      let run = nextTurn(startRun(START), [POOL[0] ?? {}, POOL[1] ?? {}], { verdict });
+      let run = nextTurn(startRun(START), [POOL[0] ?? {}, POOL[1] ?? {}], { verdict: OPEN_VERDICT });
       for (const [index, each] of steps.entries()) {
         const callId = `t${run.turn}.c${each.call}`;
         if (each.what === 'turn') {
           const args = [pool[2 * index], pool[2 * index + 1]].map((at) => POOL[at ?? 0] ?? {});
-          run = nextTurn(run, args, { verdict });
+          run = nextTurn(run, args, { verdict: OPEN_VERDICT });
         } else if (each.what === 'expire') {
           if (callOf(run, callId)?.status === 'asking')
             run = ended(run, callId, { kind: 'expired', deadline: new Date(START).toISOString() }).run;
@@ -153,16 +89,14 @@ test('nothing is sent but what somebody agreed to who may, as it is sent, and th
           expect(once.has(callId)).toBe(false);
           once.add(callId);
           const { arguments: args } = state.call;
-          const isOwn = believed.calls.get(callId) === hashOf(args);
-          const isStanding = believed.standing.some(({ covers }) => covers(args));
-          expect(isOwn || isStanding).toBe(true);
+          expect(believed.agreed(callId, args)).toBe(true);
           sent[state.made.standing === undefined ? 'own' : 'standing'] += 1;
           const input = dispatchOf(state, run);
           const check = (over: Partial<typeof input>) => {
             const asked = { ...input, ...over };
             return asked.proof.kind === 'standing'
-              ? checkStanding(asked, asked.proof, verdict, undefined, START + 1_000)
-              : checkProof(asked, verdict, START + 1_000);
+              ? checkStanding(asked, asked.proof, OPEN_VERDICT, undefined, START + 1_000)
+              : checkProof(asked, OPEN_VERDICT, START + 1_000);
           };
           expect(check({})).toBeUndefined();
           for (const other of POOL) {

@@ -1,6 +1,6 @@
 /** What is a signature here, and what only looks like one (§3.3, F22). */
 import { describe, expect, test } from '@jest/globals';
-import { claimedRunId, isSignedBy, type Jws, readJws, signatureEvidence, signedLife } from '../../../domain/jws.ts';
+import { claimedRunId, isSignedBy, type Jws, readJws, signatureEvidence, wasGoodAt } from '../../../domain/jws.ts';
 import { sha256Hex } from '../../../domain/canonical.ts';
 import { person, signedWith } from '../../support/trust.ts';
 
@@ -89,6 +89,13 @@ test('what the ledger keeps of a signature is its key, id, issuer and hash, and 
   expect(claimedRunId(text)).toBe('r');
   expect(claimedRunId('')).toBeUndefined();
   expect(claimedRunId(await signedWith(ann, { runId: 1 }))).toBeUndefined();
-  expect(signedLife(text)).toEqual({ iat: 1, exp: 2 });
-  expect(signedLife('')).toEqual({ iat: Number.NaN, exp: Number.NaN });
+});
+
+test('it may be used from when to when it says, but for a clock that is ahead and the time it takes to record', async () => {
+  const text = await signedWith(ann, { iat: 100, exp: 200 });
+  expect([69, 70, 199, 200].map((at) => wasGoodAt(text, at))).toEqual([false, true, true, false]);
+  expect([259, 260].map((at) => wasGoodAt(text, at, 60))).toEqual([true, false]);
+  expect(wasGoodAt(text, Number.NaN)).toBe(false);
+  expect(wasGoodAt('', 100)).toBe(false);
+  expect(wasGoodAt(await signedWith(ann, {}), 100)).toBe(false);
 });

@@ -1,0 +1,57 @@
+/** What `verify-ledger` found, for people. */
+import type { CheckedHead, LedgerReport } from '../../client/ledger-check.ts';
+import { visible } from '../../domain/escape.ts';
+import type { Paint } from '../terminal.ts';
+import { count } from './words.ts';
+
+export interface Verified extends LedgerReport {
+  readonly runId: string;
+  readonly intact: boolean;
+  readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
+  /** First entry that history was compared for; absent where it was not. */
+  readonly historyFrom?: number;
+  /** Of people and services, on decisions and the start. */
+  readonly signatures: { readonly checked: number; readonly unchecked: number };
+}
+
+export function verifiedText(
+  { runId, intact, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom }: Verified,
+  paint: Paint,
+): string {
+  const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
+  const proven =
+    signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
+  const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
+  const notes = uncheckedText(signatures, historyFrom, paint);
+  if (intact)
+    return [
+      `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
+      ...notes,
+    ].join('\n');
+  return [
+    `${paint('red', 'broken')}  ${visible(runId)}: ${length} entries${signed}${proven}${more}`,
+    ...faults.map(
+      ({ kind, seq, reason }) => `  ${String(seq).padStart(5)}  ${kind.padEnd(18)}  entry ${seq} ${visible(reason)}`,
+    ),
+    ...notes,
+  ].join('\n');
+}
+
+/** What nobody looked at must not pass for good. */
+function uncheckedText(
+  { checked, unchecked }: Verified['signatures'],
+  historyFrom: number | undefined,
+  paint: Paint,
+): readonly string[] {
+  if (unchecked === 0) return [];
+  const why =
+    historyFrom === undefined
+      ? "what was signed stands in Temporal's history, which was not asked"
+      : checked === 0
+        ? 'name the trusted keys with --trust'
+        : 'Temporal has forgotten what was signed';
+  const were = unchecked === 1 ? 'was' : 'were';
+  return [
+    `  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`,
+  ];
+}

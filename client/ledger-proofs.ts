@@ -1,0 +1,233 @@
+/**
+ * Were the decisions of a ledger, and its start, signed by who may make them? Each entry is matched with the message in Temporal's
+ * history, and that is verified with the keys that are given.
+ *
+ * Owns: that an entry says what was signed, and when. Does not own: what a signature proves (`domain/signed-message.ts`).
+ * 1. Whoever asks holds the run to be signed: what is not is a fault, or leaving out signatures would hide everything.
+ * 2. What cannot be verified here is counted as unchecked, never as good.
+ */
+import type { SignedDecision } from '../contracts/schemas/decision.ts';
+import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
+import { RunSpec } from '../contracts/schemas/run-spec.ts';
+import type { TrustedJwk, TrustedKey } from '../contracts/schemas/trust.ts';
+import { SIGNING } from '../contracts/signing.ts';
+import { canonicalJson, hashOf, sha256Hex } from '../domain/canonical.ts';
+import { isEdit } from '../domain/decision-rights.ts';
+import { specHash } from '../domain/digest.ts';
+import { signatureEvidence, wasGoodAt } from '../domain/jws.ts';
+import type { Refusal } from '../domain/refusal.ts';
+import { parseDecision } from '../domain/shapes.ts';
+import { checkSignedDecision } from '../domain/signed-decision.ts';
+import { checkSignature, openMessage } from '../domain/signed-message.ts';
+import { trustedKeysFor } from '../domain/trusted-keys.ts';
+import type { LedgerFault } from './ledger-check.ts';
+import { fieldOf, textAt } from './ledger-files.ts';
+import type { RecordedDeeds, SentMessage } from './ledger-history.ts';
+
+export interface ProofReport {
+  readonly faults: readonly LedgerFault[];
+  /** Signatures of people and services that were verified, or were looked for and not found good. */
+  readonly checked: number;
+  /** Those that were not: nobody had the message, or the keys. */
+  readonly unchecked: number;
+}
+
+export interface ProofParts {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly trusted: readonly TrustedJwk[];
+  readonly deeds: Pick<RecordedDeeds, 'from' | 'start' | 'messages'>;
+}
+
+/** How one entry fails; undefined where it does not. */
+type Doubt = Pick<LedgerFault, 'kind' | 'reason'> | undefined;
+
+interface Place {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly tenant: string;
+  readonly keys: readonly TrustedKey[];
+}
+
+/** @param entries of the run itself, all of them */
+export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): ProofReport {
+  const { deeds, namespace, workflowId } = parts;
+  const place = { namespace, workflowId, ...believed(entries, parts.trusted) };
+  const [first] = entries;
+  const faults: LedgerFault[] =
+    first === undefined || first.fact.kind === 'run.started'
+      ? []
+      : [{ kind: 'proof-unsigned', seq: first.seq, reason: 'does not say who started the run' }];
+  let [checked, unchecked] = [0, 0];
+  for (const entry of entries.filter(isProvable)) {
+    const { seq, fact } = entry;
+    // The messages of executions that Temporal has forgotten are gone; the spec is handed on.
+    const isForgotten = fact.kind === 'decision.accepted' && seq < deeds.from;
+    const doubt = isForgotten
+      ? namedDoubt(fact, place)
+      : fact.kind === 'run.started'
+        ? startDoubt(fact, deeds.start, place)
+        : decisionDoubt(entry, deeds, place);
+    if (doubt !== undefined) faults.push({ ...doubt, seq });
+    if (isForgotten) unchecked += 1;
+    else checked += 1;
+  }
+  return { faults, checked, unchecked };
+}
+
+/** Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature. */
+export function checkNamedKeys(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): ProofReport {
+  const place = believed(entries, trusted);
+  const decisions = entries.filter(({ fact }) => fact.kind === 'decision.accepted');
+  const faults = decisions.flatMap(({ seq, fact }): LedgerFault[] => {
+    const doubt = namedDoubt(fact, place);
+    return doubt === undefined ? [] : [{ ...doubt, seq }];
+  });
+  return { faults, checked: 0, unchecked: entries.filter(isProvable).length };
+}
+
+/** Where nobody gave keys: how many signatures the ledger names. */
+export function namedSignatures(entries: readonly AnyEntry[]): number {
+  return entries.filter(({ fact }) => textAt(fact['signature'], 'sha256') !== undefined).length;
+}
+
+function isProvable({ fact }: AnyEntry): boolean {
+  return fact.kind === 'run.started' || fact.kind === 'decision.accepted';
+}
+
+function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {
+  const tenant = textAt(entries.find(({ fact }) => fact.kind === 'run.started')?.fact, 'tenant') ?? '';
+  return { tenant, keys: trustedKeysFor(trusted, tenant) };
+}
+
+function startDoubt(fact: AnyEntry['fact'], { spec, at }: RecordedDeeds['start'], place: Place): Doubt {
+  const { message, signature } = openMessage(spec);
+  const parsed = RunSpec.safeParse(message);
+  if (!parsed.success) return altered('names a spec that history does not have');
+  const { id, groups, tenant } = parsed.data.initiator;
+  const said = [fact['initiator'], fact['tenant'], fact['specHash']];
+  const other = ['initiator', 'tenant', 'specHash'].find(
+    (_name, index) => said[index] !== [id, tenant, specHash(parsed.data)][index],
+  );
+  if (other !== undefined) return altered(`says another ${other} than the spec that the run was started with`);
+  const { namespace, workflowId, keys } = place;
+  const about = {
+    purpose: 'start',
+    namespace,
+    tenant,
+    workflowId,
+    payload: hashOf(message),
+    person: id,
+    groups,
+  } as const;
+  const checked = checkSignature(signature, about, { keys }, undefined);
+  if (checked.kind === 'refuse') return doubtOf(checked, `the start by ${id}`);
+  if (at === undefined || wasGoodAt(signature ?? '', at / 1_000)) return undefined;
+  return { kind: 'proof-expired', reason: `is of a start by ${id} whose signature was not good when the run began` };
+}
+
+function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds'], place: Place): Doubt {
+  const id = textAt(fact, 'decisionId') ?? '';
+  const what = `the decision ${id} of ${textAt(fact['approver'], 'id')}`;
+  const named = textAt(fact['signature'], 'sha256');
+  if (named === undefined) return unsigned(what);
+  const sent = (messages.get(id) ?? []).find(
+    ({ message }) => sha256Hex(openMessage(message).signature ?? '') === named,
+  );
+  if (sent === undefined) return altered(`names a signature for ${what} that history does not have`);
+  const decision = signedDecision(sent);
+  if (decision === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
+  const { signature = '' } = decision;
+  if (!isSame(fact['signature'], signatureEvidence(signature)))
+    return altered(`names another key, id or issuer for ${what} than its signature has`);
+  const checked = checkSignedDecision(decision, place, place, undefined);
+  if (checked.kind === 'refuse') return doubtOf(checked, what);
+  const other = otherThanSigned(fact, decision);
+  if (other !== undefined) return altered(`says another ${other} for ${what} than was signed`);
+  // Temporal's own time is that of its event: a task begins before it, and an edit is judged after it.
+  const isInTime =
+    wasGoodAt(signature, Date.parse(at) / 1_000, isEdit(decision) ? SIGNING.recordedWithin : 0) &&
+    wasGoodAt(signature, sent.at / 1_000, SIGNING.recordedWithin);
+  return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
+}
+
+/** As the run kept it: defaults written out. */
+function signedDecision({ message: input }: SentMessage): SignedDecision | undefined {
+  const { message, signature } = openMessage(input);
+  const shape = parseDecision(message);
+  return shape.kind === 'ok' && signature !== undefined ? { ...shape.value, signature } : undefined;
+}
+
+/** The part of the entry that is not what the approver has signed. */
+function otherThanSigned(fact: AnyEntry['fact'], decision: SignedDecision): string | undefined {
+  const { approver, callId, digest, runId, kind } = decision;
+  const groups = fieldOf(fact['approver'], 'groups');
+  // The ledger keeps those that the rule of the request names.
+  const areSigned = Array.isArray(groups) && groups.every((group) => approver.groups.includes(String(group)));
+  const pairs: readonly (readonly [string, unknown, unknown])[] = [
+    ['decision', fact['decision'], kind],
+    ['call', fact['callId'], callId],
+    ['approver', textAt(fact['approver'], 'id'), approver.id],
+    ['list of groups', areSigned, true],
+    ['digest', fact['digest'], digest],
+    ['Temporal run', fact['runId'], runId],
+    ['comment', fact['comment'], kind === 'reject' ? decision.reason : decision.comment],
+    ['deadline', fact['until'], kind === 'extend' ? decision.until : undefined],
+    ['change of arguments', textAt(fact['edited'], 'to'), isEdit(decision) ? hashOf(decision.arguments) : undefined],
+    ['answer', fact['answerHash'], kind === 'respond' ? sha256Hex(decision.answer) : undefined],
+    ['scope', fact['remember'], kind === 'approve' ? decision.remember : undefined],
+  ];
+  return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
+}
+
+/** What the entry itself tells of its signature. */
+function namedDoubt(fact: AnyEntry['fact'], { tenant, keys }: Pick<Place, 'tenant' | 'keys'>): Doubt {
+  const person = textAt(fact['approver'], 'id') ?? '';
+  const what = `the decision ${textAt(fact, 'decisionId')} of ${person}`;
+  const kid = textAt(fact['signature'], 'kid');
+  if (kid === undefined) return unsigned(what);
+  const key = keys.find((each) => each.kid === kid);
+  if (key === undefined) return foreign(what, kid, tenant);
+  const groups = fieldOf(fact['approver'], 'groups');
+  const isEntitled =
+    (key.sub === undefined ? person.startsWith(`${key.iss}|`) : person === `${key.iss}|${key.sub}`) &&
+    Array.isArray(groups) &&
+    groups.every((group) => key.groups.includes(String(group)));
+  return isEntitled ? undefined : notEntitled(what, kid);
+}
+
+function doubtOf({ code, facts }: Refusal, what: string): Doubt {
+  const kid = String(facts['kid'] ?? 'of no readable name');
+  if (code === 'SIGNATURE_MISSING') return unsigned(what);
+  if (code === 'TRUST_KEY_UNKNOWN') return foreign(what, kid);
+  if (code === 'SIGNER_NOT_ENTITLED') return notEntitled(what, kid);
+  const part = facts['path'] === undefined ? '' : ` (its ${String(facts['path'])})`;
+  return altered(`is of ${what}, whose signature does not hold${part}`);
+}
+
+function altered(reason: string): Doubt {
+  return { kind: 'proof-altered', reason };
+}
+
+function unsigned(what: string): Doubt {
+  return { kind: 'proof-unsigned', reason: `is of ${what}, which nobody has signed` };
+}
+
+function foreign(what: string, kid: string, tenant?: string): Doubt {
+  const where = tenant === undefined ? "the run's tenant" : `tenant ${tenant}`;
+  return {
+    kind: 'proof-foreign-key',
+    reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`,
+  };
+}
+
+function notEntitled(what: string, kid: string): Doubt {
+  return {
+    kind: 'proof-not-entitled',
+    reason: `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`,
+  };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson({ value: one }) === canonicalJson({ value: other });
+}

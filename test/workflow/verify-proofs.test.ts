@@ -1,0 +1,164 @@
+/** `verify-ledger --trust`: who signed the start and the decisions of a run is verified from Temporal's history (J, INV-G2, F22). */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { documentOf, errorOf, runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { headKey, writeHeadKey } from '../support/ledger-key.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { replayOwn } from '../support/run-record.ts';
+import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
+
+let engine: TestEngine;
+let bank: RecordingServer;
+let world: World;
+let plain: World;
+let run: RunHandle;
+let unsigned: RunHandle;
+
+const backend = service('backend', ['ops']);
+const ben = person('ben', 'ben');
+const PAY = { calls: [{ tool: 'bank/pay', arguments: { purpose: 'p' } }] };
+const STEPS = [PAY, PAY, { text: 'done' }];
+const initiator = { id: 'acme|ann' };
+
+beforeAll(async () => {
+  engine = await startEngine();
+  bank = await startRecordingServer();
+  await writeTrust(join(engine.directory, 'trust.jwks'), backend, ben);
+  const config: ConfigInput = {
+    policy: { approvers: { ids: ['acme|ann', 'acme|ben'] } },
+    servers: { bank: { url: bank.url, credentials: { kind: 'none' } } },
+    ledger: { sign: await writeHeadKey(engine.directory, headKey()), directory: 'ledger' },
+  };
+  const trust = { mode: 'signed', jwks: 'trust.jwks' } as const;
+  world = await startWorld({ engine, client: { signer: backend.signer }, config: { ...config, trust } });
+  plain = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'plain' } });
+  run = await world.start(STEPS, { initiator });
+  const [first] = await openRequests(run);
+  await world.client.workflow.getHandle(run.runId).signal('nudge');
+  await until(async () => ((await run.state()).runId === first?.runId ? undefined : true), { what: 'a roll' });
+  // Of the execution before, as it was shown there.
+  if (first !== undefined) await run.decide(decisionOn(first, 'acme|ann'));
+  await until(async () => ((await run.state()).turn === 2 ? true : undefined), { what: 'turn 2' });
+  await decideNext(run, 'acme|ben', 'reject');
+  unsigned = await plain.start([PAY, { text: 'done' }], { initiator }, { runId: 'unsigned' });
+  await decideNext(unsigned, 'acme|ann', 'reject');
+});
+
+async function decideNext(of: RunHandle, who: string, kind: 'approve' | 'reject'): Promise<void> {
+  const [request] = await openRequests(of);
+  if (request === undefined) throw new Error('there is no request');
+  await of.decide(decisionOn(request, who, kind));
+  await of.result();
+}
+
+afterEach(async () => {
+  await replayOwn(world);
+  await replayOwn(plain);
+});
+afterAll(async () => {
+  await plain.stop();
+  await world.stop();
+  await bank.close();
+  await engine.stop();
+});
+
+interface Report {
+  readonly intact: boolean;
+  readonly signatures: { readonly checked: number; readonly unchecked: number };
+  readonly faults: readonly { readonly kind: string; readonly seq: number; readonly reason: string }[];
+}
+
+const offline = async (...args: readonly string[]) =>
+  await runCommand(['verify-ledger', ...args], { directory: engine.directory });
+const online = async (...args: readonly string[]) =>
+  await offline(...args, '--address', engine.server.address, '--namespace', 'default');
+/** With a file of these keys. */
+async function reportFor(of: RunHandle, ...keys: readonly (TestKey | TestKey['entry'])[]) {
+  await writeTrust(join(engine.directory, 'asked.jwks'), ...keys);
+  const result = await online(of.runId, '--trust', 'asked.jwks', '--json');
+  return { result, report: documentOf<Report>(result) };
+}
+const seqsOf = async (of: RunHandle, kind: string): Promise<number[]> =>
+  (await of.ledger()).filter(({ fact }) => fact.kind === kind).map(({ seq }) => seq);
+
+describe('a run that was signed', () => {
+  test('is proven: the start and both decisions, over a continuation', async () => {
+    const { result, report } = await reportFor(run, backend);
+    expect(report).toMatchObject({ intact: true, faults: [], signatures: { checked: 3, unchecked: 0 } });
+    expect(result.exitCode).toBe(0);
+    expect((await online(run.runId, '--trust', 'asked.jwks')).out).toContain(
+      '3 signatures of decisions and start checked',
+    );
+  });
+
+  test('by a key that was replaced since', async () => {
+    const retired = new Date(Date.now() + 60_000).toISOString();
+    const { entry } = backend;
+    const { report } = await reportFor(run, { ...entry, countersign: { ...entry.countersign, retired } });
+    expect(report.faults).toEqual([]);
+  });
+
+  test.each<readonly [string, string, readonly (TestKey | TestKey['entry'])[]]>([
+    ['whose key was revoked', 'proof-foreign-key', [ben]],
+    [
+      'whose key was replaced before',
+      'proof-not-entitled',
+      [{ ...backend.entry, countersign: { ...backend.entry.countersign, retired: '2020-01-01T00:00:00.000Z' } }],
+    ],
+    [
+      'whose key speaks for another issuer',
+      'proof-not-entitled',
+      [{ ...backend.entry, countersign: { ...backend.entry.countersign, iss: 'other' } }],
+    ],
+    ['whose key is another one under that name', 'proof-altered', [{ ...ben.entry, kid: 'backend' }]],
+  ])('%s: each entry is named, and how; exit code 7', async (_what, kind, keys) => {
+    const { result, report } = await reportFor(run, ...keys);
+    const seqs = [...(await seqsOf(run, 'run.started')), ...(await seqsOf(run, 'decision.accepted'))];
+    expect(report.faults.map((fault) => `${fault.kind} ${fault.seq}`)).toEqual(seqs.map((seq) => `${kind} ${seq}`));
+    expect(result.exitCode).toBe(7);
+    expect(errorOf({ ...result, out: '' })).toMatchObject({ code: 'LEDGER_BROKEN', facts: { kind, seq: 0 } });
+  });
+});
+
+describe('signatures that were not checked are counted', () => {
+  test('where nobody gave keys', async () => {
+    const result = await online(run.runId);
+    expect(result.exitCode).toBe(0);
+    expect(result.out).toMatch(/2 signatures .* were not checked: name the trusted keys with --trust/);
+  });
+
+  test('where only the record is there, whatever keys are given', async () => {
+    await writeTrust(join(engine.directory, 'asked.jwks'), backend);
+    const args = [run.runId, '--records', 'ledger', '--trust', 'asked.jwks'];
+    expect(documentOf(await offline(...args, '--json'))).toMatchObject({
+      intact: true,
+      signatures: { checked: 0, unchecked: 3 },
+    });
+    expect((await offline(...args)).out).toMatch(/3 signatures .* were not checked: .*history, which was not asked/);
+    expect(documentOf(await online(...args, '--live', '--json'))).toMatchObject({
+      intact: true,
+      signatures: { checked: 3, unchecked: 0 },
+    });
+  });
+});
+
+test('a run that nobody signed is not proven, whatever its ledger says', async () => {
+  const { report } = await reportFor(unsigned, backend, ben);
+  const [decided] = await seqsOf(unsigned, 'decision.accepted');
+  expect(report.faults.map(({ kind, seq }) => `${kind} ${seq}`)).toEqual([
+    'proof-unsigned 0',
+    `proof-unsigned ${decided}`,
+  ]);
+  expect(documentOf(await online(unsigned.runId, '--json'))).toMatchObject({ intact: true, faults: [] });
+});
+
+test('keys that cannot be read, or stand there twice, are no keys: exit code 2', async () => {
+  expect((await online(run.runId, '--trust', 'nowhere.jwks')).exitCode).toBe(2);
+  await writeTrust(join(engine.directory, 'twice.jwks'), backend, backend);
+  expect((await online(run.runId, '--trust', 'twice.jwks')).exitCode).toBe(2);
+});
