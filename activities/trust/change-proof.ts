@@ -11,7 +11,7 @@ import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import { catalogId } from '../../domain/catalog.ts';
 import { hashOf } from '../../domain/canonical.ts';
-import { claimedRunId, signedLife } from '../../domain/jws.ts';
+import { claimedRunId, wasGoodAt } from '../../domain/jws.ts';
 import { type Refusal, refuse } from '../../domain/refusal.ts';
 import { checkAsked, checkSignedChange } from '../../domain/signed-change.ts';
 import { isSameVoice } from '../../domain/signed-message.ts';
@@ -21,7 +21,7 @@ import type { StartProofParts } from './start-proof.ts';
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
 
 /** A message waits for those before it, and this activity for a worker. */
-const REVIEWED_WITHIN_MS = 600_000;
+const REVIEWED_WITHIN_S = 600;
 
 /** What the review says of trust. @throws CountersignError where keys or Temporal cannot be read, and may be later */
 export async function proveChange(
@@ -75,9 +75,7 @@ function doubtIn({ tenant, server, by, signed }: ReviewInput, scheduler: Schedul
   const { purpose = 'catalog.refresh', requestId = '', payload = '', asked } = signed ?? {};
   const checked = checkSignedChange({ purpose, requestId, payload, signature }, by, place, trust, undefined);
   if (checked.kind === 'refuse') return checked;
-  const { iat, exp } = signedLife(signature ?? '');
-  const now = Date.now();
-  if (now < iat * 1_000 - 60_000 || now >= exp * 1_000 + REVIEWED_WITHIN_MS)
+  if (!wasGoodAt(signature ?? '', Date.now() / 1_000, REVIEWED_WITHIN_S))
     return refuse('SIGNATURE_EXPIRED', 'The signature has expired (exp); sign the message again.', { tenant, server });
   if (asked === undefined) return undefined;
   const opener = checkAsked(asked, place, trust);
