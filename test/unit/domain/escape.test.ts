@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { byteLength } from '../../../domain/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, visible } from '../../../domain/escape.ts';
-import { anyText } from '../../support/builders/arbitraries.ts';
+import { anyText, unicodeText } from '../../support/builders/arbitraries.ts';
 
 /** Characters that show nothing, or something else than what they are, each with the name Unicode gives it. */
 const INVISIBLE: readonly (readonly [string, number])[] = [
@@ -113,7 +113,7 @@ describe('bounded text', () => {
 
   test('what is kept is the beginning, and what is counted is the rest', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 20 }), (text, most) => {
+      fc.property(unicodeText(), fc.nat({ max: 20 }), (text, most) => {
         const [, kept = text, missing = '0'] = /^(.*)… \((\d+) more characters\)$/su.exec(bounded(text, most)) ?? [];
         expect(text.startsWith(kept)).toBe(true);
         expect([...kept].length + Number(missing)).toBe([...text].length);
@@ -126,7 +126,7 @@ describe('bounded text', () => {
     expect(boundedBytes('äöü', 5)).toBe('ä…');
     expect(boundedBytes('äöü', 3)).toBe('…');
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 3, max: 30 }), (text, most) => {
+      fc.property(unicodeText(), fc.integer({ min: 3, max: 30 }), (text, most) => {
         const cut = boundedBytes(text, most);
         expect(byteLength(cut)).toBeLessThanOrEqual(most);
         expect(cut === text || (cut.endsWith('…') && text.startsWith(cut.slice(0, -1)))).toBe(true);
