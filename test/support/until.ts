@@ -5,7 +5,12 @@ export class Hopeless extends Error {}
 
 export async function until<T>(
   probe: () => Promise<T | undefined> | T | undefined,
-  { what = 'the condition', withinMs = 30_000 } = {},
+  {
+    what = 'the condition',
+    withinMs = 30_000,
+    /** What stood in its place, for who reads the failure. */
+    instead = (): Promise<unknown> | undefined => undefined,
+  } = {},
 ): Promise<T> {
   const end = Date.now() + withinMs;
   let last: unknown;
@@ -18,7 +23,11 @@ export async function until<T>(
       if (error instanceof Hopeless) throw error;
       last = error;
     }
-    if (Date.now() > end) throw new Error(`${what} did not come about in ${withinMs} ms`, { cause: last });
+    if (Date.now() > end) {
+      const stood = await instead();
+      const but = stood === undefined ? '' : `; instead: ${JSON.stringify(stood)}`;
+      throw new Error(`${what} did not come about in ${withinMs} ms${but}`, { cause: last });
+    }
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

@@ -127,6 +127,10 @@ describe('a worker that keeps no run in memory', () => {
     await forgetful.client.workflow.getHandle(run.runId).signal('nudge');
     await until(async () => ((await run.state()).runId === one.runId ? undefined : true), {
       what: 'the next execution',
+      instead: async () =>
+        (await executions(forgetful, run.runId)).map(({ events }) =>
+          events.map(({ eventType, eventTime }) => `${String(eventTime?.seconds)} ${String(eventType)}`),
+        ),
     });
     await run.decide(decisionOn(one, 'ann'));
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
