@@ -37,7 +37,34 @@ export interface DevServer {
 
 const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', KEYWORD_LIST: 'KeywordList' } as const;
 
+/** The server chooses more ports for itself, which others may take before it listens on them. */
+const MOST_STARTS = 3;
+
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
+  for (let start = 1; ; start += 1) {
+    const started = await launch(options);
+    if (started.kind === 'running') return started.server;
+    if (start < MOST_STARTS && lostAPort(started.errors, options)) continue;
+    throw new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      `The Temporal dev server did not start on ${started.address}. ${started.errors}`.trim(),
+      {},
+      { cause: started.cause },
+    );
+  }
+}
+
+/** Not where the port was named by whoever starts it: another one would not help. */
+export function lostAPort(errors: string, { port, uiPort }: Pick<DevServerOptions, 'port' | 'uiPort'>): boolean {
+  const taken = [...errors.matchAll(/:(\d+): bind: address already in use/g)].map(([, found]) => Number(found));
+  return taken.length > 0 && !taken.some((one) => one === port || one === uiPort);
+}
+
+type Launched =
+  | { readonly kind: 'running'; readonly server: DevServer }
+  | { readonly kind: 'failed'; readonly address: string; readonly errors: string; readonly cause: unknown };
+
+async function launch(options: DevServerOptions): Promise<Launched> {
   const port = options.port ?? (await freePort());
   const uiPort = options.uiPort ?? (await freePort());
   const metricsPort = await freePort();
@@ -83,14 +110,9 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
     await ready(child, address, namespace, options.startTimeoutMs ?? 30_000);
   } catch (error) {
     await end(child, 'SIGKILL');
-    throw new CountersignError(
-      'ENGINE_UNAVAILABLE',
-      `The Temporal dev server did not start on ${address}. ${errors}`.trim(),
-      {},
-      { cause: error },
-    );
+    return { kind: 'failed', address, errors, cause: error };
   }
-  return {
+  const server: DevServer = {
     address,
     uiUrl: options.ui === false ? undefined : `http://127.0.0.1:${uiPort}`,
     namespace,
@@ -99,6 +121,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
     exited,
     stop: (signal = 'SIGTERM') => end(child, signal),
   };
+  return { kind: 'running', server };
 }
 
 async function ready(child: ChildProcess, address: string, namespace: string, timeoutMs: number): Promise<void> {

@@ -1,0 +1,41 @@
+/** The embedded engine takes ports of its own, and another process may be faster. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { lostAPort, startDevServer } from '../../../workers/dev-server.ts';
+
+const TAKEN =
+  'level=ERROR msg="Failed to start gRPC listener" error="listen tcp 127.0.0.1:36741: bind: address already in use"';
+
+test('a port that the server chose for itself and lost is told from one that was named', () => {
+  expect(lostAPort(TAKEN, {})).toBe(true);
+  expect(lostAPort(TAKEN, { port: 7233 })).toBe(true);
+  expect(lostAPort(TAKEN, { port: 36741 })).toBe(false);
+  expect(lostAPort(TAKEN, { uiPort: 36741 })).toBe(false);
+  expect(lostAPort('unable to open database file', {})).toBe(false);
+});
+
+describe('a server that ends at once', () => {
+  let folder: string;
+  beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), 'countersign-dev-'))));
+  afterEach(async () => await rm(folder, { recursive: true }));
+
+  async function startsOf(says: string): Promise<number> {
+    const [executable, count] = [join(folder, 'temporal'), join(folder, 'count')];
+    await writeFile(executable, `#!/bin/sh\necho start >> '${count}'\necho '${says}' >&2\nexit 2\n`, { mode: 0o755 });
+    await expect(startDevServer({ executable })).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+      message: expect.stringContaining(says),
+    });
+    return (await readFile(count, 'utf8')).trim().split('\n').length;
+  }
+
+  test('is started three times where it lost a port', async () => {
+    expect(await startsOf(TAKEN)).toBe(3);
+  });
+
+  test('and once for any other reason', async () => {
+    expect(await startsOf('unable to open database file')).toBe(1);
+  });
+});
