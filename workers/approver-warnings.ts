@@ -15,7 +15,27 @@ export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const rules = (policy.rules ?? []).flatMap((rule, index) =>
     ofEntry({ ...policy, ...rule }, rule, ['policy', 'rules', index]),
   );
-  return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers];
+  return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers, ...unknownGroups(policy)];
+}
+
+/** Nobody can be in a group that does not exist: most often it is one whose name was mistyped. */
+function unknownGroups({ groups: known, ...policy }: Config['policy']): string[] {
+  if (known === undefined) return [];
+  return groupListsIn(policy, ['policy']).flatMap(({ groups, path }) =>
+    groups
+      .filter((group) => !known.includes(group))
+      .map((group) => `${pathText(path)} names ${group}, which is none of policy.groups: nobody can be in it.`),
+  );
+}
+
+/** Every `groups` in it, at whatever depth: of approvers, escalations, rules, servers and tools. */
+function groupListsIn(value: unknown, path: readonly (string | number)[]): { groups: string[]; path: typeof path }[] {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
+    const at = [...path, Array.isArray(value) ? Number(key) : key];
+    const isList = key === 'groups' && Array.isArray(inner) && inner.every((group) => typeof group === 'string');
+    return isList ? [{ groups: inner, path: at }] : groupListsIn(inner, at);
+  });
 }
 
 /** @param whole with what the layer says where the entry is silent */

@@ -214,6 +214,8 @@ export const OrganisationPolicy = z.strictObject({
   /** May a caller hand its own bearer token to a run (`scope: as given`)? */
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
   redact: z.array(Redaction).max(200).optional(),
+  /** Every group that somebody can be in; where it is stated, a list that asks another one is reported. Decides nothing. */
+  groups: z.array(Identifier).min(1).max(1_000).optional(),
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 

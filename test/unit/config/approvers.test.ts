@@ -122,3 +122,26 @@ test.each<[string, ConfigInput['policy'], string[]]>([
 ])('F-4: what is planned %s', (_, policy, told) => {
   expect(approverWarnings(Config.parse({ policy }))).toEqual(told.map((text) => expect.stringContaining(text)));
 });
+
+test('a group that nobody can be in is named wherever it is asked, once all groups are stated', () => {
+  const people = { groups: ['ops', 'financee'] };
+  const policy: ConfigInput['policy'] = {
+    approvers: { groups: ['ops'] },
+    rules: [
+      {
+        id: 'pay',
+        match: { tool: 'pay*' },
+        then: 'ask',
+        approvers: { ids: ['ann'], escalate: { afterSeconds: 60, add: { groups: ['oops'] } } },
+      },
+    ],
+    servers: { bank: { tools: { groups: { action: 'ask', approvers: people } } } },
+  };
+  const told = (groups?: string[]) => approverWarnings(Config.parse({ policy: { ...policy, groups } }));
+  expect(told()).toEqual([]);
+  expect(told(['ops', 'financee', 'oops'])).toEqual([]);
+  expect(told(['ops', 'finance'])).toEqual([
+    'policy.rules[0].approvers.escalate.add.groups names oops, which is none of policy.groups: nobody can be in it.',
+    'policy.servers.bank.tools.groups.approvers.groups names financee, which is none of policy.groups: nobody can be in it.',
+  ]);
+});
