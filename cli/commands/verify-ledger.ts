@@ -97,7 +97,10 @@ async function trustedOf(
 ): Promise<readonly TrustedJwk[] | undefined> {
   if (trust === undefined) return undefined;
   if (runId.startsWith('catalog/'))
-    throw new CountersignError('USAGE', 'Changes of catalogs are not signed, so --trust would check nothing.');
+    throw new CountersignError(
+      'USAGE',
+      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
+    );
   if (!history)
     throw new CountersignError(
       'USAGE',

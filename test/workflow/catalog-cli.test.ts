@@ -111,6 +111,7 @@ test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, d
     faults: [],
     branches: 1,
     signedTo: 0,
+    signatures: { checked: 0, unchecked: 0 },
     heads: [],
     ended: false,
   });
