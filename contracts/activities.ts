@@ -7,6 +7,7 @@ import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
+import type { HeldBy } from './schemas/held.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
@@ -166,7 +167,14 @@ export type DispatchResult =
   /** The call ended. */
   | { readonly kind: 'ended'; readonly outcome: Outcome; readonly token?: TokenEvidence }
   /** Proven not sent; may be sent again after the delay. */
-  | { readonly kind: 'not-sent'; readonly code: string; readonly message: string; readonly retryAfterMs?: number }
+  | {
+      readonly kind: 'not-sent';
+      readonly code: string;
+      readonly message: string;
+      readonly retryAfterMs?: number;
+      /** Its server takes no more just now: the call waits for its turn, which is no attempt. */
+      readonly held?: { readonly by: HeldBy; readonly atMostSeconds: number };
+    }
   /** The proof no longer holds; nothing was sent. The request is opened (again). */
   | {
       readonly kind: 'reopen';

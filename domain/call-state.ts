@@ -9,6 +9,7 @@ import type { ShownDefinition } from '../contracts/activities.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
+import type { HeldBy } from '../contracts/schemas/held.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 
@@ -75,13 +76,29 @@ interface Resolved extends Common {
   /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
   readonly unsure?: Unsure;
   readonly edit?: Edit;
+  /** Its server held it back (`held.ts`): how often; since it was last let run, from when (epoch ms), and by what the last time. */
+  readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
+}
+
+/** What a call that its server holds back waits for. */
+export interface Wait {
+  /** Times are epoch ms. */
+  readonly since: number;
+  readonly until: number;
+  readonly by: HeldBy;
+  readonly message: string;
 }
 
 export type CallState =
   | (Common & { readonly status: 'proposed' })
-  | (Resolved & { readonly status: 'cleared' })
+  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
   | (Resolved & { readonly status: 'asking'; readonly request: OpenRequest; readonly votes?: readonly Vote[] })
-  | (Resolved & { readonly status: 'approved'; readonly request: OpenRequest; readonly made: MadeDecision })
+  | (Resolved & {
+      readonly status: 'approved';
+      readonly request: OpenRequest;
+      readonly made: MadeDecision;
+      readonly held?: Wait;
+    })
   | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
   | (Common & {
       readonly status: 'settled';
@@ -187,7 +204,7 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit }: Resolved): Resolved {
+function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit, holds }: Resolved): Resolved {
   return {
     call,
     judgement,
@@ -195,6 +212,7 @@ function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit }: Re
     ...(duplicateOf === undefined ? {} : { duplicateOf }),
     ...(unsure === undefined ? {} : { unsure }),
     ...(edit === undefined ? {} : { edit }),
+    ...(holds === undefined ? {} : { holds }),
   };
 }
 
@@ -217,6 +235,8 @@ export function reopened(
   return {
     status: 'asking',
     ...resolvedOf(state),
+    // How long it waited for its server before says nothing of what is let run now.
+    ...(state.holds === undefined ? {} : { holds: { count: state.holds.count } }),
     ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: { generation, approvers, openedAt: at, deadline: at + deadlineSeconds * 1_000, because },
   };

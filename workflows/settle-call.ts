@@ -14,6 +14,7 @@ import { describeRule, isStaged } from '../domain/approver.ts';
 import type { Asking, CallState, InFlight, MadeDecision, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { shownToEditor } from '../domain/edit.ts';
+import { attemptsOf, isHeld, isHolding } from '../domain/held.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
@@ -21,6 +22,7 @@ import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.t
 import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { callActivities } from './activity-stubs.ts';
+import { hold, waitForTurn } from './held-calls.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -41,7 +43,8 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         break;
       case 'cleared':
       case 'approved':
-        await dispatch(live, state);
+        if (isHeld(state) && Date.now() < state.held.until) await waitForTurn(live, state);
+        else await dispatch(live, state);
         break;
       case 'proposed':
       case 'in-flight':
@@ -99,7 +102,8 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   live.commit(change);
   // Sound: `dispatched` answered, so the call is in flight.
   const flight = callOf(live.run, callId) as InFlight;
-  const { judgement, attempts } = flight;
+  const { judgement } = flight;
+  const attempts = attemptsOf(flight);
   const result = await send(live, flight);
   switch (result.kind) {
     case 'ended':
@@ -113,6 +117,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       }
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
+      if (isHolding(result)) return hold(live, flight, result);
       if (attempts >= MOST_ATTEMPTS)
         return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
       return await tryAgain(live, callId, attempts, result.retryAfterMs);

@@ -31,9 +31,11 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
+import { withinLimits } from './limited-call.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
+import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 
 const CANCELLED_BEFORE_SENDING = {
@@ -48,6 +50,7 @@ export interface CallToolParts {
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly limits: ServerLimits;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
 }
@@ -97,7 +100,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    return await callWithToken(parts, input, tool, catalog);
+    return await withinLimits(parts.limits, parts.server, input, (limited) =>
+      callWithToken({ ...parts, server: limited }, input, tool, catalog),
+    );
   };
 }
 

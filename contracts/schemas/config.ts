@@ -9,6 +9,8 @@ import { TrustConfig } from './trust.ts';
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
 const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
+/** Also of servers without limits, which may ask for time themselves. */
+export const DEFAULT_WAIT_SECONDS = 3_600;
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
 /** How tokens for a server are obtained. */
@@ -77,6 +79,25 @@ export const CatalogConfig = z.strictObject({
 });
 export type CatalogConfig = z.infer<typeof CatalogConfig>;
 
+/** What a server is spared, for all its callers together (docs/operations/limits.md). Counted in each worker process. */
+export const ServerLimits = z.strictObject({
+  /** Calls under way at once. */
+  concurrency: z.int().min(1).max(1_000).optional(),
+  /** Calls begun in any second; below 1, one in so much longer. */
+  perSecond: z.number().min(0.001).max(1_000).optional(),
+  /** After so many failures of the server in a row within that time nothing is sent for `openSeconds`; then one call tries. */
+  breaker: z
+    .strictObject({
+      failures: z.int().min(1).max(1_000).default(5),
+      withinSeconds: z.int().min(1).max(3_600).default(60),
+      openSeconds: z.int().min(1).max(3_600).default(30),
+    })
+    .optional(),
+  /** How long a call waits for its turn, all in all, before it ends as failed and not executed. */
+  waitSeconds: z.int().min(1).max(604_800).default(DEFAULT_WAIT_SECONDS),
+});
+export type ServerLimits = z.infer<typeof ServerLimits>;
+
 export const ServerConfig = z.strictObject({
   url: HttpUrl,
   /** May this server's annotations exempt a call from asking? */
@@ -90,6 +111,7 @@ export const ServerConfig = z.strictObject({
   protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
   /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
+  limits: ServerLimits.optional(),
 });
 export type ServerConfig = z.infer<typeof ServerConfig>;
 
@@ -220,6 +242,12 @@ export const Config = z.strictObject({
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
     })
     .prefault({}),
+  metrics: z
+    .strictObject({
+      /** Address on which Prometheus finds the metrics of a worker process, Temporal's and ours. */
+      prometheus: z.string().regex(/^(?:\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}$/, 'must be host:port'),
+    })
+    .optional(),
   tracing: z.enum(['off', 'console']).default('off'),
   log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info') }).prefault({}),
 });
