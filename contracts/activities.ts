@@ -38,6 +38,13 @@ export interface ModelPrice {
   readonly currency: string;
 }
 
+/** Where a run's activities stand in a queue, as Temporal takes it. */
+export interface RunPriority {
+  readonly priorityKey: number;
+  readonly fairnessKey: string;
+  readonly fairnessWeight: number;
+}
+
 export interface PreparedRun {
   readonly specHash: string;
   readonly policyVersion: string;
@@ -57,6 +64,8 @@ export interface PreparedRun {
   readonly messageIds?: 'compared';
   /** Of the model, where the configuration has one: the run keeps what it began with. */
   readonly price?: ModelPrice;
+  /** Absent: prepared by an earlier release, whose activities have none. */
+  readonly priority?: RunPriority;
   /** In trust mode `signed`; absent, every message is believed. */
   readonly trust?: TrustSet;
   /** With `trust`: what was signed when the run was started. */

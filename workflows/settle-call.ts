@@ -140,7 +140,9 @@ async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
   const input = dispatchInput(live, state);
   const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
   try {
-    const { callTool } = callActivities(input.server, input.limits.callTimeoutSeconds, summaryOf(state, approver));
+    const { callTimeoutSeconds } = input.limits;
+    const summary = summaryOf(state, approver);
+    const { callTool } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
     return await live.flights.run(() => callTool(input));
   } catch (error) {
     // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.

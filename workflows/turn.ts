@@ -26,7 +26,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
   const { spec, journal, run } = live;
   live.enter('thinking');
   const turn = run.turn + 1;
-  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`);
+  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`, live.prepared.priority);
   const step = await modelStep({
     run: live.identity,
     runId: workflowInfo().runId,

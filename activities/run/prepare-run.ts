@@ -19,6 +19,7 @@ import { policyVersionOf } from '../policy/judge.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint } from './bind-server.ts';
+import { priorityOf } from './priority.ts';
 import { leastOf, priceOf } from './spend-limit.ts';
 
 /** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
@@ -73,6 +74,7 @@ export function createPrepareRun(
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
       ...(price === undefined ? {} : { price }),
+      priority: priorityOf(config.fairness, spec),
       ...proven,
     };
   };

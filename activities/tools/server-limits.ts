@@ -162,11 +162,11 @@ export class ServerLimits {
       return this.#back(server, caller, closed, 'breaker', 'failed again and again, and is left alone for a while');
     if (limits?.concurrency !== undefined && server.running >= limits.concurrency) {
       const ms = line.untilFree(caller.key, limits.concurrency, now);
-      return this.#back(server, caller, ms, 'concurrency', `takes ${limits.concurrency} calls at once`);
+      return this.#back(server, caller, ms, 'concurrency', `takes at most ${limits.concurrency} calls at once`);
     }
     const late = rate === undefined ? 0 : untilNext(rate, server.begun, now, line.ahead(caller.key, now));
     if (rate !== undefined && late > 0)
-      return this.#back(server, caller, late, 'rate', `takes ${rate.most} calls in ${rate.windowMs} ms`);
+      return this.#back(server, caller, late, 'rate', `takes at most ${rate.most} calls in ${rate.windowMs} ms`);
     return undefined;
   }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { CatalogRight } from './catalog.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
-import { Ceilings } from './run-spec.ts';
+import { Ceilings, Priority } from './run-spec.ts';
 import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
@@ -212,6 +212,24 @@ export const CodecKey = z.strictObject({
 });
 export type CodecKey = z.infer<typeof CodecKey>;
 
+const turn = {
+  /** Of a run that names none. */
+  priority: Priority,
+  /** A run that wants to be served before this gets this. */
+  highest: Priority,
+};
+
+/** In which order Temporal serves what queues up (docs/operations/limits.md). */
+export const Fairness = z.strictObject({
+  priority: turn.priority.default(3),
+  highest: turn.highest.default(3),
+  /** A tenant of weight 2 gets twice what one of weight 1 gets, as long as both wait. */
+  tenants: z
+    .record(Identifier, z.strictObject({ weight: z.number().min(0.001).max(1_000).default(1), ...turn }).partial())
+    .default({}),
+});
+export type Fairness = z.infer<typeof Fairness>;
+
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
   servers: z.record(Name, ServerConfig).default({}),
@@ -234,6 +252,7 @@ export const Config = z.strictObject({
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */
   limits: Ceilings.default({}),
+  fairness: Fairness.prefault({}),
   worker: z
     .strictObject({
       maxCachedWorkflows: z.int().min(0).default(1_000),

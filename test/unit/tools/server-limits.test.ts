@@ -39,7 +39,7 @@ describe('how many at once', () => {
       by: 'concurrency',
       code: 'TOOL_RATE_LIMITED',
       atMostSeconds: 3_600,
-      message: 'Server "files" takes 2 calls at once.',
+      message: 'Server "files" takes at most 2 calls at once.',
     });
     first.leave('up');
     entered('c');
