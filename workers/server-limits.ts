@@ -66,9 +66,10 @@ export function tellLimits({
         return held.add(1, { server, by: event.by });
       case 'breaker':
         breaker.set(STATES[event.state], { server });
-        return logger.warn(BREAKER[event.state](server), { server, state: event.state });
+        logger.warn(BREAKER[event.state](server), { server, state: event.state });
+        return;
       case 'asked':
-        return logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, {
+        logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, {
           server,
           seconds: Math.ceil(event.ms / 1_000),
           ...(event.tenant === undefined ? {} : { tenant: event.tenant }),

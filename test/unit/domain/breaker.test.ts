@@ -106,7 +106,7 @@ test('whatever happens: nothing passes while it is open, and of calls that try t
           expect(running.filter(Boolean).length).toBeLessThanOrEqual(1);
         } else if (running.length > 0) {
           const [tries = false] = running.splice(which % running.length, 1);
-          breaker = ended(breaker, RULE, what as Health, tries, now);
+          breaker = ended(breaker, RULE, what, tries, now);
         }
         // Half-open means that somebody tries: else it would stay so for ever.
         expect(breaker.state === 'half-open').toBe(running.includes(true));
