@@ -7,6 +7,7 @@ import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
+import type { HeldBy } from './schemas/held.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
@@ -38,6 +39,13 @@ export interface ModelPrice {
   readonly currency: string;
 }
 
+/** Where a run's activities stand in a queue, as Temporal takes it. */
+export interface RunPriority {
+  readonly priorityKey: number;
+  readonly fairnessKey: string;
+  readonly fairnessWeight: number;
+}
+
 export interface PreparedRun {
   readonly specHash: string;
   readonly policyVersion: string;
@@ -57,6 +65,8 @@ export interface PreparedRun {
   readonly messageIds?: 'compared';
   /** Of the model, where the configuration has one: the run keeps what it began with. */
   readonly price?: ModelPrice;
+  /** Absent: prepared by an earlier release, whose activities have none. */
+  readonly priority?: RunPriority;
   /** In trust mode `signed`; absent, every message is believed. */
   readonly trust?: TrustSet;
   /** What a person is asked of a call besides consent. Absent: prepared by an earlier release, or by one whose policy asks nobody. */
@@ -179,7 +189,14 @@ export type DispatchResult =
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
     }
   /** Proven not sent; may be sent again after the delay. */
-  | { readonly kind: 'not-sent'; readonly code: string; readonly message: string; readonly retryAfterMs?: number }
+  | {
+      readonly kind: 'not-sent';
+      readonly code: string;
+      readonly message: string;
+      readonly retryAfterMs?: number;
+      /** Its server takes no more just now: the call waits for its turn, which is no attempt. */
+      readonly held?: { readonly by: HeldBy; readonly atMostSeconds: number };
+    }
   /** The proof no longer holds; nothing was sent. The request is opened (again). */
   | {
       readonly kind: 'reopen';

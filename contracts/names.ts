@@ -88,3 +88,10 @@ export const ACTIVITIES = {
   reviewChange: 'reviewChange',
   discoverCatalog: 'discoverCatalog',
 } as const;
+
+/** Metrics of a worker process, beside those of Temporal's SDK. */
+export const METRICS = {
+  running: 'countersign_server_calls',
+  held: 'countersign_server_calls_held',
+  breaker: 'countersign_server_breaker',
+} as const;

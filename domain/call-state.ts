@@ -7,6 +7,7 @@
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
+import type { HeldBy } from '../contracts/schemas/held.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { Pause } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
@@ -105,11 +106,22 @@ interface Resolved extends Common {
   /** Generation of the newest request, where that was about something else than consent. */
   readonly asked?: number;
   readonly retry?: Retry;
+  /** Its server held it back (`held.ts`): how often; since it was last let run, from when (epoch ms), and by what the last time. */
+  readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
+}
+
+/** What a call that its server holds back waits for. */
+export interface Wait {
+  /** Times are epoch ms. */
+  readonly since: number;
+  readonly until: number;
+  readonly by: HeldBy;
+  readonly message: string;
 }
 
 export type CallState =
   | (Common & { readonly status: 'proposed' })
-  | (Resolved & { readonly status: 'cleared' })
+  | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
   | (Resolved & {
       readonly status: 'asking';
       readonly request: OpenRequest;
@@ -117,7 +129,12 @@ export type CallState =
       /** Of a request about something else: the consent with which the call left; none where policy had allowed it. */
       readonly consented?: Consent;
     })
-  | (Resolved & { readonly status: 'approved'; readonly request: OpenRequest; readonly made: MadeDecision })
+  | (Resolved & {
+      readonly status: 'approved';
+      readonly request: OpenRequest;
+      readonly made: MadeDecision;
+      readonly held?: Wait;
+    })
   | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
   | (Common & {
       readonly status: 'settled';
@@ -224,7 +241,23 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit, asked, retry }: Resolved): Resolved {
+/** As it is asked: how long it waited for its server before says nothing of what is let run then. */
+export function askable(state: Resolved): Resolved {
+  const resolved = resolvedOf(state);
+  return state.holds === undefined ? resolved : { ...resolved, holds: { count: state.holds.count } };
+}
+
+export function resolvedOf({
+  call,
+  judgement,
+  attempts,
+  duplicateOf,
+  unsure,
+  edit,
+  asked,
+  retry,
+  holds,
+}: Resolved): Resolved {
   return {
     call,
     judgement,
@@ -234,5 +267,6 @@ export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edi
     ...(edit === undefined ? {} : { edit }),
     ...(asked === undefined ? {} : { asked }),
     ...(retry === undefined ? {} : { retry }),
+    ...(holds === undefined ? {} : { holds }),
   };
 }

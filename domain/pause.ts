@@ -15,6 +15,7 @@ import {
   type Asking,
   type InFlight,
   type OpenRequest,
+  askable,
   resolvedOf,
   type Retry,
   type Sendable,
@@ -46,7 +47,7 @@ export function paused(
   { at, approvers, deadlineSeconds, unsure, because }: Pausing,
 ): Paused {
   // Whoever let it leave again let it leave once.
-  const { retry: _, ...resolved } = resolvedOf(state);
+  const { retry: _, ...resolved } = askable(state);
   const { request, made } = state;
   return {
     status: 'asking',

@@ -12,6 +12,7 @@ import type { Asking, CallState, Extension } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
 import { digestOf } from './facts.ts';
+import { heldCalls, shownHeld } from './held.ts';
 import { withoutRedacted } from './redaction.ts';
 import type { Run, RunIds } from './run.ts';
 import { shownStanding } from './standing.ts';
@@ -44,7 +45,7 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
-  lines.push(...standingLines(run));
+  lines.push(...heldLines(run), ...standingLines(run));
   // Right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
@@ -62,6 +63,23 @@ function brokenGlass({ calls }: Run): string[] {
       ];
     })
     .slice(0, 5);
+}
+
+/** What waits for a server, and not for a person. */
+function heldLines(run: Run): string[] {
+  const held = heldCalls(run).map(shownHeld);
+  if (held.length === 0) return [];
+  return [
+    '',
+    '### held back by limits of a server',
+    '',
+    ...held
+      .slice(0, 20)
+      .map(
+        ({ callId, server, tool, because, since, next }) =>
+          `- **${callId}** ${markdown(server)}/${markdown(tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
+      ),
+  ];
 }
 
 /** What is not asked because somebody said so before. */

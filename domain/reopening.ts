@@ -5,7 +5,7 @@
  */
 import type { ShownDefinition } from '../contracts/activities.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
-import { type Asking, type InFlight, type ResolvedJudgement, resolvedOf, type Sendable } from './call-state.ts';
+import { type Asking, type InFlight, type ResolvedJudgement, askable, type Sendable } from './call-state.ts';
 
 /** Of a request that is opened now. */
 export function nextGeneration(state: InFlight | Sendable): number {
@@ -30,7 +30,7 @@ export function reopened(
 ): Asking {
   return {
     status: 'asking',
-    ...resolvedOf(state),
+    ...askable(state),
     ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
     request: {
       generation: nextGeneration(state),

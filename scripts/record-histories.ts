@@ -11,6 +11,7 @@ import { ASKING } from './histories/asking.ts';
 import { CATALOGS } from './histories/catalogs.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
+import { HELD } from './histories/held.ts';
 import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
@@ -30,6 +31,7 @@ const SCENARIOS = [
   ...MOVING,
   ...ENDING,
   ...RESOLVING,
+  ...HELD,
   ...RULED,
   ...TALKING,
   ...SIGNED,

@@ -31,10 +31,12 @@ import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { ServerLimits } from '../activities/tools/server-limits.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { LoadedConfig } from './config.ts';
+import { limitedServers, tellLimits } from './server-limits.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -120,6 +122,7 @@ export async function toolSideActivities(
         loadToolset,
         broker,
         server,
+        limits: new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) }),
         readCatalog,
         ...(signing && { checkSignatures: createSignatureCheck(signing) }),
       }),

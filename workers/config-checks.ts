@@ -5,7 +5,9 @@ import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
+import { canonicalJson } from '../domain/canonical.ts';
 import { namesSecret } from '../domain/secret-parameter.ts';
+import { canonicalServerUrl } from '../domain/server-url.ts';
 import { approverWarnings } from './approver-warnings.ts';
 import { catalogWarnings } from './catalog-warnings.ts';
 import { conditionProblems } from './condition-problems.ts';
@@ -33,6 +35,7 @@ export function checkConfig(config: Config, what: string): void {
       refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
     if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
   }
+  refuseDifferentLimits(config, refuse);
   const { ledger } = config;
   // Whatever egress allows: who answers in its place acknowledges what is kept nowhere.
   if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
@@ -74,6 +77,19 @@ export function checkConfig(config: Config, what: string): void {
     'id',
     refuse,
   );
+}
+
+/** A server is its address, so that it has one set of limits. */
+function refuseDifferentLimits({ servers }: Config, refuse: (path: string, reason: string) => never): void {
+  const seen = new Map<string, { readonly name: string; readonly limits: string }>();
+  for (const [name, { url, limits }] of Object.entries(servers)) {
+    if (limits === undefined) continue;
+    const at = canonicalServerUrl(url);
+    const before = seen.get(at);
+    if (before !== undefined && before.limits !== canonicalJson(limits))
+      refuse(pathText(['servers', name, 'limits']), `must be those of ${before.name}, which has the same address`);
+    seen.set(at, { name, limits: canonicalJson(limits) });
+  }
 }
 
 /** What is allowed and probably not meant. */

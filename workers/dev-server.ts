@@ -21,6 +21,8 @@ export interface DevServerOptions {
   readonly ui?: boolean;
   readonly namespace?: string;
   readonly startTimeoutMs?: number;
+  /** `name=value`, beside our own. */
+  readonly dynamicConfig?: readonly string[];
   /** Ctrl-C on a terminal does not reach it: whoever starts it ends it, after its workers. */
   readonly ownGroup?: boolean;
 }
@@ -81,6 +83,7 @@ async function launch(options: DevServerOptions): Promise<Launched> {
       'history.transferProcessorMaxPollRPS=2000',
       'history.timerProcessorMaxPollRPS=2000',
       'system.enableActivityEagerExecution=true',
+      ...(options.dynamicConfig ?? []),
     ].flatMap((value) => ['--dynamic-config-value', value]),
     ...Object.entries(SEARCH_ATTRIBUTES).flatMap(([name, type]) => [
       '--search-attribute',

@@ -1,5 +1,5 @@
 /**
- * Structured logs of a process, Temporal's own included.
+ * Structured logs of a process, Temporal's own included, and where its metrics are read.
  *
  * 1. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
  */
@@ -24,7 +24,10 @@ export function installLog(config: Config): Logger {
     logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
       log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
     ),
-    telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' } } },
+    telemetryOptions: {
+      logging: { filter: { core: 'WARN', other: 'ERROR' } },
+      ...(config.metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: config.metrics.prometheus } } }),
+    },
   });
   return log;
 }

@@ -76,6 +76,7 @@ export class DeedReader {
         ...timeouts(startToCloseTimeout, heartbeatTimeout),
         maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
         queue: taskQueue?.name === ownQueue ? OWN_QUEUE : taskQueue?.name,
+        priority: turnOf(activity.priority),
       });
     }
     const timer = event.timerStartedEventAttributes;
@@ -112,6 +113,7 @@ export class DeedReader {
         ...timeouts(startToCloseTimeout, heartbeatTimeout),
         maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
         queue: taskQueue === ownQueue ? OWN_QUEUE : taskQueue,
+        priority: turnOf(activity.priority),
       });
     }
     const timer = command.startTimer;
@@ -162,6 +164,15 @@ type Duration =
   | { readonly seconds?: number | { toString(): string } | null; readonly nanos?: number | null }
   | null
   | undefined;
+
+type Priority = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes']>['priority'];
+
+/** Absent and empty are the same: Temporal's defaults. */
+function turnOf(priority: Priority): object | undefined {
+  const { priorityKey, fairnessKey, fairnessWeight } = priority ?? {};
+  // The wire has it in single precision.
+  return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
+}
 
 function timeouts(startToClose: Duration, heartbeat: Duration): object {
   return { startToCloseMs: milliseconds(startToClose), heartbeatMs: milliseconds(heartbeat) };

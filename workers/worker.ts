@@ -22,6 +22,7 @@ import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
+import { queueOptions } from './server-limits.ts';
 import { assertSetUp } from './setup.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
@@ -104,7 +105,14 @@ function followed(loaded: LoadedConfig, closed: { close(): Promise<void> }[]): L
   return withLivePolicy(loaded, live);
 }
 
-type OwnOptions = Pick<WorkerOptions, 'taskQueue' | 'activities' | 'workflowBundle'>;
+type OwnOptions = Pick<
+  WorkerOptions,
+  | 'taskQueue'
+  | 'activities'
+  | 'workflowBundle'
+  | 'maxConcurrentActivityTaskExecutions'
+  | 'maxTaskQueueActivitiesPerSecond'
+>;
 
 async function optionsByQueue(
   loaded: LoadedConfig,
@@ -121,7 +129,7 @@ async function optionsByQueue(
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
       ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide } }
-      : { taskQueue, activities: { ...toolSide } },
+      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue) },
   );
 }
 

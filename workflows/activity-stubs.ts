@@ -1,6 +1,12 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. */
 import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
-import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
+import type {
+  CatalogActivities,
+  ModelActivities,
+  RunActivities,
+  RunPriority,
+  ToolActivities,
+} from '../contracts/activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 
@@ -42,23 +48,28 @@ export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
 }
 
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
-export function modelActivities(summary: string): ModelActivities {
+export function modelActivities(summary: string, priority: RunPriority | undefined): ModelActivities {
   return proxyActivities<ModelActivities>({
     startToCloseTimeout: '15m',
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '60s' },
     summary,
+    ...inTurn(priority),
   });
 }
 
 /** Listing tools changes nothing: retried for some minutes. */
-export function discoveryActivities(server: ServerBinding): Pick<ToolActivities, 'discoverTools'> {
+export function discoveryActivities(
+  server: ServerBinding,
+  priority: RunPriority | undefined,
+): Pick<ToolActivities, 'discoverTools'> {
   return proxyActivities<ToolActivities>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
     summary: `list tools of ${server.name}`,
+    ...inTurn(priority),
   });
 }
 
@@ -107,6 +118,7 @@ export function callActivities(
   server: ServerBinding,
   callTimeoutSeconds: number,
   summary: string,
+  priority: RunPriority | undefined,
 ): Pick<ToolActivities, 'callTool'> {
   return proxyActivities<ToolActivities>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
@@ -116,5 +128,10 @@ export function callActivities(
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
     summary,
+    ...inTurn(priority),
   });
+}
+
+function inTurn(priority: RunPriority | undefined): { priority?: RunPriority } {
+  return priority === undefined ? {} : { priority };
 }

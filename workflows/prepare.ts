@@ -34,7 +34,7 @@ export async function prepare(live: LiveRun): Promise<void> {
 
 async function discover(live: LiveRun, server: ServerBinding): Promise<Discovery> {
   const grant = live.spec.grants?.find((entry) => entry.server === server.name);
-  return await discoveryActivities(server).discoverTools({
+  return await discoveryActivities(server, live.prepared.priority).discoverTools({
     run: live.identity,
     server,
     ...(grant === undefined ? {} : { grant }),

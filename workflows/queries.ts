@@ -4,6 +4,7 @@ import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/reques
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 import type { CallState, Extension, MadeDecision, OpenRequest } from '../domain/call-state.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
 import { spentOf } from '../domain/spend.ts';
@@ -24,6 +25,7 @@ function stateOf(live: LiveRun): RunState {
   const { journal, run, ids } = live;
   const { nextDeadline } = waitOf(run);
   const asking = askingCalls(run);
+  const held = heldCalls(run);
   const reminded = asking.filter(({ request }) => shownOf(request).remindedAt !== undefined).length;
   return {
     workflowId: ids.workflowId,
@@ -46,6 +48,7 @@ function stateOf(live: LiveRun): RunState {
     ...(journal.segment === undefined ? {} : { segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
+    ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
   };
 }
 

@@ -24,6 +24,7 @@ import type {
 } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { shownToEditor } from '../domain/edit.ts';
+import { attemptsOf, isHeld, isHolding } from '../domain/held.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
@@ -33,6 +34,7 @@ import { interrupted } from '../domain/talk.ts';
 import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
 import { askAnew, askOutcome, asksAbout } from './pauses.ts';
+import { hold, waitForTurn } from './held-calls.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -53,7 +55,8 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         break;
       case 'cleared':
       case 'approved':
-        await dispatch(live, state);
+        if (isHeld(state) && Date.now() < state.held.until) await waitForTurn(live, state);
+        else await dispatch(live, state);
         break;
       case 'proposed':
       case 'in-flight':
@@ -111,8 +114,9 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   live.commit(change);
   // Sound: `dispatched` answered, so the call is in flight.
   const flight = callOf(live.run, callId) as InFlight;
-  const { judgement, attempts } = flight;
+  const { judgement } = flight;
   const handedAt = Date.now();
+  const attempts = attemptsOf(flight);
   const result = await send(live, flight);
   switch (result.kind) {
     case 'ended':
@@ -128,6 +132,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
         return askOutcome(live, flight, result, handedAt);
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
+      if (isHolding(result)) return hold(live, flight, result);
       if (attempts >= MOST_ATTEMPTS)
         return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
       return await tryAgain(live, callId, attempts, result.retryAfterMs);
@@ -151,7 +156,9 @@ async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
   const input = dispatchInput(live, state);
   const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
   try {
-    const { callTool } = callActivities(input.server, input.limits.callTimeoutSeconds, summaryOf(state, approver));
+    const { callTimeoutSeconds } = input.limits;
+    const summary = summaryOf(state, approver);
+    const { callTool } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
     return await live.flights.run(() => callTool(input));
   } catch (error) {
     // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.

@@ -10,6 +10,7 @@ import type { Judgement, ProposedCall } from '../contracts/schemas/call.ts';
 import type { JsonValue } from '../contracts/schemas/json.ts';
 import type { CallResult } from '../contracts/schemas/transcript.ts';
 import { callsOf } from '../domain/calls.ts';
+import { isHeld } from '../domain/held.ts';
 import { overLimit } from '../domain/limits.ts';
 import { closeTurn, judgedAll, proposed } from '../domain/run.ts';
 import { costOf } from '../domain/spend.ts';
@@ -25,7 +26,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
   const { spec, journal, run } = live;
   live.enter('thinking');
   const turn = run.turn + 1;
-  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`);
+  const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`, live.prepared.priority);
   const step = await modelStep({
     run: live.identity,
     runId: workflowInfo().runId,
@@ -104,9 +105,9 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   return 'done';
 }
 
-/** Nothing in flight and nothing about to be: every call has ended or waits for a person. */
+/** Nothing in flight and nothing about to be: every call has ended, or waits for a person or its server. */
 function isSafePoint({ run }: LiveRun): boolean {
-  return run.calls.every(({ status }) => status === 'settled' || status === 'asking');
+  return run.calls.every((state) => state.status === 'settled' || state.status === 'asking' || isHeld(state));
 }
 
 export type Answer =

@@ -20,6 +20,7 @@ import { policyVersionOf } from '../policy/judge.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint } from './bind-server.ts';
+import { priorityOf } from './priority.ts';
 import { leastOf, priceOf } from './spend-limit.ts';
 
 /** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
@@ -75,6 +76,7 @@ export function createPrepareRun(
       messageIds: 'compared',
       ...(price === undefined ? {} : { price }),
       ...pausesOf(config, spec),
+      priority: priorityOf(config.fairness, spec),
       ...proven,
     };
   };

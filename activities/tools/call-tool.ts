@@ -33,8 +33,10 @@ import {
 } from './dispatch-check.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkRetry } from './retry-check.ts';
+import { withinLimits } from './limited-call.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
+import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 
 const CANCELLED_BEFORE_SENDING = {
@@ -49,6 +51,7 @@ export interface CallToolParts {
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly limits: ServerLimits;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
 }
@@ -101,7 +104,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    return await callWithToken(parts, input, tool, catalog);
+    return await withinLimits(parts.limits, parts.server, input, (limited) =>
+      callWithToken({ ...parts, server: limited }, input, tool, catalog),
+    );
   };
 }
 

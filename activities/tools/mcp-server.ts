@@ -27,6 +27,7 @@ import { type Pulse, startPulse } from './pulse.ts';
 import { isSessionRefusal } from './refusal.ts';
 import { toolResultOf } from './result.ts';
 import { createScrubber, type Scrubber } from './scrub.ts';
+import { faultOfCall, faultOfConnect, withFault } from './server-fault.ts';
 import { ConnectFailure, openSession, type Session } from './session.ts';
 import { sendCall, type Trace } from './tool-call.ts';
 
@@ -75,7 +76,8 @@ export function createMcpToolServer({ artifacts, fetch, connectMs = CONNECT_MS }
       session = await open(connection, call, known);
     } catch (error) {
       if (!(error instanceof ConnectFailure)) throw error;
-      return endingOfConnect(error.cause, error.exchange, error.stopped, names);
+      const { cause, exchange, stopped } = error;
+      return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
     }
     let trace: Trace;
     try {
@@ -112,7 +114,10 @@ export function createMcpToolServer({ artifacts, fetch, connectMs = CONNECT_MS }
       try {
         const ended = await attempt(connection, call, true, names, pulse);
         if (ended.kind === 'failed')
-          return ended.exchange.tooLarge === true ? oversized(ended, names) : endingOfFailure(ended, names);
+          return withFault(
+            ended.exchange.tooLarge === true ? oversized(ended, names) : endingOfFailure(ended, names),
+            faultOfCall(ended),
+          );
         if (ended.kind !== 'answered') return ended;
         if (ended.answer.kind === 'error') return endingOfError(ended.answer, names);
         return await executed(ended.answer.result, call, { artifacts, scrub, names });

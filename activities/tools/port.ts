@@ -42,8 +42,17 @@ export interface CallProgress {
   readonly progress?: number;
 }
 
+/** What of an end tells of the server and not of the call: it did not answer, or answered that it cannot (5xx). */
+export type ServerFault = 'timeout' | 'failure';
+
 export type CallEnding =
-  | { readonly kind: 'not-sent'; readonly code: ErrorCode; readonly message: string; readonly retryAfterMs?: number }
+  | {
+      readonly kind: 'not-sent';
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly retryAfterMs?: number;
+      readonly fault?: ServerFault;
+    }
   /** The server refused before executing. */
   | {
       readonly kind: 'refused';
@@ -51,6 +60,7 @@ export type CallEnding =
       readonly message: string;
       readonly retryAfterMs?: number;
       readonly requiredScope?: string;
+      readonly fault?: ServerFault;
     }
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
   | {
@@ -59,6 +69,7 @@ export type CallEnding =
       readonly message: string;
       /** Of an answer that came in part. */
       readonly bytes?: number;
+      readonly fault?: ServerFault;
     };
 
 export interface ToolListing {

@@ -64,7 +64,11 @@ async function checkRetrySignature(
     return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `${who}: ${message}` };
   }
   if (!wasGood(resolution, Date.parse(decidedAt) / 1_000))
-    return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `${who} was not taken while its signature was good.` };
+    return {
+      kind: 'refused',
+      code: 'DISPATCH_FORBIDDEN',
+      message: `${who} was not taken while its signature was good.`,
+    };
   const elsewhere = await checkWhere(parts, [resolution], scheduler);
   return elsewhere && { ...elsewhere, asks: 'outcome' };
 }

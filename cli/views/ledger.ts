@@ -5,6 +5,7 @@ import { visible } from '../../domain/escape.ts';
 import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-fact.ts';
+import { HELD_BY } from './held.ts';
 import { count, said, short } from './words.ts';
 
 export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string {
@@ -47,6 +48,8 @@ function about(fact: RunFact): string {
       return `${again(fact.generation)}${fact.status}`;
     case 'dispatched':
       return `attempt ${fact.attempt}${fact.decisionId === undefined ? '' : `, by decision ${said(fact.decisionId)}`}`;
+    case 'held':
+      return `by ${HELD_BY[fact.by]} (${said(fact.code)})`;
     case 'outcome':
       return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${fact.repeatOf === undefined ? '' : `, as ${said(fact.repeatOf)} before`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
     case 'said':

@@ -6,6 +6,7 @@ import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
+import { heldText } from './held.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -36,6 +37,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['limits', limitsText(state.limits)],
     ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
     ['execution', state.runId],
+    ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }

@@ -3,12 +3,14 @@ import { z } from 'zod';
 import { CatalogRight } from './catalog.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
-import { Ceilings } from './run-spec.ts';
+import { Ceilings, Priority } from './run-spec.ts';
 import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
 const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
+/** Also of servers without limits, which may ask for time themselves. */
+export const DEFAULT_WAIT_SECONDS = 3_600;
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
 /** How tokens for a server are obtained. */
@@ -77,6 +79,25 @@ export const CatalogConfig = z.strictObject({
 });
 export type CatalogConfig = z.infer<typeof CatalogConfig>;
 
+/** What a server is spared, for all its callers together (docs/operations/limits.md). Counted in each worker process. */
+export const ServerLimits = z.strictObject({
+  /** Calls under way at once. */
+  concurrency: z.int().min(1).max(1_000).optional(),
+  /** Calls begun in any second; below 1, one in so much longer. */
+  perSecond: z.number().min(0.001).max(1_000).optional(),
+  /** After so many failures of the server in a row within that time nothing is sent for `openSeconds`; then one call tries. */
+  breaker: z
+    .strictObject({
+      failures: z.int().min(1).max(1_000).default(5),
+      withinSeconds: z.int().min(1).max(3_600).default(60),
+      openSeconds: z.int().min(1).max(3_600).default(30),
+    })
+    .optional(),
+  /** How long a call waits for its turn, all in all, before it ends as failed and not executed. */
+  waitSeconds: z.int().min(1).max(604_800).default(DEFAULT_WAIT_SECONDS),
+});
+export type ServerLimits = z.infer<typeof ServerLimits>;
+
 export const ServerConfig = z.strictObject({
   url: HttpUrl,
   /** May this server's annotations exempt a call from asking? */
@@ -90,6 +111,7 @@ export const ServerConfig = z.strictObject({
   protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
   /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
+  limits: ServerLimits.optional(),
 });
 export type ServerConfig = z.infer<typeof ServerConfig>;
 
@@ -190,6 +212,24 @@ export const CodecKey = z.strictObject({
 });
 export type CodecKey = z.infer<typeof CodecKey>;
 
+const turn = {
+  /** Of a run that names none. */
+  priority: Priority,
+  /** A run that wants to be served before this gets this. */
+  highest: Priority,
+};
+
+/** In which order Temporal serves what queues up (docs/operations/limits.md). */
+export const Fairness = z.strictObject({
+  priority: turn.priority.default(3),
+  highest: turn.highest.default(3),
+  /** A tenant of weight 2 gets twice what one of weight 1 gets, as long as both wait. */
+  tenants: z
+    .record(Identifier, z.strictObject({ weight: z.number().min(0.001).max(1_000).default(1), ...turn }).partial())
+    .default({}),
+});
+export type Fairness = z.infer<typeof Fairness>;
+
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
   servers: z.record(Name, ServerConfig).default({}),
@@ -212,6 +252,7 @@ export const Config = z.strictObject({
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */
   limits: Ceilings.default({}),
+  fairness: Fairness.prefault({}),
   worker: z
     .strictObject({
       maxCachedWorkflows: z.int().min(0).default(1_000),
@@ -220,6 +261,12 @@ export const Config = z.strictObject({
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
     })
     .prefault({}),
+  metrics: z
+    .strictObject({
+      /** Address on which Prometheus finds the metrics of a worker process, Temporal's and ours. */
+      prometheus: z.string().regex(/^(?:\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}$/, 'must be host:port'),
+    })
+    .optional(),
   tracing: z.enum(['off', 'console']).default('off'),
   log: z.strictObject({ level: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info') }).prefault({}),
 });

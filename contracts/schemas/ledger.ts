@@ -5,6 +5,7 @@ import { CATALOG_FACTS } from './catalog-fact.ts';
 import { Approver, Remember } from './decision.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
 import { ApproverRule, RememberScope } from './policy.ts';
+import { HeldBy } from './held.ts';
 import { Message, Usage } from './transcript.ts';
 import { SignatureEvidence } from './trust.ts';
 
@@ -151,6 +152,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     status: z.enum(['expired', 'cancelled']),
   }),
   z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
+  /** What was dispatched last was not sent: its server takes no more just now. Said again only where something else holds it. */
+  z.strictObject({ kind: z.literal('held'), callId, by: HeldBy, code: z.string() }),
   z.strictObject({
     kind: z.literal('outcome'),
     callId,

@@ -102,6 +102,9 @@ export type Grant = z.infer<typeof Grant>;
 export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.string().min(1).max(131_072) });
 export type UserMessage = z.infer<typeof UserMessage>;
 
+/** Temporal's: 1 is served first, 5 last. */
+export const Priority = z.int().min(1).max(5);
+
 export const RunSpec = z.strictObject({
   agent: Agent,
   input: z.union([z.string().min(1).max(131_072), z.array(UserMessage).min(1).max(100)]),
@@ -110,6 +113,8 @@ export const RunSpec = z.strictObject({
   grants: z.array(Grant).max(32).default([]),
   policy: Policy.optional(),
   limits: Limits.prefault({}),
+  /** Where work queues up; the operator's `fairness` says how early at most. */
+  priority: Priority.optional(),
   /** Compact JWS over the rest, in trust mode `signed` (docs/guide/signing.md). */
   signature: z.string().max(SIGNING.longest).optional(),
 });

@@ -1,5 +1,6 @@
 /** What a run answers: queries, `advance`, and its result. */
 import { z } from 'zod';
+import { HeldCall } from './held.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
 import { RememberScope, ToolName } from './policy.ts';
@@ -77,6 +78,8 @@ export const RunState = z.strictObject({
   signing: z.strictObject({ tenant: z.string() }).optional(),
   /** Approvals that answer later calls. */
   standing: z.array(StandingDecision).optional(),
+  /** Calls that wait for their server, and not for a person; absent where none does. */
+  held: z.array(HeldCall).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 

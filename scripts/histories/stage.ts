@@ -42,6 +42,8 @@ export interface Stage {
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
   /** In trust mode `signed`, with keys of its own. */
   openSigned(): Promise<SignedDeployment>;
+  /** The tool server has these limits. */
+  limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
   /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
   editable(): Promise<Editable>;
   stop(): Promise<void>;
@@ -218,6 +220,13 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       stop,
       editable: () => (editable ??= openEditable()),
       openSigned,
+      limited: async (limits) => {
+        const notes = { url: TOOL_SERVER_URL, credentials: { kind: 'none' as const }, limits };
+        return await deploy(
+          configOf(`countersign-limited-${Object.keys(limits).join('-')}`, { servers: { notes } }),
+          'all',
+        );
+      },
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

@@ -37,6 +37,7 @@ describe('kinds', () => {
       'request.escalated',
       'request.closed',
       'dispatched',
+      'held',
       'outcome',
       'said',
       'stop.requested',

@@ -8,6 +8,7 @@ import {
   CATALOG_UPDATES,
   CATALOG_WORKFLOW,
   DEFAULT_TASK_QUEUE,
+  METRICS,
   PENDING_MEMO,
   QUERIES,
   RUN_WORKFLOW,
@@ -27,6 +28,14 @@ describe('names on the wire', () => {
   test('task queue, also of a worker whose configuration names none', () => {
     expect(DEFAULT_TASK_QUEUE).toBe('countersign');
     expect(Config.parse({}).taskQueue).toBe('countersign');
+  });
+
+  test('metrics', () => {
+    expect(METRICS).toEqual({
+      running: 'countersign_server_calls',
+      held: 'countersign_server_calls_held',
+      breaker: 'countersign_server_breaker',
+    });
   });
 
   test('updates', () => {

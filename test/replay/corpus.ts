@@ -73,6 +73,11 @@ export const HISTORIES = [
   'agent-run.v2.extended',
   'agent-run.v2.extended-sent',
   'agent-run.v2.forgotten',
+  // Calls that wait for their server, of runs that have a priority (docs/adr/0037).
+  'agent-run.v2.held',
+  'agent-run.v2.held-first',
+  'agent-run.v2.held-second',
+  'agent-run.v2.held-sent',
   'agent-run.v2.lapsed',
   'agent-run.v2.interrupt-read',
   'agent-run.v2.interrupted',

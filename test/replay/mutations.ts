@@ -1,10 +1,12 @@
 /** Changes that would break waiting runs, by the layer that must notice. */
 import { DECISION_COMMANDS, DECISION_CONTENT, DECISION_REFUSALS } from './decision-mutations.ts';
+import { HELD_COMMANDS, HELD_CONTENT } from './held-mutations.ts';
 import type { Mutation } from './mutant.ts';
 
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   ...DECISION_COMMANDS,
+  ...HELD_COMMANDS,
   {
     name: 'one of two is enough',
     file: 'domain/approver.ts',
@@ -82,6 +84,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
 /** The same commands that carry something else: only the comparison of what they carry notices. */
 export const OTHER_CONTENT: readonly Mutation[] = [
   ...DECISION_CONTENT,
+  ...HELD_CONTENT,
   {
     name: 'the ledger does not say where the conversation stood',
     file: 'workflows/live-run.ts',

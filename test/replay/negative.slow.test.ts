@@ -22,6 +22,8 @@ const SOME = [
   'agent-run.v2.edited-waits',
   'agent-run.v2.escalated-sent',
   'agent-run.v2.extended',
+  'agent-run.v2.held-first',
+  'agent-run.v2.held-sent',
   'agent-run.v2.interrupted',
   'agent-run.v2.lost',
   'agent-run.v2.lost-answered',

@@ -18,7 +18,8 @@ export interface TestEngine {
 export async function startEngine({
   persistent = false,
   ui = false,
-}: { persistent?: boolean; ui?: boolean } = {}): Promise<TestEngine> {
+  dynamicConfig = [],
+}: { persistent?: boolean; ui?: boolean; dynamicConfig?: readonly string[] } = {}): Promise<TestEngine> {
   // Tests kill servers and race updates: what the SDK warns of then is what they are about.
   const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
@@ -28,6 +29,7 @@ export async function startEngine({
   const server = await startDevServer({
     executable,
     ui,
+    dynamicConfig,
     ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
   });
   const connections: Connection[] = [];

@@ -7,6 +7,7 @@ import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
 import type { TokenBroker } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/tools/call-tool.ts';
 import type { CallEnding } from '../../activities/tools/port.ts';
+import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
@@ -120,6 +121,7 @@ describe('a call that was not sent', () => {
         loadToolset: createToolsetLoader(world.artifacts),
         broker,
         server,
+        limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
         readCatalog: async () => undefined,
       }),
       input,

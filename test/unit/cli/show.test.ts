@@ -47,3 +47,29 @@ test('a run without a price or a checked spec shows neither; one that was limite
   expect(text).toMatch(/^nightly {2}limited: spend\n/);
   expect(text).not.toMatch(/spent|limits/);
 });
+
+test('a call that waits for its server says for what, since when, and when it asks again; nothing of it moves the cursor', () => {
+  const text = stateText(
+    {
+      ...state,
+      status: 'acting',
+      held: [
+        {
+          callId: 't3.c0',
+          server: 'tickets',
+          tool: 'close\u001b[2J',
+          by: 'breaker',
+          because: 'Server "tickets" failed again and again, and is left alone for a while.',
+          since: '2026-01-01T00:09:00.000Z',
+          next: '2026-01-01T00:10:12.000Z',
+        },
+      ],
+    },
+    NOW,
+    plain,
+  );
+  expect(text).toMatch(
+    /held back +t3\.c0 tickets\/close.* since 2026-01-01 00:09:00Z, asks again at 2026-01-01 00:10:12Z: Server "tickets" failed again/,
+  );
+  expect(text).not.toContain('\u001b');
+});

@@ -22,7 +22,7 @@ function timeoutOf(timeoutSeconds?: number): number | undefined {
 
 test('timeoutSeconds goes up to a minute below the limit of a model step, and its default is within', async () => {
   const { modelActivities } = await import('../../../workflows/activity-stubs.ts');
-  const { startToCloseTimeout } = modelActivities('') as unknown as { startToCloseTimeout: '15m' };
+  const { startToCloseTimeout } = modelActivities('', undefined) as unknown as { startToCloseTimeout: '15m' };
   const most = msToNumber(startToCloseTimeout) / 1_000 - ROOM_SECONDS;
   expect(timeoutOf(most)).toBe(most);
   expect(timeoutOf(most + 1)).toBeUndefined();

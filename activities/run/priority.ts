@@ -1,0 +1,26 @@
+/**
+ * Where the activities of a run stand in a queue: its priority, and its tenant's share.
+ *
+ * 1. The share is the tenant's as the run was admitted, and no word of the starter: nobody queues as somebody else.
+ */
+import type { RunPriority } from '../../contracts/activities.ts';
+import type { Fairness } from '../../contracts/schemas/config.ts';
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
+import { byteLength, hashOf } from '../../domain/canonical.ts';
+
+/** What Temporal takes for a key. */
+const KEY_BYTES = 64;
+
+export function priorityOf(
+  { priority, highest, tenants }: Fairness,
+  { priority: asked, initiator: { tenant } }: Pick<RunSpec, 'priority' | 'initiator'>,
+): RunPriority {
+  const own = Object.hasOwn(tenants, tenant) ? tenants[tenant] : undefined;
+  const first = own?.highest ?? highest;
+  return {
+    // 1 comes first: the larger number is the more modest one.
+    priorityKey: Math.max(asked ?? own?.priority ?? priority, first),
+    fairnessKey: byteLength(tenant) <= KEY_BYTES ? tenant : hashOf(tenant),
+    fairnessWeight: own?.weight ?? 1,
+  };
+}
