@@ -15,6 +15,8 @@ export class ResponseTooLarge extends Error {
 
 export interface ByteCap {
   readonly maxBytes: number;
+  /** An event stream is bounded as a whole, too. */
+  readonly wholeStreams?: boolean;
   readonly onExceeded: () => void;
 }
 
@@ -22,10 +24,10 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /** The same response, whose body fails once it is too large. */
-export function capResponse(response: Response, { maxBytes, onExceeded }: ByteCap): Response {
+export function capResponse(response: Response, { maxBytes, wholeStreams = false, onExceeded }: ByteCap): Response {
   const { body } = response;
   if (body === null) return response;
-  const perEvent = isEventStream(response);
+  const perEvent = !wholeStreams && isEventStream(response);
   let count = 0;
   let last = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({
