@@ -100,5 +100,5 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
 }
 
 function unlisted(origin: string): string {
-  return `is of the origin ${origin}, which is none that may be contacted for this. An operator names it in the configuration`;
+  return `is of the origin ${origin}, which may not be contacted for this. An operator names it where it belongs in the configuration; a token endpoint elsewhere than its issuer in egress.issuerEndpoints`;
 }
