@@ -40,14 +40,18 @@ function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
     if (found.length > 0) return found;
     throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
   };
-  return (hostname, options, callback) => {
-    judged(hostname).then(
-      (found) => {
-        const [first] = found;
-        if (options.all === true || first === undefined) callback(null, found);
-        else callback(null, first.address, first.family);
-      },
-      (error: NodeJS.ErrnoException) => callback(error, ''),
-    );
+  const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let found: LookupAddress[];
+    try {
+      found = await judged(hostname);
+    } catch (error) {
+      // Sound: Node hands it on as the cause, whatever it is.
+      callback(error as NodeJS.ErrnoException, '');
+      return;
+    }
+    const [first] = found;
+    if (options.all === true || first === undefined) callback(null, found);
+    else callback(null, first.address, first.family);
   };
+  return (...asked) => void answer(...asked);
 }

@@ -19,16 +19,18 @@ async function serverOf(answer?: Parameters<typeof startCounting>[0]) {
 
 test('proxies of the environment are not used', async () => {
   const { server: proxy } = await serverOf();
-  const { server, outlet } = await serverOf();
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy'];
   const before = { ...process.env };
   try {
     for (const name of names) process.env[name] = proxy.origin;
     Object.assign(process.env, { NODE_USE_ENV_PROXY: '1', NO_PROXY: '', no_proxy: '' });
+    // Opened now: an agent reads its environment when it is made.
+    const { server, outlet } = await serverOf();
     expect((await outlet.fetch(server.origin)).status).toBe(200);
     expect([proxy.connections(), server.connections()]).toEqual([0, 1]);
   } finally {
-    process.env = before;
+    for (const name of [...names, 'NODE_USE_ENV_PROXY', 'NO_PROXY', 'no_proxy']) delete process.env[name];
+    Object.assign(process.env, before);
   }
 });
 
@@ -37,6 +39,11 @@ test('silence ends nothing, before the headers and after them: ten minutes pass,
   const require = createRequire(import.meta.url);
   // Sound: `tick` is what undici's own tests call.
   const timers = require('undici/lib/util/timers.js') as { tick(ms: number): void };
+  const pass = (): void => {
+    // The first one starts what is new.
+    timers.tick(1_000);
+    timers.tick(600_000);
+  };
   let heard = (): void => {};
   let answer = (): void => {};
   let end = (): void => {};
@@ -50,10 +57,10 @@ test('silence ends nothing, before the headers and after them: ten minutes pass,
   });
   const asked = outlet.fetch(server.origin);
   await arrived;
-  timers.tick(600_000);
+  pass();
   answer();
   const response = await asked;
-  timers.tick(600_000);
+  pass();
   end();
   expect(await response.text()).toBe('first, last');
 });
