@@ -1,4 +1,6 @@
 /** The one way out over real sockets: what is forbidden is refused by code, and nobody is contacted (F28). */
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ResponseTooLarge } from '../../../activities/egress/byte-cap.ts';
@@ -124,6 +126,23 @@ describe('what is looked up', () => {
     expect([asked.length, server.connections()]).toEqual([1, 1]);
     await expect(outlet.fetch(url)).rejects.toMatchObject({ code: 'EGRESS_FORBIDDEN' });
     expect([asked.length, server.connections()]).toEqual([2, 1]);
+  });
+
+  test('is not what TLS is checked against: that is the name', async () => {
+    const names: string[] = [];
+    const server = createServer({
+      SNICallback: (name, done) => {
+        names.push(name);
+        done(new Error('this test has no certificate'));
+      },
+    }).on('tlsClientError', () => {});
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closing.push(async () => void (await new Promise((resolve) => server.close(resolve))));
+    // Sound: a listening TCP server has an address of this form.
+    const url = `https://tickets.localhost:${(server.address() as AddressInfo).port}/`;
+    const { resolve } = resolvingTo(['127.0.0.1']);
+    await expect(outletTo([url], loopbackEgress({ resolve })).fetch(url)).rejects.toThrow('fetch failed');
+    expect(names).toEqual(['tickets.localhost']);
   });
 
   test('localhost is this machine, whatever a resolver says (RFC 6761)', async () => {
