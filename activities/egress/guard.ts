@@ -69,7 +69,7 @@ function objectionTo(address: Address, rules: EgressRules): string | undefined {
 }
 
 /** @param hostname as the `URL` class normalises it, or as a connector gets it. */
-export function literalIn(hostname: string): string | undefined {
+function literalIn(hostname: string): string | undefined {
   const text = hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname;
   return addressOf(text) === undefined ? undefined : text;
 }
