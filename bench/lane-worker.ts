@@ -20,6 +20,7 @@ import { bundleWorkflows } from '../workers/bundle.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
+import { openEgress } from '../workers/egress.ts';
 import { createTracing } from '../workers/tracing.ts';
 import {
   BENCH_QUEUE,
@@ -64,6 +65,7 @@ interface Lane {
 
 async function serviceOptions(): Promise<Lane> {
   const config = Config.parse({
+    egress: { allowLoopback: true },
     servers: { echo: { url: toolUrl, trusted: true, credentials: { kind: 'none' }, protocol: 'legacy' } },
     policy: { strategy: 'annotations' },
     models: {
@@ -97,7 +99,10 @@ async function rawOptions(): Promise<Lane> {
     logger: new DefaultLogger('ERROR'),
   });
   const model = createScriptedModel(benchScript());
-  const server = createMcpToolServer({ artifacts: createMemoryStore() });
+  const server = createMcpToolServer({
+    artifacts: createMemoryStore(),
+    egress: openEgress(Config.parse({ egress: { allowLoopback: true }, servers: { echo: { url: toolUrl } } })),
+  });
   const target = { name: 'echo', url: toolUrl, headers: {}, protocol: 'legacy' as const, secrets: [] };
   const { tools } = await server.list(target, AbortSignal.timeout(10_000));
   const activities = {

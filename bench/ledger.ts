@@ -15,6 +15,7 @@ import { createDelivery, type DeliverLedger } from '../activities/ledger/deliver
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import type { LedgerSink } from '../activities/ledger/port.ts';
 import { createHeadSigner } from '../activities/ledger/signer.ts';
+import { createEgress } from '../activities/egress/fetch.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import type { LedgerEntry, LedgerFact } from '../contracts/schemas/ledger.ts';
 import { GENESIS, sealEntry } from '../domain/ledger.ts';
@@ -82,10 +83,15 @@ await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
 // Sound: a listening TCP server has an address of this form.
 const { port } = receiver.address() as AddressInfo;
 const secret = `whsec_${Buffer.alloc(32, 'b').toString('base64')}`;
+const webhook = { url: `http://127.0.0.1:${port}/`, secret, timeoutSeconds: 10 };
+const egress = { allowLoopback: true, allowInsecure: false, allowPrivate: [] };
 
 const sinks: Readonly<Record<string, LedgerSink>> = {
   directory: createLedgerDirectory(root),
-  webhook: createLedgerWebhook({ url: `http://127.0.0.1:${port}/`, secret, timeoutSeconds: 10 }),
+  webhook: createLedgerWebhook(
+    webhook,
+    createEgress({ rules: egress, origins: new Set([new URL(webhook.url).origin]) }),
+  ),
 };
 try {
   for (const [adapter, sink] of Object.entries(sinks))

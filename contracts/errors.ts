@@ -76,6 +76,7 @@ export const ERRORS = {
   DEFINITION_CHANGED: conflict,
   TOOL_DISABLED: refused,
   TOOL_MISSING: missing,
+  EGRESS_FORBIDDEN: refused,
   // Catalogs.
   CATALOG_INVALID: usage,
   CATALOG_NOT_FOUND: missing,

@@ -37,6 +37,7 @@ import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { LoadedConfig } from './config.ts';
 import { limitedServers, tellLimits } from './server-limits.ts';
+import { openEgress } from './egress.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -63,7 +64,7 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   if (root !== undefined) setUpRoot(root, isBeside(baseDirectory, root), LEDGER_ROOT);
   const sinks = [
     ...(root === undefined ? [] : [createLedgerDirectory(root)]),
-    ...(webhook === undefined ? [] : [createLedgerWebhook(webhook)]),
+    ...(webhook === undefined ? [] : [createLedgerWebhook(webhook, openEgress(config))]),
   ];
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
@@ -92,7 +93,7 @@ export async function runSideActivities(
     storeSegment: coded(createStoreSegment(artifacts, client, await openLedger(loaded))),
     modelStep: coded(
       createModelStep({
-        models: createModelRegistry(config.models),
+        models: createModelRegistry(config.models, openEgress(config)),
         toolset: loadToolset,
         transcript: createTranscriptReader(artifacts, client),
         judge,
@@ -107,8 +108,9 @@ export async function toolSideActivities(
   client: Client,
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
-  const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
-  const server = createMcpToolServer({ artifacts });
+  const egress = openEgress(config);
+  const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory), egress });
+  const server = createMcpToolServer({ artifacts, egress });
   const readCatalog = createCatalogReader(client);
   const loadToolset = createToolsetLoader(artifacts);
   return {

@@ -1,6 +1,8 @@
 /** What the shape of a configuration cannot say: where secrets may go, and whether its parts fit together. */
+import { urlObjection } from '../activities/egress/guard.ts';
+import { isNameable } from '../activities/egress/ranges.ts';
+import { isSecureTransport } from '../activities/egress/secure-transport.ts';
 import { looksRandom } from '../activities/tokens/secret-headers.ts';
-import { isSecureTransport } from '../activities/tokens/secure-transport.ts';
 import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
@@ -43,13 +45,15 @@ export function checkConfig(config: Config, what: string): void {
   if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
     refuse('ledger', 'must name a directory or a webhook: it signs what is delivered there');
   for (const { path, url } of contactedUrls(config)) {
-    if (!isSecureTransport(url, config.egress.allowInsecure)) {
-      refuse(
-        path,
-        'must use https: credentials would go in clear to another host. For tests only, set egress.allowInsecure: true',
-      );
-    }
+    const forbidden = urlObjection(url, config.egress);
+    if (forbidden !== undefined) refuse(path, forbidden);
   }
+  for (const [index, cidr] of config.egress.allowPrivate.entries())
+    if (!isNameable(cidr))
+      refuse(
+        pathText(['egress', 'allowPrivate', index]),
+        'must be a private range, or a part of one (docs/operations/egress.md)',
+      );
   for (const { path, url } of origins(config)) {
     const { origin } = new URL(url);
     if (url !== origin && url !== `${origin}/`)

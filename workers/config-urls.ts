@@ -30,12 +30,13 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   return [...servers, ...issuers, ...models, ...webhooks, ...keys, ...origins(config)];
 }
 
-/** Of servers that runs and catalogs may name, and of those to which credentials may go. */
+/** Of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may go. */
 export function origins(config: Config): ConfiguredUrl[] {
   const listed = (path: readonly PropertyKey[], urls: readonly string[]): ConfiguredUrl[] =>
     urls.map((url, index) => ({ path: pathText([...path, index]), url }));
   return [
     ...listed(['egress', 'runServers'], config.egress.runServers),
+    ...listed(['egress', 'issuerEndpoints'], config.egress.issuerEndpoints),
     ...listed(['catalog', 'origins'], config.catalog.origins),
     ...Object.entries(config.credentials).flatMap(([name, named]) =>
       listed(['credentials', name, 'origins'], named.origins),

@@ -9,7 +9,7 @@ import type { Review, ReviewInput } from '../../contracts/activities.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
-import { isSecureTransport } from '../tokens/secure-transport.ts';
+import { urlObjection } from '../egress/guard.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
 import type { Capabilities, Objection } from './capabilities.ts';
@@ -81,8 +81,8 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
       reason: `has an origin that catalog.origins does not list; ask the operator of the workers.`,
     });
   }
-  if (!isSecureTransport(url, config.egress.allowInsecure))
-    objections.push({ path: 'url', reason: 'must use https: credentials would go in clear to another host.' });
+  const forbidden = urlObjection(url, config.egress);
+  if (forbidden !== undefined) objections.push({ path: 'url', reason: `${forbidden}.` });
   if (configured === undefined && credentials !== undefined) {
     const named = namedCredentials(config, credentials);
     if (named === undefined)

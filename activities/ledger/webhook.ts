@@ -7,21 +7,23 @@
  *    is quoted. The address is not either: it may hold what only the receiver should know.
  */
 import { createHmac } from 'node:crypto';
-import { Agent, type Dispatcher, fetch } from 'undici';
 import type { LedgerWebhook } from '../../contracts/schemas/config.ts';
 import type { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import { canonicalJson, hashOf } from '../../domain/canonical.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { egressRefusalIn } from '../egress/refusal.ts';
 import { networkCodeOf } from '../tools/network.ts';
 import type { LedgerSink } from './port.ts';
 import { conflict, unavailable } from './refusal.ts';
 
-const CONNECT_TIMEOUT_MS = 5_000;
+/** Nothing of an answer's body is read. */
+const MOST_BYTES = 65_536;
 /** RFC 9110 §10.2.3, in seconds; the store activity itself waits at most a minute between attempts. */
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
-export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebhook): LedgerSink {
+export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebhook, egress: Egress): LedgerSink {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
-  const dispatcher = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS } });
+  const { fetch } = egress.outlet({ what: 'ledger.webhook.url', to: [url], maxBytes: MOST_BYTES });
   return {
     deliver: async (record) => {
       const body = canonicalJson(record);
@@ -30,7 +32,7 @@ export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebho
       const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
       const answer = await post(record, {
         url,
-        dispatcher,
+        fetch,
         body,
         signal: AbortSignal.timeout(timeoutSeconds * 1_000),
         headers: {
@@ -60,20 +62,25 @@ interface Post {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly signal: AbortSignal;
-  readonly dispatcher: Dispatcher;
+  readonly fetch: GuardedFetch;
 }
 
 async function post(
   record: LedgerRecord,
-  { url, ...request }: Post,
+  { url, fetch, ...request }: Post,
 ): Promise<{ readonly status: number; readonly retryAfterMs: number | undefined }> {
   try {
-    const answer = await fetch(url, { method: 'POST', redirect: 'manual', ...request });
+    const answer = await fetch(url, { method: 'POST', ...request });
     const retryAfterMs = retryAfter(answer.headers.get('retry-after'));
     await answer.body?.cancel();
     return { status: answer.status, retryAfterMs };
   } catch (error) {
-    const reason = request.signal.aborted ? 'timed out' : `could not be reached (${networkCodeOf(error) ?? 'error'})`;
+    const forbidden = egressRefusalIn(error)?.facts['reason'];
+    const reason = request.signal.aborted
+      ? 'timed out'
+      : forbidden === undefined
+        ? `could not be reached (${networkCodeOf(error) ?? 'error'})`
+        : `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`;
     // Without the cause: it names the address.
     throw unavailable(record, `ledger.webhook ${reason}`);
   }

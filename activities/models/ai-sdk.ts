@@ -7,6 +7,7 @@
  */
 import { jsonSchema, streamText, tool, type ToolSet } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { answerOf, isComplete } from './answer.ts';
 import type { Model, ModelAnswer, ModelRequest, ModelTool } from './port.ts';
 import { promptOf } from './prompt.ts';
@@ -18,8 +19,8 @@ import { type Scrub, scrubberOf } from './secret.ts';
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 /** @param name of the model in the configuration. */
-export function createAiSdkModel(name: string, config: ProviderConfig): Model {
-  const provider = providerOf(name, config);
+export function createAiSdkModel(name: string, config: ProviderConfig, egress: Egress): Model {
+  const provider = providerOf(name, config, egress);
   const subject: Subject = { name, provider: config.provider };
   const scrub = scrubberOf(config.apiKey);
   return {

@@ -5,8 +5,18 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { streamText } from 'ai';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { createProviderFetch } from './provider-fetch.ts';
 import { toPublishedShape } from './responses-shape.ts';
+
+/** A whole answer, of whatever kind: tokens are limited, and a stream that goes on for ever is not an answer. */
+const MOST_BYTES = 67_108_864;
+
+/** Where a provider is asked unless a `baseUrl` says otherwise. */
+export const PROVIDER_URLS = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+} as const;
 
 export type ProviderConfig = Exclude<ModelConfig, { provider: 'scripted' }>;
 
@@ -20,7 +30,7 @@ export interface Provider {
 }
 
 /** @param name of the model in the configuration, for errors. */
-export function providerOf(name: string, config: ProviderConfig): Provider {
+export function providerOf(name: string, config: ProviderConfig, egress: Egress): Provider {
   // An empty key, and no environment variable, where the package would look for one.
   const { apiKey = '', baseUrl, model } = config;
   if (apiKey === '' && baseUrl === undefined) {
@@ -30,24 +40,30 @@ export function providerOf(name: string, config: ProviderConfig): Provider {
       { path: `models.${name}.apiKey` },
     );
   }
-  const fetchOf = (rewrite?: (body: string) => string) =>
-    createProviderFetch({ hasKey: apiKey !== '', ...(rewrite === undefined ? {} : { rewrite }) });
+  const fetchOf = (url: string, rewrite?: (body: string) => string) =>
+    createProviderFetch({
+      ...egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true }),
+      hasKey: apiKey !== '',
+      ...(rewrite === undefined ? {} : { rewrite }),
+    });
   switch (config.provider) {
     case 'openai': {
+      const baseURL = baseUrl ?? PROVIDER_URLS.openai;
       const openai = createOpenAI({
         apiKey,
-        baseURL: baseUrl ?? 'https://api.openai.com/v1',
-        fetch: fetchOf(toPublishedShape),
+        baseURL,
+        fetch: fetchOf(baseURL, toPublishedShape),
       });
       // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The Responses
       // API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for that.
       return { model: openai.responses(model), providerOptions: { openai: { store: false } }, strict: false };
     }
     case 'anthropic': {
+      const baseURL = baseUrl ?? PROVIDER_URLS.anthropic;
       const anthropic = createAnthropic({
         apiKey,
-        baseURL: baseUrl ?? 'https://api.anthropic.com/v1',
-        fetch: fetchOf(),
+        baseURL,
+        fetch: fetchOf(baseURL),
       });
       return { model: anthropic.messages(model), providerOptions: {} };
     }
@@ -64,7 +80,7 @@ export function providerOf(name: string, config: ProviderConfig): Provider {
         apiKey,
         baseURL: baseUrl,
         includeUsage: true,
-        fetch: fetchOf(),
+        fetch: fetchOf(baseUrl),
       });
       return { model: compatible.chatModel(model), providerOptions: {} };
     }

@@ -15,6 +15,7 @@ import {
   UnsupportedFunctionalityError,
 } from 'ai';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import { egressRefusalIn } from '../egress/refusal.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** Which model was asked, for the message. */
@@ -54,6 +55,8 @@ const ADVICE: Readonly<Record<number, string>> = {
 };
 
 export function refusalOf(error: unknown, subject: Subject): CountersignError {
+  const forbidden = egressRefusalIn(error);
+  if (forbidden !== undefined) return forbidden;
   const who = `Model ${subject.name} (${subject.provider})`;
   if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);

@@ -5,9 +5,9 @@
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
  */
-import { Agent, type Dispatcher } from 'undici';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { createAuthorizationServers } from './authorization-server.ts';
 import { type TokenSource, clientCredentialsStrategy } from './client-credentials.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
@@ -19,7 +19,7 @@ import { type TokenStrategy, tokenError } from './strategy.ts';
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress'>;
   readonly keys: PrivateKeys;
-  readonly dispatcher?: Dispatcher;
+  readonly egress: Egress;
   /** For all that one mint asks of an authorization server. */
   readonly timeoutMs?: number;
   /** Milliseconds since the epoch. */
@@ -28,8 +28,8 @@ export interface TokenBrokerOptions {
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 
-export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptions): TokenBroker {
-  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, dispatcher = new Agent() } = options;
+export function createTokenBroker({ config, keys, egress, ...options }: TokenBrokerOptions): TokenBroker {
+  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const given = sealedStrategy({
     keys,
     get givenTokens() {
@@ -37,8 +37,8 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
     },
     now,
   });
-  const { allowInsecure } = config.egress;
-  const source = { servers: createAuthorizationServers(now), dispatcher, timeoutMs, allowInsecure, now };
+  const { allowInsecure, issuerEndpoints } = config.egress;
+  const source = { servers: createAuthorizationServers(now), egress, issuerEndpoints, timeoutMs, allowInsecure, now };
   const strategies = new Map(
     Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, source)]),
   );

@@ -15,22 +15,24 @@ import {
   customFetch,
   processClientCredentialsResponse,
 } from 'oauth4webapi';
-import type { Dispatcher } from 'undici';
 import type { Credentials } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
+import type { Egress } from '../egress/fetch.ts';
+import { isSecureTransport } from '../egress/secure-transport.ts';
 import type { AuthorizationServers } from './authorization-server.ts';
-import { openExchange } from './exchange.ts';
+import { LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
 import { type Asked, checkGranted } from './granted.ts';
 import { oauthFailure } from './oauth-failure.ts';
 import type { MintedToken, TokenRequest } from './port.ts';
-import { isSecureTransport } from './secure-transport.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 
 export type ClientCredentials = Extract<Credentials, { kind: 'client-credentials' }>;
 
 export interface TokenSource {
   readonly servers: AuthorizationServers;
-  readonly dispatcher: Dispatcher;
+  readonly egress: Egress;
+  /** Of token endpoints that lie elsewhere than their issuer. */
+  readonly issuerEndpoints: readonly string[];
   /** For discovery and token together. */
   readonly timeoutMs: number;
   readonly allowInsecure: boolean;
@@ -41,12 +43,17 @@ export interface TokenSource {
 export function clientCredentialsStrategy(credentials: ClientCredentials, source: TokenSource): TokenStrategy {
   const { issuer, clientId, clientSecret } = credentials;
   const clientSecrets = secretsOfClient(clientId, clientSecret);
+  const outlet = source.egress.outlet({
+    what: `Issuer ${issuer}`,
+    to: [issuer, ...source.issuerEndpoints],
+    maxBytes: LARGEST_ANSWER_BYTES,
+  });
   return {
     async mint(request): Promise<MintedToken> {
       const { server, refused } = request;
       if (refused !== undefined) source.servers.forget(issuer);
       const asked = askedFor(credentials, request);
-      const exchange = openExchange({ ...source, signal: request.signal });
+      const exchange = openExchange({ send: outlet.fetch, timeoutMs: source.timeoutMs, signal: request.signal });
       try {
         const metadata = await source.servers.metadataOf(issuer, exchange);
         checkEndpoint(metadata, server);

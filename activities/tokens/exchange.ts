@@ -4,14 +4,16 @@
  * 1. Bounded in time and in bytes; no redirect is followed, since the request holds the client's secret.
  * 2. Remembers the status, which tells a refusal from a fault whatever the body claims to be.
  */
-import { type Dispatcher, fetch as undiciFetch } from 'undici';
+import { ResponseTooLarge } from '../egress/byte-cap.ts';
+import type { GuardedFetch } from '../egress/fetch.ts';
 
 /** Metadata and token answers are some kilobytes. */
 export const LARGEST_ANSWER_BYTES = 262_144;
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
 
 export interface ExchangeOptions {
-  readonly dispatcher: Dispatcher;
+  /** Bounded by `LARGEST_ANSWER_BYTES`; follows no redirect. */
+  readonly send: GuardedFetch;
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -34,7 +36,7 @@ export interface Exchange {
 
 export class AnswerTooLarge extends Error {}
 
-export function openExchange({ dispatcher, timeoutMs, signal }: ExchangeOptions): Exchange {
+export function openExchange({ send, timeoutMs, signal }: ExchangeOptions): Exchange {
   const deadline = AbortSignal.timeout(timeoutMs);
   const ended = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   let status: number | undefined;
@@ -42,15 +44,13 @@ export function openExchange({ dispatcher, timeoutMs, signal }: ExchangeOptions)
   return {
     fetch: async (url, { method, headers, body }) => {
       status = undefined;
-      const answer = await undiciFetch(url, {
+      const answer = await send(url, {
         method,
         headers,
-        redirect: 'manual',
         signal: ended,
-        dispatcher,
         ...(body === undefined ? {} : { body: body.toString() }),
       });
-      const bytes = await readBounded(answer.body);
+      const bytes = await bytesOf(answer);
       status = answer.status;
       retryAfterMs = retryAfter(answer.headers.get('retry-after'));
       const empty = answer.status === 204 || answer.status === 205 || answer.status === 304;
@@ -62,15 +62,12 @@ export function openExchange({ dispatcher, timeoutMs, signal }: ExchangeOptions)
   };
 }
 
-async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > LARGEST_ANSWER_BYTES) throw new AnswerTooLarge();
-    chunks.push(chunk);
+async function bytesOf(answer: Response): Promise<ArrayBuffer> {
+  try {
+    return await answer.arrayBuffer();
+  } catch (error) {
+    throw error instanceof ResponseTooLarge ? new AnswerTooLarge() : error;
   }
-  return Uint8Array.from(Buffer.concat(chunks));
 }
 
 /** RFC 9110 §10.2.3, in seconds only: a date depends on whose clock is right. */

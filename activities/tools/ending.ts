@@ -7,7 +7,7 @@
  *    runs. Whatever has neither is `unknown`: a person decides, nothing is sent again by itself.
  * 2. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
  */
-import type { ErrorCode } from '../../contracts/errors.ts';
+import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, neverConnected } from './network.ts';
 import type { CallEnding } from './port.ts';
 import { reasonOf, type Refusal, refusalIn } from './refusal.ts';
@@ -36,6 +36,7 @@ const INVALID_PARAMS = -32602;
 /** The call was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
   const { error, stopped, reached, exchange } = trace;
+  if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (!reached || neverConnected(error)) {
     return notSent(
       names,
@@ -61,6 +62,7 @@ export function endingOfConnect(
   stopped: 'cancelled' | 'deadline' | undefined,
   names: Names,
 ): CallEnding {
+  if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
   if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
   if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
   const refusal = refusalIn(cause, exchange, names.quote);
@@ -120,6 +122,11 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
     message: `Server "${names.server}" was not reached (${reason}); tool "${names.tool}" was not called.`,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
+}
+
+/** Not "not sent", which would be tried again: the rules of this worker forbid it, and will until somebody changes something. */
+function forbidden({ code, message }: CountersignError): CallEnding {
+  return { kind: 'refused', code, message };
 }
 
 function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {

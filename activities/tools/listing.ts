@@ -7,9 +7,10 @@
  * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
  *    what is missing.
  */
-import { type FetchLike, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { byteLength } from '../../domain/canonical.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { readDefinitions } from './definitions.ts';
 import { reasonOf, refusalIn } from './refusal.ts';
 import type { ServerConnection, ToolListing } from './port.ts';
@@ -37,11 +38,12 @@ export interface ListingRequest {
   readonly scrub: Scrubber;
   /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
-  readonly fetch?: FetchLike;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
 }
 
 export async function listTools(request: ListingRequest): Promise<ToolListing> {
-  const { connection, signal, connectMs, priors, scrub, fetch } = request;
+  const { connection, signal, connectMs, priors, scrub, egress, fetch } = request;
   let session: Session;
   try {
     // Never from what is known: a listing is where it is learned anew.
@@ -49,6 +51,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
       connection,
       signal,
       connectMs,
+      egress,
       ...(fetch === undefined ? {} : { fetch }),
     });
   } catch (error) {
@@ -142,6 +145,7 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
 }
 
 function failure(request: ListingRequest, error: unknown, exchange: Exchange, otherwise: string): CountersignError {
+  if (exchange.forbidden !== undefined) return exchange.forbidden;
   const refusal = refusalIn(error, exchange, request.quote);
   if (refusal === undefined || !KEPT.has(refusal.code))
     return failed(request, refusal?.reason ?? reasonOf(error, otherwise), exchange.retryAfterMs);

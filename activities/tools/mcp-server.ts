@@ -9,8 +9,8 @@
  * 2. A call that ran is reported as executed, whatever its result looks like.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
-import type { FetchLike } from '@modelcontextprotocol/client';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import {
   endingOfConnect,
   endingOfError,
@@ -40,14 +40,20 @@ const MAX_QUOTE_CHARACTERS = 300;
 
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
-  /** In place of undici's own fetch, for egress rules and tests. */
-  readonly fetch?: FetchLike;
+  readonly egress: Egress;
+  /** In place of a guarded one, for tests. */
+  readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
 }
 
-export function createMcpToolServer({ artifacts, fetch, connectMs = CONNECT_MS }: McpToolServerOptions): ToolServer {
+export function createMcpToolServer({
+  artifacts,
+  egress,
+  fetch,
+  connectMs = CONNECT_MS,
+}: McpToolServerOptions): ToolServer {
   const priors = createPriors();
-  const sessionOptions = { connectMs, ...(fetch === undefined ? {} : { fetch }) };
+  const sessionOptions = { connectMs, egress, ...(fetch === undefined ? {} : { fetch }) };
 
   /** Opens a session; what is known of the server is used, and dropped where it turns out wrong. */
   const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {

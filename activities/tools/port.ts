@@ -78,7 +78,7 @@ export interface ToolListing {
 }
 
 export interface ToolServer {
-  /** Throws `DISCOVERY_FAILED | TOOL_UNAUTHORIZED | TOOL_FORBIDDEN | TOOL_INSUFFICIENT_SCOPE` (`CountersignError`). */
+  /** Throws `DISCOVERY_FAILED | EGRESS_FORBIDDEN | TOOL_UNAUTHORIZED | TOOL_FORBIDDEN | TOOL_INSUFFICIENT_SCOPE` (`CountersignError`). */
   list(connection: ServerConnection, signal: AbortSignal): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
 }

@@ -11,12 +11,12 @@
 import {
   Client,
   type DiscoverResult,
-  type FetchLike,
   type JsonSchemaValidator,
   type jsonSchemaValidator,
   type PriorDiscovery,
   type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import type { ServerConnection } from './port.ts';
 import { SessionTransport } from './transport.ts';
 import { type Exchange, openWire, type Wire } from './wire.ts';
@@ -40,7 +40,8 @@ export interface SessionOptions {
   readonly prior?: PriorDiscovery;
   readonly connectMs: number;
   readonly signal: AbortSignal;
-  readonly fetch?: FetchLike;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
 }
 
 export interface Session {
@@ -73,8 +74,8 @@ const noValidator: jsonSchemaValidator = {
 };
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, connectMs, signal } = options;
-  const wire = openWire(options.fetch === undefined ? {} : { fetch: options.fetch });
+  const { connection, prior, connectMs, signal, egress, fetch } = options;
+  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
   const { accessToken } = connection;
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
@@ -136,7 +137,7 @@ async function leave(client: Client, transport: SessionTransport, wire: Wire): P
  * The SDK opens a standing GET stream for a server's own messages in every legacy session. Nothing here listens to them, and a
  * client need not have one (MCP 2025-11-25, transports): it is answered as a server without it would. Resuming needs GET.
  */
-function withoutStandingStream(fetch: FetchLike): FetchLike {
+function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
   return (url, init) =>
     init?.method === 'GET' && !new Headers(init.headers).has('last-event-id')
       ? Promise.resolve(new Response(null, { status: 405 }))

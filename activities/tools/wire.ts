@@ -1,19 +1,23 @@
 /**
  * The HTTP under one session with a server, and what is known of its exchanges.
  *
- * Owns connections, the byte cap, Retry-After. Does not own MCP, nor what a failure means (`ending.ts`).
+ * Owns what is known of each exchange, Retry-After. Does not own what may be contacted and read (`activities/egress/`), nor MCP,
+ * nor what a failure means (`ending.ts`).
  *
  * 1. A session has its own connections: a request never rides on an idle one that the server may be closing. Such a request
  *    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
- * 2. No timeout of its own on headers and bodies: a silent answer is not a dead one, and the deadline belongs to the call.
+ * 2. No timeout of its own: a silent answer is not a dead one, and the deadline belongs to the call.
+ * 3. What egress rules forbid is known of the request that it befell: a call that was sent stays sent, whatever is forbidden
+ *    afterwards.
  */
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { Agent, buildConnector, fetch as undiciFetch } from 'undici';
-import { capResponse, isEventStream } from './byte-cap.ts';
+import type { CountersignError } from '../../contracts/errors.ts';
+import { isEventStream } from '../egress/byte-cap.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { egressRefusalIn } from '../egress/refusal.ts';
 
 /** Well above any result that is kept whole, so that an oversized one can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
-const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /** Marks the one request whose exchange is recorded: the SDK sends it only with `tools/call`. */
@@ -27,6 +31,8 @@ export interface Exchange {
   readonly tooLarge?: boolean;
   /** Bytes of its body that came, after decompression. */
   readonly received?: number;
+  /** Why it was not sent at all. */
+  readonly forbidden?: CountersignError;
 }
 
 export interface Wire {
@@ -37,32 +43,27 @@ export interface Wire {
   close(): Promise<void>;
 }
 
-/** Shared, so that TLS sessions are resumed across calls. */
-const connector = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
-
 export interface WireOptions {
-  /** In place of undici's: its connections are not seen, so every failure counts as possibly sent. */
-  readonly fetch?: FetchLike;
+  readonly egress: Egress;
+  readonly server: { readonly name: string; readonly url: string };
+  /** In place of a guarded one, for tests: its connections are not seen, so every failure counts as possibly sent. */
+  readonly fetch?: GuardedFetch;
   readonly now?: () => number;
 }
 
-export function openWire(options: WireOptions = {}): Wire {
+export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let reached = false;
   let exchange: Exchange = {};
   let callMade = false;
-  const agent = new Agent({
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: (target, callback) =>
-      connector(target, (...outcome) => {
-        reached ||= outcome[0] === null;
-        callback(...outcome);
-      }),
+  const outlet = egress.outlet({
+    what: `Server "${server.name}"`,
+    to: [server.url],
+    maxBytes: MAX_RESPONSE_BYTES,
+    onConnected: () => {
+      reached = true;
+    },
   });
-  // Sound: undici's init and Node's describe the same standard, and only what the SDK sets stands in it.
-  const ours: FetchLike = (url, init) =>
-    undiciFetch(url, { ...(init as object), dispatcher: agent }) as Promise<unknown> as Promise<Response>;
-  const base = options.fetch ?? ours;
+  const send = options.fetch ?? outlet.fetch;
   const record = (isCall: boolean, update: Exchange): void => {
     if (isCall || !callMade) exchange = { ...exchange, ...update };
   };
@@ -72,21 +73,26 @@ export function openWire(options: WireOptions = {}): Wire {
       callMade ||= isCall;
       if (isCall || !callMade) exchange = {};
       if (options.fetch !== undefined) reached = true;
-      const response = await base(url, init);
-      record(isCall, {
-        status: response.status,
-        streamed: isEventStream(response),
-        ...retryAfterOf(response, options.now ?? Date.now),
-      });
-      return capResponse(response, {
-        maxBytes: MAX_RESPONSE_BYTES,
-        onExceeded: () => record(isCall, { tooLarge: true }),
-        onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
-      });
+      try {
+        const response = await send(url, init, {
+          onTooLarge: () => record(isCall, { tooLarge: true }),
+          onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
+        });
+        record(isCall, {
+          status: response.status,
+          streamed: isEventStream(response),
+          ...retryAfterOf(response, options.now ?? Date.now),
+        });
+        return response;
+      } catch (error) {
+        const forbidden = egressRefusalIn(error);
+        if (forbidden !== undefined) record(isCall, { forbidden });
+        throw error;
+      }
     },
     reached: () => reached,
     exchange: () => exchange,
-    close: () => agent.destroy(),
+    close: outlet.close,
   };
 }
 

@@ -40,7 +40,8 @@ export function addDev(program: Command, terminal: Terminal): void {
     .addHelpText(
       'after',
       `${examples('dev', 'dev --port 0 --ui-port 0 --files-port 0 --directory /tmp/try')}\n
-With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL}.`,
+With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL},
+and needs egress.allowLoopback: true for what is on this machine.`,
     )
     .action(async (_own: unknown, command: Command) => {
       await dev(command.optsWithGlobals<DevOptions>(), terminal);

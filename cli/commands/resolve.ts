@@ -143,8 +143,7 @@ function notAsked(runId: string, callId: string, last: PauseAck | undefined): Co
 
 function resolvedAnswer(runId: string, { ack, request }: Resolved): Answer {
   const { callId, decisionId, answer, decidedBy, decidedAt } = ack;
-  const about =
-    request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
+  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
   const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
   return {
     json: { runId, ...ack, ...about },

@@ -36,6 +36,8 @@ function configOf({ config }: DemoModel, filesUrl: string): ConfigInput {
       files: { url: filesUrl, trusted: true, credentials: { kind: 'none' } },
     },
     models: { demo: config },
+    // The demo server and a local model are on this machine; production does without.
+    egress: { allowLoopback: true },
     policy: { strategy: 'annotations', approvers: { ids: ['ann'], groups: ['reviewers'] } },
     // Beside this file.
     artifacts: { directory: 'artifacts' },

@@ -242,6 +242,15 @@ export const Config = z.strictObject({
     .strictObject({
       /** Origins that a run may name by URL. */
       runServers: z.array(HttpUrl).default([]),
+      /** Origins of token endpoints that lie elsewhere than their issuer. */
+      issuerEndpoints: z.array(HttpUrl).max(100).default([]),
+      /** Development: this machine may be contacted, and over plain HTTP. */
+      allowLoopback: z.boolean().default(false),
+      /** Private ranges that may be contacted. */
+      allowPrivate: z
+        .array(z.union([z.cidrv4(), z.cidrv6()]))
+        .max(100)
+        .default([]),
       /** Plain HTTP to other hosts than loopback. */
       allowInsecure: z.boolean().default(false),
     })

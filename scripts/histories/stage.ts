@@ -146,6 +146,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
         models,
         policy: POLICY,
         worker: { shutdownGraceSeconds: 1 },
+        egress: { allowLoopback: true },
         catalog: CATALOG_CONFIG,
         servers: {
           notes: {

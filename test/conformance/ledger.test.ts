@@ -9,6 +9,7 @@ import { createLedgerDirectory, folderOf, LEDGER_ROOT } from '../../activities/l
 import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
 import type { LedgerLine } from '../../contracts/schemas/ledger-record.ts';
 import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
 import { ledgerSuite } from './ledger.suite.ts';
 
@@ -67,7 +68,7 @@ async function newReceiver(): Promise<LedgerReceiver> {
   return receiver;
 }
 const webhookTo = ({ url }: { readonly url: string }, timeoutSeconds = 10) =>
-  createLedgerWebhook({ url, secret: WEBHOOK_SECRET, timeoutSeconds });
+  createLedgerWebhook({ url, secret: WEBHOOK_SECRET, timeoutSeconds }, loopbackEgress());
 
 ledgerSuite({
   name: 'a webhook',
@@ -229,11 +230,14 @@ describe('the ledger webhook', () => {
   });
 
   test('INV-S1: no error names the secret, the address or what the receiver said', async () => {
-    const sink = createLedgerWebhook({
-      url: `${receiver.url}/path-canary`,
-      secret: WEBHOOK_SECRET,
-      timeoutSeconds: 5,
-    });
+    const sink = createLedgerWebhook(
+      {
+        url: `${receiver.url}/path-canary`,
+        secret: WEBHOOK_SECRET,
+        timeoutSeconds: 5,
+      },
+      loopbackEgress(),
+    );
     const errors: unknown[] = [];
     receiver.answer((_, response) => response.writeHead(500, 'reason-canary').end('body-canary'));
     errors.push(await sink.deliver(record).catch((error: unknown) => error));

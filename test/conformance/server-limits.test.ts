@@ -14,6 +14,7 @@ import { dispatchOf } from '../support/builders/dispatch.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type CallExchange, type Era, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { approval, shown } from '../support/builders/decision.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { askingRun, START } from '../support/builders/run.ts';
 
 const run = askingRun();
@@ -22,7 +23,7 @@ if (asking?.status !== 'asking') throw new Error('nothing is asked');
 // Sound: it was just approved.
 const approved = callOf(accept(run, asking, approval(shown(run, 't1.c0')), START).run, 't1.c0') as Approved;
 
-const adapter = createMcpToolServer({ artifacts: createMemoryStore(), connectMs: 2_000 });
+const adapter = createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress(), connectMs: 2_000 });
 const servers: RawServer[] = [];
 
 afterEach(async () => {

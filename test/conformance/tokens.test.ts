@@ -4,6 +4,7 @@ import { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { sealAuthorization } from '../../client/sealing.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { privateKeysOf, zoneKey } from '../support/keys.ts';
 import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth-broker.ts';
 import { startHostile, startProvider } from '../support/oauth.ts';
@@ -32,7 +33,7 @@ describeTokens('sealed grants', async () => {
     return { server: 'notes', jwe };
   };
   return {
-    broker: createTokenBroker({ config, keys: privateKeysOf(zone) }),
+    broker: createTokenBroker({ config, keys: privateKeysOf(zone), egress: loopbackEgress() }),
     request: async (run) => ({
       run: runOf(run),
       server: 'notes',
@@ -133,7 +134,7 @@ describe('the broker', () => {
 
   test('S1.4: a server that the run brought gets what the run gave, or nothing', async () => {
     const zone = await zoneKey();
-    const broker = createTokenBroker({ config: Config.parse({}), keys: privateKeysOf(zone) });
+    const broker = createTokenBroker({ config: Config.parse({}), keys: privateKeysOf(zone), egress: loopbackEgress() });
     const request = { run: runOf(1), server: 'brought', serverUrl: 'https://brought.example.com/mcp' };
     expect(await broker.mint(request)).toEqual({ evidence: { strategy: 'none' }, secrets: [] });
     const jwe = await sealAuthorization({

@@ -6,6 +6,7 @@ import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { ServerConnection, ToolCall, ToolServer } from '../../activities/tools/port.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
@@ -44,7 +45,7 @@ describe.each(['2026-07-28', 'legacy', 'auto'] as const)(
     beforeAll(async () => {
       files = await startFilesystemServer();
       tools = await Tools.of(
-        createMcpToolServer({ artifacts: observedArtifacts() }),
+        createMcpToolServer({ artifacts: observedArtifacts(), egress: loopbackEgress() }),
         aConnection({ url: files.url, protocol }),
       );
     });
@@ -116,7 +117,10 @@ describe('server-everything (legacy era, stateful, v1 SDK)', () => {
   const artifacts = observedArtifacts();
   beforeAll(async () => {
     everything = await startEverythingServer();
-    tools = await Tools.of(createMcpToolServer({ artifacts }), aConnection({ url: everything.url }));
+    tools = await Tools.of(
+      createMcpToolServer({ artifacts, egress: loopbackEgress() }),
+      aConnection({ url: everything.url }),
+    );
   });
   afterAll(async () => everything.close());
 
@@ -190,7 +194,7 @@ describe('server-everything (legacy era, stateful, v1 SDK)', () => {
   });
 
   test('a tool that can only be a task is refused at discovery by name', async () => {
-    const { refused } = await createMcpToolServer({ artifacts }).list(
+    const { refused } = await createMcpToolServer({ artifacts, egress: loopbackEgress() }).list(
       aConnection({ url: everything.url }),
       new AbortController().signal,
     );

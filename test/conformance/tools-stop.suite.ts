@@ -113,7 +113,7 @@ export function stopSuite({ name, create }: ToolServerHarness): void {
     });
 
     test('a host that has no address: not sent', async () => {
-      const ending = await create().call(aConnection({ url: 'http://nowhere.invalid/mcp' }), aCall());
+      const ending = await create().call(aConnection({ url: 'https://nowhere.invalid/mcp' }), aCall());
       expect(ending).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
     });
   });

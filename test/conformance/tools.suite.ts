@@ -1,6 +1,6 @@
 /** What every `ToolServer` does, whatever speaks the protocol underneath. */
-import type { FetchLike } from '@modelcontextprotocol/client';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
+import type { GuardedFetch } from '../../activities/egress/fetch.ts';
 import type { ToolServer } from '../../activities/tools/port.ts';
 import { failureSuite } from './tools-failure.suite.ts';
 import { listSuite } from './tools-list.suite.ts';
@@ -14,7 +14,7 @@ export interface ToolServerHarness {
   /** A new one, which has not spoken to anybody yet. */
   create(parts?: {
     readonly artifacts?: ArtifactStore;
-    readonly fetch?: FetchLike;
+    readonly fetch?: GuardedFetch;
     readonly connectMs?: number;
   }): ToolServer;
 }

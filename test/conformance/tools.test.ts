@@ -1,9 +1,10 @@
 /** The MCP adapter against the suite of its port. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import { loopbackEgress } from '../support/egress.ts';
 import { toolServerSuite } from './tools.suite.ts';
 
 toolServerSuite({
   name: 'MCP client 2.x',
-  create: (parts = {}) => createMcpToolServer({ artifacts: createMemoryStore(), ...parts }),
+  create: (parts = {}) => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress(), ...parts }),
 });

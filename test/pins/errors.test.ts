@@ -52,6 +52,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   DEFINITION_CHANGED: [false, 409, 5],
   TOOL_DISABLED: [false, 403, 3],
   TOOL_MISSING: [false, 404, 4],
+  EGRESS_FORBIDDEN: [false, 403, 3],
   CATALOG_INVALID: [false, 422, 2],
   CATALOG_NOT_FOUND: [false, 404, 4],
   CATALOG_FORBIDDEN: [false, 403, 3],

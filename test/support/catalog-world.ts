@@ -6,6 +6,7 @@ import { expect } from '@jest/globals';
 import { stringify } from 'yaml';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { type CommandResult, documentOf, errorOf, type ReportedError, runCommand } from './cli.ts';
+import { LOOPBACK } from './egress.ts';
 import { startEngine } from './engine.ts';
 import { type RecordingServer, startRecordingServer } from './recording-server.ts';
 import { startWorld } from './world.ts';
@@ -52,6 +53,7 @@ export async function startCatalogWorld(names: readonly string[]): Promise<Catal
     servers.set(name, { tools, server: await startRecordingServer({ tools }) });
   }
   const config: ConfigInput = {
+    egress: LOOPBACK,
     policy: { strategy: 'annotations', approvers: { ids: ['ann'], groups: ['ops'] } },
     servers: Object.fromEntries(
       [...servers].map(([name, { server }]) => [

@@ -14,6 +14,7 @@ import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { loadConfig } from '../../workers/config.ts';
+import { LOOPBACK } from './egress.ts';
 import { type FaultEngine, startFaultEngine } from './fault-engine.ts';
 import { sharedBundle } from './shared-bundle.ts';
 import { startWorkerProcess, type WorkerProcess, type WorkerProcessOptions } from './worker-process.ts';
@@ -56,7 +57,7 @@ export async function startFaultWorld(options: FaultWorldOptions): Promise<Fault
   const configFile = inFolder(`${options.config.taskQueue ?? 'countersign'}.yaml`);
   const bundleFile = inFolder('bundle.json');
   const bundle = options.bundle ?? (await sharedBundle());
-  await writeFile(configFile, stringify(options.config));
+  await writeFile(configFile, stringify({ ...options.config, egress: { ...LOOPBACK, ...options.config.egress } }));
   await writeFile(bundleFile, JSON.stringify(bundle));
   for (const [name, text] of Object.entries(files)) await writeFile(inFolder(name), text);
   const { config } = await loadConfig(configFile, env);

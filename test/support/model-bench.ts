@@ -2,6 +2,7 @@
 import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import type { Model } from '../../activities/models/port.ts';
 import type { ProviderConfig } from '../../activities/models/provider.ts';
+import { loopbackEgress } from './egress.ts';
 import type { Dialect, Said } from './model-dialect.ts';
 import { type ModelProvider, type Reply, startModelProvider } from './model-provider.ts';
 
@@ -18,15 +19,19 @@ export async function startModelBench(dialect: Dialect): Promise<ModelBench> {
   return {
     server,
     model: (config = {}) =>
-      createAiSdkModel('main', {
-        provider: dialect.provider,
-        model: dialect.model,
-        baseUrl: server.baseUrl,
-        apiKey: API_KEY,
-        maxOutputTokens: 256,
-        timeoutSeconds: 30,
-        ...config,
-      }),
+      createAiSdkModel(
+        'main',
+        {
+          provider: dialect.provider,
+          model: dialect.model,
+          baseUrl: server.baseUrl,
+          apiKey: API_KEY,
+          maxOutputTokens: 256,
+          timeoutSeconds: 30,
+          ...config,
+        },
+        loopbackEgress(),
+      ),
     reply: (...answers) => server.enqueue(...answers.map((said) => answered(dialect.events(said)))),
   };
 }

@@ -5,6 +5,7 @@ import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { createScrubber } from '../../activities/tools/scrub.ts';
+import { loopbackEgress } from './egress.ts';
 
 export const URL_OF = { notes: 'https://notes.example.com/mcp', files: 'https://files.example.com/mcp' };
 /** Characters that form encoding changes, so that each form of the secret differs. */
@@ -19,7 +20,7 @@ export function brokerFor(
   config: ConfigInput,
   rest: Partial<Parameters<typeof createTokenBroker>[0]> = {},
 ): TokenBroker {
-  return createTokenBroker({ config: Config.parse(config), keys: new Map(), ...rest });
+  return createTokenBroker({ config: Config.parse(config), keys: new Map(), egress: loopbackEgress(), ...rest });
 }
 
 export function withClient(issuer: string, scopes: object = {}, more: object = {}): ConfigInput {

@@ -14,6 +14,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
+import { LOOPBACK } from './egress.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { replayAtEnd } from './run-record.ts';
 import { sharedBundle } from './shared-bundle.ts';
@@ -58,7 +59,11 @@ let started = 0;
 
 export async function startWorld(options: WorldOptions): Promise<World> {
   const engine = options.engine ?? (await startEngine());
-  const config = Config.parse({ ...options.config, worker: { shutdownGraceSeconds: 1, ...options.config.worker } });
+  const config = Config.parse({
+    ...options.config,
+    egress: { ...LOOPBACK, ...options.config.egress },
+    worker: { shutdownGraceSeconds: 1, ...options.config.worker },
+  });
   const loaded = { config, baseDirectory: engine.directory, path: options.path };
   const bundle = options.bundle ?? (await sharedBundle());
   const { address, namespace } = engine.server;

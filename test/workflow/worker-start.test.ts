@@ -6,6 +6,7 @@ import type { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { stringify } from 'yaml';
 import { type CommandOptions, type CommandResult, documentOf, errorOf, runCommand } from '../support/cli.ts';
+import { LOOPBACK } from '../support/egress.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { until } from '../support/until.ts';
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
     bank: { url, taskQueue: 'bank-tools', credentials: { kind: 'none' } },
     notes: { url, credentials: { kind: 'none' } },
   };
-  const config = { taskQueue: 'runs', servers, log: { level: 'error' } };
+  const config = { taskQueue: 'runs', servers, egress: LOOPBACK, log: { level: 'error' } };
   await writeFile(join(engine.directory, 'countersign.yaml'), stringify(config));
   for (const namespace of [BARE, FOREIGN])
     await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });

@@ -30,6 +30,7 @@ describe('a connection', () => {
     ['to any other', {}, {}, ['url']],
     ['to an address that is none', { catalog }, { url: 'https://1.2.3.4.5/mcp' }, ['url']],
     ['without TLS', { catalog: { origins: ['http://bank.example'] } }, { url: 'http://bank.example/mcp' }, ['url']],
+    ['to a private address', { catalog: { origins: ['https://10.0.0.5'] } }, { url: 'https://10.0.0.5/mcp' }, ['url']],
     ['under a configured name, at its address', { servers: { bank: { url: URL, credentials: use } } }, {}, []],
     ['of a server that takes the token of each run', { servers: { bank: { url: URL } } }, {}, ['server']],
     [

@@ -22,7 +22,7 @@ test.each(results)('$group: $name', ({ differences }) => {
 
 const { folder } = useConfigFolders();
 const CONFIG = `
-servers: { bank: { url: 'http://127.0.0.1:1/mcp', trusted: true, credentials: { kind: none } } }
+servers: { bank: { url: 'https://bank.example.com/mcp', trusted: true, credentials: { kind: none } } }
 policy:
   strategy: annotations
   servers: { bank: { tools: { pay: { action: ask, approvers: { ids: [eve, zoe], need: 2 } }, wipe: deny } } }
@@ -70,7 +70,7 @@ describe('explain', () => {
 describe('explain, of rules', () => {
   const RULES = {
     'countersign.yaml': `
-servers: { bank: { url: 'http://127.0.0.1:1/mcp', credentials: { kind: none } } }
+servers: { bank: { url: 'https://bank.example.com/mcp', credentials: { kind: none } } }
 policy:
   strategy: never
   rules:

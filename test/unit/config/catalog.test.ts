@@ -57,7 +57,8 @@ describe('where servers of a catalog may be', () => {
   });
 
   test('an origin may end with a slash, and be on this machine', async () => {
-    const config = { ...catalog({ origins: [`${ORIGIN}/`, 'http://127.0.0.1:8080'] }), ...credentials() };
+    const egress = { allowLoopback: true };
+    const config = { ...catalog({ origins: [`${ORIGIN}/`, 'http://127.0.0.1:8080'] }), ...credentials(), egress };
     await expect(load(stringify(config))).resolves.toBeDefined();
   });
 

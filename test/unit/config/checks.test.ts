@@ -48,6 +48,7 @@ describe('a configuration whose parts are right and whole is wrong', () => {
       { models: { m: { provider: 'openai-compatible', model: 'x', baseUrl: 'http://llm.example.com/v1' } } },
     ],
     ['egress.runServers[0]', { egress: { runServers: ['http://x.example.com'] } }],
+    ['egress.issuerEndpoints[0]', { egress: { issuerEndpoints: ['http://x.example.com'] } }],
   ])(
     'plain http to another host is refused at %s, and allowed by egress.allowInsecure',
     async (path, config: object) => {
@@ -71,9 +72,43 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     'http://[::1]:8080/mcp',
     'http://localhost/mcp',
     'HTTP://LOCALHOST/mcp',
-  ])('plain http to this machine is allowed: %s', async (url) => {
-    await expect(load(stringify(server(url)))).resolves.toBeDefined();
+    'https://127.0.0.1/mcp',
+    'https://localhost./mcp',
+  ])('this machine is refused, and allowed by egress.allowLoopback, in clear too: %s', async (url) => {
+    const error = await refusalOf(load(stringify(server(url))));
+    expect(error).toMatchObject({
+      code: 'CONFIG_INVALID',
+      facts: { path: 'servers.notes.url' },
+      message: expect.stringContaining('set egress.allowLoopback: true'),
+    });
+    await expect(load(stringify({ ...server(url), egress: { allowLoopback: true } }))).resolves.toBeDefined();
   });
+
+  test.each([
+    ['https://10.0.0.5/mcp', '10.0.0.0/16', 'name its range in egress.allowPrivate'],
+    ['https://[fd12::5]/mcp', 'fd12::/16', 'name its range in egress.allowPrivate'],
+  ])('a private address is refused, and allowed by egress.allowPrivate: %s', async (url, range, next) => {
+    const error = await refusalOf(load(stringify(server(url))));
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining(next) });
+    await expect(load(stringify({ ...server(url), egress: { allowPrivate: [range] } }))).resolves.toBeDefined();
+  });
+
+  test.each(['http://169.254.169.254/', 'https://[::ffff:10.0.0.5]/', 'https://0.0.0.0/'])(
+    'F28: %s is refused whatever the rest says',
+    async (url) => {
+      const egress = { allowLoopback: true, allowInsecure: true, allowPrivate: ['10.0.0.0/8', '100.64.0.0/10'] };
+      const error = await refusalOf(load(stringify({ ...server(url), egress })));
+      expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path: 'servers.notes.url' } });
+    },
+  );
+
+  test.each(['0.0.0.0/0', '::/0', '8.8.8.0/24', '169.254.0.0/16', '127.0.0.0/8'])(
+    'egress.allowPrivate takes private ranges only: %s is none',
+    async (range) => {
+      const error = await refusalOf(load(stringify({ egress: { allowPrivate: ['10.0.0.0/8', range] } })));
+      expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path: 'egress.allowPrivate[1]' } });
+    },
+  );
 
   test.each([
     ['servers.notes.url', server('https://user:canary@a.example.com/mcp')],

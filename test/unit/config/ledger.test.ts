@@ -16,13 +16,13 @@ describe('the ledger of a configuration', () => {
     expect((await load('{}')).config.ledger).toBeUndefined();
   });
 
-  test.each([
+  test.each<readonly [string, object, object?]>([
     ['a directory', { directory: 'ledger' }],
     ['a webhook over TLS', webhook('https://siem.example.com/in')],
-    ['a webhook on this machine', webhook('http://127.0.0.1:9/in')],
+    ['a webhook on this machine', webhook('http://127.0.0.1:9/in'), { egress: { allowLoopback: true } }],
     ['both', { directory: 'ledger', ...webhook('https://siem.example.com/in') }],
-  ])('%s is accepted', async (_, more) => {
-    expect((await load(ledger(more))).config.ledger).toMatchObject({ sign: SIGN });
+  ])('%s is accepted', async (_, more, rest = {}) => {
+    expect((await load(ledger(more, SIGN, rest))).config.ledger).toMatchObject({ sign: SIGN });
   });
 
   const insecure = { egress: { allowInsecure: true } };

@@ -4,6 +4,7 @@ import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../../activities/tools/mcp-server.ts';
 import { toolResultOf } from '../../../activities/tools/result.ts';
 import { createScrubber } from '../../../activities/tools/scrub.ts';
+import { loopbackEgress } from '../../support/egress.ts';
 import { aCall, aConnection } from '../../support/mcp-call.ts';
 import { startRawServer } from '../../support/mcp-raw-server.ts';
 
@@ -33,7 +34,10 @@ test('while a server is silent, heartbeats go on with the last progress (F7)', a
       result({ content: [] });
     },
   });
-  await createMcpToolServer({ artifacts: createMemoryStore() }).call(aConnection({ url: server.url }), call);
+  await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
+    aConnection({ url: server.url }),
+    call,
+  );
   await server.close();
   expect(call.beats.filter(({ phase }) => phase === 'sent').length).toBeGreaterThanOrEqual(3);
   // And they end with the call.

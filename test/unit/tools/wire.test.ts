@@ -1,14 +1,20 @@
 /** What is learned from HTTP exchanges, and how bodies are bounded. */
 import { describe, expect, test } from '@jest/globals';
-import type { FetchLike } from '@modelcontextprotocol/client';
-import { capResponse, isEventStream } from '../../../activities/tools/byte-cap.ts';
-import { IDEMPOTENCY_HEADER, openWire } from '../../../activities/tools/wire.ts';
+import { capResponse, isEventStream } from '../../../activities/egress/byte-cap.ts';
+import type { GuardedFetch } from '../../../activities/egress/fetch.ts';
+import { IDEMPOTENCY_HEADER, openWire, type WireOptions } from '../../../activities/tools/wire.ts';
+import { loopbackEgress } from '../../support/egress.ts';
 import { startRawServer } from '../../support/mcp-raw-server.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const CALL = { method: 'POST', headers: { [IDEMPOTENCY_HEADER]: 'k' } };
 
-function answering(...responses: readonly Response[]): FetchLike {
+/** A wire to a server of the test. */
+function wireTo(url = 'http://x.test', over: Partial<WireOptions> = {}) {
+  return openWire({ egress: loopbackEgress(), server: { name: 'tickets', url }, ...over });
+}
+
+function answering(...responses: readonly Response[]): GuardedFetch {
   const left = [...responses];
   return () => {
     const next = left.shift();
@@ -17,7 +23,7 @@ function answering(...responses: readonly Response[]): FetchLike {
 }
 
 async function exchangeAfter(headers: Readonly<Record<string, string>>): Promise<number | undefined> {
-  const wire = openWire({ fetch: answering(new Response('', { status: 429, headers })), now: () => NOW });
+  const wire = wireTo(undefined, { fetch: answering(new Response('', { status: 429, headers })), now: () => NOW });
   await wire.fetch('http://x.test', CALL);
   return wire.exchange().retryAfterMs;
 }
@@ -44,7 +50,7 @@ describe('Retry-After (RFC 9110 §10.2.3)', () => {
 
 describe('the exchange of the call', () => {
   test('what comes after the call does not blur it', async () => {
-    const wire = openWire({
+    const wire = wireTo(undefined, {
       fetch: answering(
         new Response('', { status: 200 }),
         new Response('', { status: 503 }),
@@ -59,7 +65,7 @@ describe('the exchange of the call', () => {
   });
 
   test('a request of a foreign fetch counts as one that reached the server', async () => {
-    const wire = openWire({ fetch: answering() });
+    const wire = wireTo(undefined, { fetch: answering() });
     expect(wire.reached()).toBe(false);
     await expect(wire.fetch('http://x.test', CALL)).rejects.toThrow('no more answers');
     expect(wire.reached()).toBe(true);
@@ -69,7 +75,7 @@ describe('the exchange of the call', () => {
 describe('whether a server was reached', () => {
   test('is known of our own connections: not before one stands, and for good once one did', async () => {
     const server = await startRawServer({ era: 'modern' });
-    const wire = openWire();
+    const wire = wireTo(server.url);
     expect(wire.reached()).toBe(false);
     await (await wire.fetch(server.url, { method: 'DELETE' })).text();
     expect(wire.reached()).toBe(true);
@@ -82,7 +88,7 @@ describe('whether a server was reached', () => {
   test('a server that is down was not', async () => {
     const server = await startRawServer({ era: 'modern' });
     await server.close();
-    const wire = openWire();
+    const wire = wireTo(server.url);
     await expect(wire.fetch(server.url, CALL)).rejects.toThrow();
     expect(wire.reached()).toBe(false);
     await wire.close();
@@ -90,7 +96,7 @@ describe('whether a server was reached', () => {
 
   test('a server with which TLS could not be agreed on was not: nothing of the request was sent', async () => {
     const server = await startRawServer({ era: 'modern' });
-    const wire = openWire();
+    const wire = wireTo(server.url.replace('http:', 'https:'));
     await expect(wire.fetch(server.url.replace('http:', 'https:'), CALL)).rejects.toThrow();
     expect(wire.reached()).toBe(false);
     await wire.close();
@@ -111,7 +117,7 @@ describe('the byte cap', () => {
   };
   const read = async (response: Response, maxBytes: number): Promise<string> => {
     let exceeded = false;
-    const capped = capResponse(response, { maxBytes, onExceeded: () => (exceeded = true) });
+    const capped = capResponse(response, { maxBytes, onTooLarge: () => (exceeded = true) });
     try {
       return await capped.text();
     } catch {
@@ -137,7 +143,7 @@ describe('the byte cap', () => {
 
   test('a response without a body passes as it is', () => {
     const response = new Response(null, { status: 204 });
-    expect(capResponse(response, { maxBytes: 1, onExceeded: () => {} })).toBe(response);
+    expect(capResponse(response, { maxBytes: 1 })).toBe(response);
   });
 
   test.each([

@@ -9,6 +9,7 @@ import { createTrustFile } from '../../../activities/trust/file.ts';
 import { createTrustedKeys } from '../../../activities/trust/keys.ts';
 import { createTrustUrl } from '../../../activities/trust/url.ts';
 import { TrustConfig } from '../../../contracts/schemas/trust.ts';
+import { loopbackEgress } from '../../support/egress.ts';
 import { person, service, writeTrust } from '../../support/trust.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'trust.jwks' });
@@ -166,7 +167,9 @@ describe('a URL', () => {
 
   test('is read', async () => {
     const url = await serve((_request, response) => void response.end(JSON.stringify(setOf(ann))));
-    expect(await kidsIn(createTrustedKeys(config, createTrustUrl(url)).setFor('default', 'kept'))).toEqual(['ann']);
+    expect(
+      await kidsIn(createTrustedKeys(config, createTrustUrl(url, loopbackEgress())).setFor('default', 'kept')),
+    ).toEqual(['ann']);
   });
 
   test.each<readonly [string, RequestListener]>([
@@ -175,7 +178,7 @@ describe('a URL', () => {
     ['what is no JSON', (_request, response) => void response.end('<html>')],
     ['more than a set may be', (_request, response) => void response.end(`{"keys":["${'x'.repeat(5_000_000)}"]}`)],
   ])('that answers with %s is not believed', async (_what, answer) => {
-    const keys = createTrustedKeys(config, createTrustUrl(await serve(answer)));
+    const keys = createTrustedKeys(config, createTrustUrl(await serve(answer), loopbackEgress()));
     await expect(keys.setFor('default', 'new')).rejects.toMatchObject({ code: 'TRUST_UNAVAILABLE' });
   });
 });

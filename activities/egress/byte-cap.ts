@@ -15,7 +15,9 @@ export class ResponseTooLarge extends Error {
 
 export interface ByteCap {
   readonly maxBytes: number;
-  readonly onExceeded: () => void;
+  /** An event stream is bounded as a whole, too. */
+  readonly wholeStreams?: boolean;
+  readonly onTooLarge?: () => void;
   /** Of each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
 }
@@ -24,10 +26,13 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /** The same response, whose body fails once it is too large. */
-export function capResponse(response: Response, { maxBytes, onExceeded, onBytes }: ByteCap): Response {
+export function capResponse(
+  response: Response,
+  { maxBytes, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
+): Response {
   const { body } = response;
   if (body === null) return response;
-  const perEvent = isEventStream(response);
+  const perEvent = !wholeStreams && isEventStream(response);
   let count = 0;
   let last = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({
@@ -39,7 +44,7 @@ export function capResponse(response: Response, { maxBytes, onExceeded, onBytes 
       count = boundary === -1 ? whole : chunk.length - boundary;
       last = chunk.at(-1) ?? last;
       if (whole <= maxBytes && count <= maxBytes) return controller.enqueue(chunk);
-      onExceeded();
+      onTooLarge?.();
       controller.error(new ResponseTooLarge(maxBytes));
     },
   });

@@ -1,0 +1,75 @@
+/**
+ * What may be contacted: by its URL before a name is resolved, and by each address once it is.
+ *
+ * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`connector.ts`).
+ *
+ * 1. What cannot be read is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
+ *    hexadecimal, shortened, fullwidth) is judged as that address.
+ * 2. No setting lets through metadata services, link-local, multicast and reserved addresses.
+ * 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
+ * 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
+ */
+import { addressOf, holding, lastIpv4, type Address } from './address.ts';
+import { rangeHolding } from './ranges.ts';
+import { isLocalName, isSecureTransport } from './secure-transport.ts';
+
+/** `egress` of the configuration. */
+export interface EgressRules {
+  /** This machine may be contacted, in clear too. */
+  readonly allowLoopback: boolean;
+  /** Plain HTTP to other machines. */
+  readonly allowInsecure: boolean;
+  /** CIDR ranges within private ones. */
+  readonly allowPrivate: readonly string[];
+}
+
+const NAT64 = holding('64:ff9b::/96');
+const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
+
+/**
+ * Why nothing is sent to a URL, to go on after its host or path: "must use https"; undefined where its address decides, or is
+ * allowed.
+ */
+export function urlObjection(url: string, rules: EgressRules): string | undefined {
+  if (!URL.canParse(url)) return 'is no URL';
+  const { protocol, username, password, hostname } = new URL(url);
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must use https';
+  if (username !== '' || password !== '')
+    return 'must not hold a user name or password: a URL is shown in logs and requests';
+  if (!isSecureTransport(url, rules.allowInsecure))
+    return 'must use https: credentials would go in clear to another host. For tests only, set egress.allowInsecure: true';
+  const literal = literalIn(hostname);
+  if (literal !== undefined) return addressObjection(literal, rules);
+  return isLocalName(hostname) && !rules.allowLoopback ? `is ${LOOPBACK}` : undefined;
+}
+
+/** Why nothing is sent to an address, to go on after its host. @param hostname under which it was found */
+export function addressObjection(text: string, rules: EgressRules, hostname = ''): string | undefined {
+  const address = addressOf(text);
+  if (address === undefined) return 'has an address that cannot be read';
+  if (isLocalName(hostname) && rangeHolding(address)?.kind !== 'loopback')
+    return 'resolves to another machine than this one';
+  return objectionTo(address, rules);
+}
+
+function objectionTo(address: Address, rules: EgressRules): string | undefined {
+  const range = rangeHolding(address);
+  if (range === undefined) return undefined;
+  switch (range.kind) {
+    case 'loopback':
+      return rules.allowLoopback ? undefined : `is ${LOOPBACK}`;
+    case 'private':
+      if (!rules.allowPrivate.some((cidr) => holding(cidr)(address)))
+        return `is ${range.is}, in ${range.cidr}. Where that is meant, name its range in egress.allowPrivate`;
+      return NAT64(address) ? objectionTo(lastIpv4(address), rules) : undefined;
+    case 'metadata':
+    case 'special':
+      return `is ${range.is}, to which nothing is sent whatever the configuration says`;
+  }
+}
+
+/** @param hostname as the `URL` class normalises it, or as a connector gets it. */
+function literalIn(hostname: string): string | undefined {
+  const text = hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname;
+  return addressOf(text) === undefined ? undefined : text;
+}
