@@ -6,6 +6,7 @@
 import { resolve, sep } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
+import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
@@ -39,12 +40,18 @@ import type { LoadedConfig } from './config.ts';
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
- * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
+ * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for. A bucket
+ * is never made: who may read it is for its owner to say.
  *
- * @throws CountersignError `SETUP_INCOMPLETE`
+ * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the bucket does not take what the configuration says
  */
-export function openArtifacts({ config, baseDirectory }: LoadedConfig): ArtifactStore {
-  const root = resolve(baseDirectory, config.artifacts.directory);
+export async function openArtifacts({ config, baseDirectory }: LoadedConfig): Promise<ArtifactStore> {
+  const { s3, directory } = config.artifacts;
+  if (s3 !== undefined) {
+    await setUpBucket(s3);
+    return createBucketStore(s3);
+  }
+  const root = resolve(baseDirectory, directory);
   setUpRoot(root, isBeside(baseDirectory, root));
   return createDirectoryStore(root);
 }
