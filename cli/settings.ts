@@ -21,6 +21,7 @@ export interface ClientSettings {
   readonly taskQueue: string;
   readonly encryption: Config['encryption'];
   readonly artifacts: ArtifactPlace;
+  readonly retentionDays?: number;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
   /** Server name → does the operator trust its annotations? */
@@ -91,6 +92,7 @@ async function load(
       withoutBucket === undefined
         ? placeOf(artifacts, file?.baseDirectory ?? directory)
         : { kind: 'unreadable', reason: withoutBucket },
+    ...(artifacts.retentionDays === undefined ? {} : { retentionDays: artifacts.retentionDays }),
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     policy,
