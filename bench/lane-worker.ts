@@ -78,7 +78,7 @@ async function serviceOptions(): Promise<Lane> {
   const bundle = await bundleWorkflows();
   const dataConverter = createDataConverter(config);
   const client = new Client({ connection: await connectClient({ address }), dataConverter });
-  const artifacts = openArtifacts(loaded);
+  const artifacts = await openArtifacts(loaded);
   const runSide = await runSideActivities(loaded, artifacts, client);
   const modelStep: typeof runSide.modelStep = async (input) => {
     const step = await runSide.modelStep(input);

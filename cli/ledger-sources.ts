@@ -4,11 +4,11 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { conversationFaults } from '../client/ledger-check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
-import { readArtifactsFrom } from '../client/index.ts';
 import { readSegments } from '../client/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import { artifactReader } from './artifact-reader.ts';
 import type { GlobalOptions } from './options.ts';
 import { ledgerOwner } from './record.ts';
 import type { Session } from './session.ts';
@@ -37,7 +37,7 @@ export async function namedCopy(
   if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
   if (segment === undefined) return undefined;
   const { artifacts } = await loadClientSettings(options.config, terminal);
-  const { entries, messages } = await readSegments(readArtifactsFrom(artifacts), segment, runId);
+  const { entries, messages } = await readSegments(artifactReader(artifacts), segment, runId);
   return { place: { workflowId: runId }, entries, signedHeads: [], faults: conversationFaults(entries, messages) };
 }
 

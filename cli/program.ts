@@ -1,6 +1,7 @@
 /** The command line: its verbs, and what every one of them does the same way. */
 import { Command } from 'commander';
 import { addApprove } from './commands/approve.ts';
+import { addArtifacts } from './commands/artifacts.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addExtend } from './commands/extend.ts';
@@ -51,6 +52,7 @@ const VERBS = [
   addResult,
   addLedger,
   addVerifyLedger,
+  addArtifacts,
   addKeys,
   addReplay,
 ];

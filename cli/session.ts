@@ -1,7 +1,6 @@
 /** A connection to Temporal and the client library on it, for as long as a command needs them. */
 import { resolve } from 'node:path';
 import { Client, type Connection } from '@temporalio/client';
-import { readArtifactsFrom } from '../client/artifact-directory.ts';
 import { Countersign, readSigner, type Signer } from '../client/index.ts';
 import type { SealingTargets } from '../client/start-run.ts';
 import { troubleOf } from '../client/trouble.ts';
@@ -9,6 +8,7 @@ import { CountersignError } from '../contracts/errors.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { type EngineAddress, locateEngine } from '../workers/connection.ts';
+import { artifactReader } from './artifact-reader.ts';
 import type { GlobalOptions } from './options.ts';
 import { type ClientSettings, loadClientSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
@@ -43,7 +43,7 @@ export async function withSession<T>(
   const connection = await connect(connectionOptions, deadlineMs);
   try {
     const client = new Client({ connection, namespace, dataConverter: createDataConverter(settings) });
-    const artifacts = readArtifactsFrom(settings.artifacts);
+    const artifacts = artifactReader(settings.artifacts);
     return await use({
       client,
       countersign: new Countersign({

@@ -1,24 +1,27 @@
 /**
- * What a client needs of `countersign.yaml`: queue, payload keys, artifact folder, policy, where servers are.
+ * What a client needs of `countersign.yaml`: queue, payload keys, artifact store, policy, where servers are.
  *
- * 1. Nothing else of the file is looked at, so that a client needs none of the workers' secrets (INV-S1).
+ * 1. Nothing else of the file is looked at, so that a client needs none of the workers' secrets (INV-S1). Credentials of a bucket
+ *    may be missing: only a command that reads an artifact says so.
  */
 import { resolve } from 'node:path';
+import type { ArtifactsConfig } from '../contracts/schemas/artifact-store.ts';
 import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { PolicyInput } from '../contracts/schemas/policy.ts';
 import { visible } from '../domain/escape.ts';
 import { conditionProblems } from '../workers/condition-problems.ts';
-import { substitute } from '../workers/config-environment.ts';
+import { type Environment, substitute } from '../workers/config-environment.ts';
 import { type ConfigFile, readConfigFile } from '../workers/config-file.ts';
+import type { ArtifactPlace } from './artifact-reader.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface ClientSettings {
   readonly taskQueue: string;
   readonly encryption: Config['encryption'];
-  /** Absolute. */
-  readonly artifacts: string;
+  readonly artifacts: ArtifactPlace;
+  readonly retentionDays?: number;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
   /** Server name → does the operator trust its annotations? */
@@ -42,7 +45,7 @@ export async function loadPolicySettings(
   const settings = await load(path, terminal, (file) => {
     const picked = pick(file);
     if (!isRecord(picked)) return picked;
-    const { encryption: _, ...rest } = picked;
+    const { encryption: _, artifacts: __, ...rest } = picked;
     return rest;
   });
   refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
@@ -75,20 +78,48 @@ async function load(
 ): Promise<ClientSettings> {
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
+  const { value, withoutBucket } = reachable(wanted(file), env, what);
   const { taskQueue, encryption, artifacts, servers, policy } = parseAs(
     Config,
-    substitute(wanted(file), env, what),
+    substitute(value, env, what),
     'CONFIG_INVALID',
     what,
   );
   return {
     taskQueue,
     encryption,
-    artifacts: resolve(file?.baseDirectory ?? directory, artifacts.directory),
+    artifacts:
+      withoutBucket === undefined
+        ? placeOf(artifacts, file?.baseDirectory ?? directory)
+        : { kind: 'unreadable', reason: withoutBucket },
+    ...(artifacts.retentionDays === undefined ? {} : { retentionDays: artifacts.retentionDays }),
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
     trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
     policy,
   };
+}
+
+function placeOf({ s3, directory }: ArtifactsConfig, base: string): ArtifactPlace {
+  return s3 === undefined ? { kind: 'directory', directory: resolve(base, directory) } : { kind: 'bucket', bucket: s3 };
+}
+
+interface Reachable {
+  readonly value: unknown;
+  /** Why the bucket cannot be read from here. */
+  readonly withoutBucket?: string;
+}
+
+/** Without a bucket whose variables are not set here. */
+function reachable(value: unknown, env: Environment, what: string): Reachable {
+  if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
+  const { s3, ...rest } = value['artifacts'];
+  try {
+    substitute(s3, env, what, ['artifacts', 's3']);
+    return { value };
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    return { value: { ...value, artifacts: rest }, withoutBucket: error.message };
+  }
 }
 
 function pick(file: ConfigFile | undefined): unknown {

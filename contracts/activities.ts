@@ -145,6 +145,13 @@ export interface DiscoverInput {
   readonly signedSpec?: SignedSpec;
 }
 
+/** What the model sees of one call's result. */
+export interface ResultRoom {
+  readonly resultBytes: number;
+  /** Calls of the turn, where it is less than `limits.resultBytes` because they share the turn's room. */
+  readonly sharedBy?: number;
+}
+
 export interface DispatchInput {
   readonly run: RunIdentity;
   /** Temporal run that scheduled this; one that a reset revived is refused. */
@@ -164,7 +171,7 @@ export interface DispatchInput {
   readonly earlier?: Tally;
   readonly server: ServerBinding;
   readonly grant?: Grant;
-  readonly limits: Pick<Limits, 'resultBytes' | 'callTimeoutSeconds'>;
+  readonly limits: ResultRoom & Pick<Limits, 'callTimeoutSeconds'>;
   /** From 1; a further attempt is made only where nothing was sent, or the tool may be repeated by the operator's word. */
   readonly attempt: number;
   /** The same for every attempt of this call. */

@@ -1,12 +1,15 @@
 /**
  * Ceilings of a run. Reaching one is a named outcome, never a failing workflow task.
  */
+import type { ResultRoom } from '../contracts/activities.ts';
 import type { ProposedCall, Verdict } from '../contracts/schemas/call.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
 import type { LimitsState } from '../contracts/schemas/run-state.ts';
+import type { CallState } from './call-state.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import type { Run } from './run.ts';
 import { millionthsOf } from './spend.ts';
+import { isDenied } from './tally.ts';
 
 export interface ReachedLimit {
   readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
@@ -25,6 +28,21 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
   if (now >= run.startedAt + limits.wallClockSeconds * 1_000)
     return { limit: 'wallClockSeconds', value: limits.wallClockSeconds };
   return undefined;
+}
+
+/**
+ * What one call of a turn may bring: an equal share of the turn's room. It depends on how many calls policy let stand, and on nothing
+ * that becomes of them later, so that no call waits for another or is cut by it (INV-G3).
+ * @param limits as the run was prepared with; an earlier release states no room of a turn
+ */
+export function resultRoom(
+  { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,
+  calls: readonly CallState[],
+): ResultRoom {
+  if (resultBytesPerTurn === undefined) return { resultBytes };
+  const sharedBy = calls.filter((state) => !isDenied(state)).length;
+  const share = Math.floor(resultBytesPerTurn / Math.max(1, sharedBy));
+  return share < resultBytes ? { resultBytes: share, sharedBy } : { resultBytes };
 }
 
 /** How close a run is to each limit at which it ends. */

@@ -56,7 +56,7 @@ export function toolKey({ server, tool }: { readonly server: string; readonly to
   return `${server}/${tool}`;
 }
 
-function isDenied(state: CallState): boolean {
+export function isDenied(state: CallState): boolean {
   return 'judgement' in state && state.judgement?.verdict.kind === 'deny';
 }
 

@@ -1,16 +1,24 @@
 // Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where there is none.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';
-import { withLock } from './lock.mjs';
-import { runLong } from './long-command.mjs';
+import { builtPath, goInstall } from './go-install.mjs';
 
-/** The newest CLI that `go install` can build: later ones replace modules by folders of their own repository. */
-const BUILT_VERSION = '1.5.1';
 const MODULE = 'github.com/temporalio/cli';
-const PACKAGES = 1300;
+/** The newest CLI that `go install` can build: later ones replace modules by folders of their own repository. */
+const BUILT = {
+  name: 'temporal-cli',
+  what: 'the Temporal CLI',
+  target: `${MODULE}/cmd/temporal`,
+  binary: 'temporal',
+  version: '1.5.1',
+  ldflags: `-X ${MODULE}/temporalcli.Version=1.5.1`,
+  packages: 1300,
+  minutes: 'five',
+  runs: (/** @type {string} */ path) => serverVersion(path) !== undefined,
+};
 const GO_NEEDED = '1.25';
 /** The oldest server that this project is tested with: an older `temporal` on PATH is passed over. */
 const MIN_SERVER = [1, 29];
@@ -31,7 +39,7 @@ export function findTemporalCli() {
     }
     return given;
   }
-  return [...onPath(), sdkDownload(), builtCli()].find((path) => path !== undefined && isUsable(path));
+  return [...onPath(), sdkDownload(), builtPath(BUILT)].find((path) => path !== undefined && isUsable(path));
 }
 
 /**
@@ -40,13 +48,7 @@ export function findTemporalCli() {
  * @returns {Promise<string>}
  */
 export async function ensureTemporalCli() {
-  const found = findTemporalCli();
-  if (found !== undefined) return found;
-  return withLock(
-    join(buildFolder(), 'build.lock'),
-    'another process builds the Temporal CLI',
-    async () => findTemporalCli() ?? (await build()),
-  );
+  return findTemporalCli() ?? (await goInstall(BUILT, advice));
 }
 
 function onPath() {
@@ -64,14 +66,6 @@ function sdkDownload() {
   const path = join(tmpdir(), `temporal-sdk-typescript-${version}${EXE}`);
   // The folder is open to every user of the machine: what somebody else put there is not run.
   return existsSync(path) && statSync(path).uid === process.getuid?.() ? path : undefined;
-}
-
-function buildFolder() {
-  return join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'countersign', 'temporal-cli', BUILT_VERSION);
-}
-
-function builtCli() {
-  return join(buildFolder(), `temporal${EXE}`);
 }
 
 /** @param {string} path */
@@ -93,43 +87,6 @@ function serverVersion(path) {
     .exec(stdout ?? '')
     ?.slice(1)
     .map(Number);
-}
-
-async function build() {
-  const folder = buildFolder();
-  if (spawnSync('go', ['version']).status !== 0) throw new Error(advice('Go, which would build it, is not installed.'));
-  console.error(`building the Temporal CLI ${BUILT_VERSION} with Go into ${folder}: once, about five minutes`);
-  // Built aside and renamed: an interrupted build leaves nothing that looks like a CLI.
-  const work = join(folder, `build-${process.pid}`);
-  mkdirSync(work, { recursive: true });
-  let downloaded = 0;
-  let compiled = 0;
-  try {
-    const { ok, tail } = await runLong(
-      'go',
-      [
-        'install',
-        '-v',
-        '-ldflags',
-        `-X ${MODULE}/temporalcli.Version=${BUILT_VERSION}`,
-        `${MODULE}/cmd/temporal@v${BUILT_VERSION}`,
-      ],
-      {
-        cwd: work,
-        env: { ...process.env, GOBIN: work },
-        onLine: (line) => (line.startsWith('go: downloading') ? downloaded++ : compiled++),
-        progress: () => `${downloaded} modules downloaded, ${compiled} of about ${PACKAGES} packages compiled`,
-      },
-    );
-    const built = join(work, `temporal${EXE}`);
-    if (!ok) throw new Error(advice(`Building it with Go failed:\n${tail}`));
-    if (serverVersion(built) === undefined) throw new Error(advice('What Go built does not run.'));
-    renameSync(built, builtCli());
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
-  console.error('the Temporal CLI is built');
-  return builtCli();
 }
 
 /** @param {string} reason */

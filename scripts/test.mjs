@@ -3,6 +3,7 @@
 import { bootstrap } from './bootstrap.mjs';
 import { ensureChromium } from './chromium.mjs';
 import { runJest } from './jest.mjs';
+import { ensureS3Server } from './s3-server.mjs';
 import { SUITES } from './suites.mjs';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
@@ -25,6 +26,9 @@ if (chosen.some(({ needsEngine }) => needsEngine)) {
 }
 if (suites.has('browser') && !(await provide('CHROMIUM_PATH', ensureChromium)))
   unavailable += Number(suites.delete('browser'));
+
+// One file of the suite needs it, and fails where it is not there; the others do not.
+if (suites.has('slow')) await provide('S3_SERVER_PATH', ensureS3Server);
 
 const nothing = { passed: 0, failed: 0, skipped: 0 };
 const { passed, failed, skipped } = suites.size > 0 ? await runJest([...suites], jestArgs) : nothing;

@@ -6,6 +6,8 @@
 import { resolve, sep } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
+import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
+import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
@@ -42,12 +44,19 @@ import { openEgress } from './egress.ts';
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
- * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
+ * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for. A bucket
+ * is never made: who may read it is for its owner to say.
  *
- * @throws CountersignError `SETUP_INCOMPLETE`
+ * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the bucket does not take what the configuration says
  */
-export function openArtifacts({ config, baseDirectory }: LoadedConfig): ArtifactStore {
-  const root = resolve(baseDirectory, config.artifacts.directory);
+export async function openArtifacts({ config, baseDirectory }: LoadedConfig): Promise<ArtifactStore> {
+  const { s3, directory } = config.artifacts;
+  if (s3 !== undefined) {
+    const ask = createBucketRequest(s3, openEgress(config));
+    await setUpBucket(s3, ask);
+    return createBucketStore(s3, ask);
+  }
+  const root = resolve(baseDirectory, directory);
   setUpRoot(root, isBeside(baseDirectory, root));
   return createDirectoryStore(root);
 }

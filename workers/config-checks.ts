@@ -5,6 +5,7 @@ import { isSecureTransport } from '../activities/egress/secure-transport.ts';
 import { looksRandom } from '../activities/tokens/secret-headers.ts';
 import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { DEFAULT_ARTIFACTS } from '../contracts/schemas/artifact-store.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import { canonicalJson } from '../domain/canonical.ts';
@@ -15,6 +16,9 @@ import { catalogWarnings } from './catalog-warnings.ts';
 import { conditionProblems } from './condition-problems.ts';
 import { ruleWarnings } from './rule-warnings.ts';
 import { contactedUrls, credentialsOf, identifiers, origins } from './config-urls.ts';
+
+/** Where the operator states no ceiling, a run may ask for so much (`contracts/schemas/run-spec.ts`). */
+const LONGEST_RUN_SECONDS = 31_536_000;
 
 /** @param what names the file in errors. */
 export function checkConfig(config: Config, what: string): void {
@@ -38,7 +42,15 @@ export function checkConfig(config: Config, what: string): void {
     if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
   }
   refuseDifferentLimits(config, refuse);
-  const { ledger } = config;
+  const { artifacts, ledger } = config;
+  if (artifacts.s3 !== undefined && artifacts.directory !== DEFAULT_ARTIFACTS)
+    refuse('artifacts', 'must name a directory or s3, not both: an artifact has one place');
+  const longestRunDays = Math.ceil((config.limits.wallClockSeconds ?? LONGEST_RUN_SECONDS) / 86_400);
+  if (artifacts.retentionDays !== undefined && artifacts.retentionDays <= longestRunDays)
+    refuse(
+      'artifacts.retentionDays',
+      `must be more than ${longestRunDays}, the days that a run may last here (limits.wallClockSeconds): it needs what it began with`,
+    );
   // Whatever egress allows: who answers in its place acknowledges what is kept nowhere.
   if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
     refuse('ledger.webhook.url', 'must use https, save to this machine');

@@ -24,10 +24,12 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   );
   const webhook = config.ledger?.webhook;
   const webhooks = webhook === undefined ? [] : [{ path: 'ledger.webhook.url', url: webhook.url }];
+  const bucket = config.artifacts.s3;
+  const buckets = bucket === undefined ? [] : [{ path: 'artifacts.s3.endpoint', url: bucket.endpoint }];
   const { trust } = config;
   const keys =
     trust.mode === 'signed' && isTrustUrl(trust.jwks) ? [{ path: pathText(['trust', 'jwks']), url: trust.jwks }] : [];
-  return [...servers, ...issuers, ...models, ...webhooks, ...keys, ...origins(config)];
+  return [...servers, ...issuers, ...models, ...webhooks, ...buckets, ...keys, ...origins(config)];
 }
 
 /** Of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may go. */

@@ -5,6 +5,7 @@
  */
 import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
+import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
 import type { Config, Credentials } from '../contracts/schemas/config.ts';
 
 /** Every secret of the configuration, for a scrubber. */
@@ -18,8 +19,11 @@ export function secretsOf(config: Config): readonly string[] {
     model.provider !== 'scripted' && model.apiKey !== undefined ? [model.apiKey] : [],
   );
   const webhooks = config.ledger?.webhook === undefined ? [] : [config.ledger.webhook.secret];
+  const { s3 } = config.artifacts;
+  const bucket =
+    s3 === undefined ? [] : [s3.secretAccessKey, ...(s3.sessionToken === undefined ? [] : [s3.sessionToken])];
   const keys = config.encryption.keys.map(({ key }) => key);
-  return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...keys])];
+  return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...bucket, ...keys])];
 }
 
 /** The configuration with every secret masked, and every header value, whether it looks like a secret or not. */
@@ -35,11 +39,19 @@ export function describeConfig(config: Config): Config {
     models: mapValues(config.models, (model) =>
       model.provider === 'scripted' || model.apiKey === undefined ? model : { ...model, apiKey: MASK },
     ),
+    ...(config.artifacts.s3 === undefined
+      ? {}
+      : { artifacts: { ...config.artifacts, s3: maskedBucket(config.artifacts.s3) } }),
     ...(config.ledger?.webhook === undefined
       ? {}
       : { ledger: { ...config.ledger, webhook: { ...config.ledger.webhook, url: MASK, secret: MASK } } }),
     encryption: { keys: config.encryption.keys.map((key) => ({ ...key, key: MASK })) },
   };
+}
+
+function maskedBucket(bucket: BucketConfig): BucketConfig {
+  const { sessionToken } = bucket;
+  return { ...bucket, secretAccessKey: MASK, ...(sessionToken === undefined ? {} : { sessionToken: MASK }) };
 }
 
 function masked(credentials: Credentials): Credentials {

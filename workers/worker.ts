@@ -121,7 +121,7 @@ async function optionsByQueue(
   bundle: WorkflowBundle | undefined,
   client: Client,
 ): Promise<OwnOptions[]> {
-  const artifacts = openArtifacts(loaded);
+  const artifacts = await openArtifacts(loaded);
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);

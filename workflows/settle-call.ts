@@ -25,6 +25,7 @@ import type {
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { attemptsOf, isHeld, isHolding } from '../domain/held.ts';
+import { resultRoom } from '../domain/limits.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
@@ -246,7 +247,10 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
       : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
     server,
     ...(grant === undefined ? {} : { grant }),
-    limits: { resultBytes: prepared.limits.resultBytes, callTimeoutSeconds: prepared.limits.callTimeoutSeconds },
+    limits: {
+      ...resultRoom(prepared.limits, live.run.calls),
+      callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
+    },
     attempt: attempts,
     // Stable across attempts, continue-as-new and reset: the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,

@@ -2,14 +2,15 @@
  * An `ArtifactStore` in a directory, one file per content: `<root>/ab/cd/<sha256>`.
  *
  * Owns layout, durability, access rights. Does not own the root (`root.ts`), nor when an artifact may go: nothing is ever
- * deleted here.
+ * deleted here (`countersign artifacts sweep`).
  *
  * 1. A file has its name only once its bytes are on disk: written under another name, synced, renamed, the folder synced.
  * 2. Readable by the owner alone (0700, 0600): artifacts are what tools returned.
  * 3. What is read is hashed again, so a changed or shortened file is found out, never returned.
+ * 4. A file that is put again is as young as a new one: a sweep that removes what is old counts from the last put.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
@@ -25,7 +26,7 @@ export function createDirectoryStore(root: string): ArtifactStore {
       await assertRoot(root);
       const sha256 = sha256Of(bytes);
       const path = pathOf(root, sha256);
-      if (!(await holds(path, sha256))) await write(root, path, bytes);
+      if (!(await renewed(path, sha256))) await write(root, path, bytes);
       return { sha256, bytes: bytes.length, contentType };
     },
     async get(ref) {
@@ -87,10 +88,14 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** A damaged file is written anew; that is the one way in which it can be mended. */
-async function holds(path: string, sha256: string): Promise<boolean> {
+/** Is it there? A damaged file is written anew; that is the one way in which it can be mended. */
+async function renewed(path: string, sha256: string): Promise<boolean> {
   try {
-    return sha256Of(await readFile(path)) === sha256;
+    if (sha256Of(await readFile(path)) !== sha256) return false;
+    const now = new Date();
+    // Fails where a sweep has put the file aside meanwhile: then it is not there.
+    await utimes(path, now, now);
+    return true;
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false;
     throw error;

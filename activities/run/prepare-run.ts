@@ -29,6 +29,9 @@ const TASK_BYTES = 3_145_728;
 /** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
 const TURN_BYTES = 1_310_720;
 
+/** What a turn's results may bring where the spec does not say: about 65,000 tokens. */
+const RESULT_BYTES_PER_TURN = 262_144;
+
 /** @param signing in trust mode `signed` */
 export function createPrepareRun(
   config: Config,
@@ -153,7 +156,7 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
 
 /** @param beside what else each call brings, in bytes */
 function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): Limits {
-  const { spend, ...asked } = spec.limits;
+  const { spend, resultBytesPerTurn = RESULT_BYTES_PER_TURN, ...asked } = spec.limits;
   const capped = Object.fromEntries(
     Object.entries(asked).map(([name, value]) => {
       // Sound: both records have the keys of Limits, and all its values but `spend` are numbers.
@@ -164,7 +167,11 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
   const least = leastOf(spend, ceilings.spend);
   const limits = parseAs(
     Limits,
-    { ...capped, ...(least === undefined ? {} : { spend: least }) },
+    {
+      ...capped,
+      resultBytesPerTurn: Math.min(resultBytesPerTurn, ceilings.resultBytesPerTurn ?? resultBytesPerTurn),
+      ...(least === undefined ? {} : { spend: least }),
+    },
     'SPEC_INVALID',
     'limits',
   );

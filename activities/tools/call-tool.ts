@@ -181,6 +181,7 @@ async function send(
     idempotencyKey: input.idempotencyKey,
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
+    ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),
     signal: cancellationSignal(),
     heartbeat: (details) => {
       told.last = details;

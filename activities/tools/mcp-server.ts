@@ -140,7 +140,7 @@ function scrubberFor({ secrets, accessToken }: ServerConnection): Scrubber {
 
 async function executed(
   raw: Readonly<Record<string, unknown>>,
-  { definition, resultBytes, signal }: ToolCall,
+  { definition, resultBytes, sharedBy, signal }: ToolCall,
   { artifacts, scrub, names }: { readonly artifacts: ArtifactStore; readonly scrub: Scrubber; readonly names: Names },
 ): Promise<CallEnding> {
   const { resultType } = raw;
@@ -153,6 +153,7 @@ async function executed(
     scrub,
     signal,
     maxBytes: resultBytes,
+    ...(sharedBy === undefined ? {} : { sharedBy }),
     ...(outputSchema === undefined ? {} : { outputSchema }),
   });
   // Absent means false (MCP server/tools); anything odd is no success.

@@ -31,6 +31,8 @@ export interface ToolCall {
   readonly timeoutMs: number;
   /** What the model may see of the result; the rest goes to the artifact store. */
   readonly resultBytes: number;
+  /** Calls of the turn, where they share the turn's room and `resultBytes` is the share. */
+  readonly sharedBy?: number;
   readonly signal: AbortSignal;
   readonly heartbeat: (details: CallProgress) => void;
 }

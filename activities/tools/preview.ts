@@ -15,6 +15,8 @@ export interface Whole {
   readonly bytes: number;
   /** Absent where it could not be stored. */
   readonly full?: ArtifactRef;
+  /** Calls that share the room of their turn: why it is cut so short. */
+  readonly sharedBy?: number;
 }
 
 export function previewOf(whole: Whole, maxBytes: number): ResultPart[] {
@@ -24,7 +26,8 @@ export function previewOf(whole: Whole, maxBytes: number): ResultPart[] {
       ? whole.content
       : [{ type: 'text', text: JSON.stringify(whole.structured) }];
   const shown: ResultPart[] = [];
-  const room = maxBytes - sizeOf(noteOn(whole, whole.bytes, source.length, source.length));
+  // One byte more: a list has a bracket at both ends.
+  const room = maxBytes - 1 - sizeOf(noteOn(whole, whole.bytes, source.length, source.length));
   let left = room;
   for (const part of source) {
     const fitting = sizeOf(part) <= left ? part : cutToFit(part, left);
@@ -36,12 +39,13 @@ export function previewOf(whole: Whole, maxBytes: number): ResultPart[] {
   return [...shown, noteOn(whole, room - left, shown.length, source.length)];
 }
 
-function noteOn({ bytes, full }: Whole, shownBytes: number, shown: number, parts: number): ResultPart {
+function noteOn({ bytes, full, sharedBy }: Whole, shownBytes: number, shown: number, parts: number): ResultPart {
   const where =
     full === undefined ? 'The whole could not be stored.' : `The whole is artifact ${full.sha256.slice(0, 12)}.`;
+  const shared = sharedBy === undefined ? '' : ` ${sharedBy} calls share the room of this turn.`;
   return {
     type: 'text',
-    text: `[Cut: ${shownBytes} of ${bytes} bytes of this result are shown, in ${shown} of ${parts} part(s). ${where}]`,
+    text: `[Cut: ${shownBytes} of ${bytes} bytes of this result are shown, in ${shown} of ${parts} part(s).${shared} ${where}]`,
   };
 }
 

@@ -5,7 +5,8 @@
  *
  * 1. The tool has run: nothing that is wrong with its result, or with storing it, throws. What cannot be kept is a warning.
  * 2. Everything is scrubbed before it is measured, cut or stored (INV-S1).
- * 3. Binary goes to the artifact store. So does the whole result where its JSON is above `maxBytes`; `content` is then a preview.
+ * 3. Storing is bounded in time: a store that hangs loses bytes, never the fact that the tool ran.
+ * 4. Binary goes to the artifact store. So does the whole result where its JSON is above `maxBytes`; `content` is then a preview.
  */
 import type { ToolResult } from '../../contracts/schemas/call.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
@@ -14,10 +15,15 @@ import { type ContentRules, contentOf, stored } from './content.ts';
 import { MAX_NESTING, nestsTooDeeply } from './nesting.ts';
 import { outputViolation } from './output-schema.ts';
 import { previewOf } from './preview.ts';
+import { inTime, STORING_MS } from './storing-time.ts';
 
 export interface ResultRules extends ContentRules {
   readonly maxBytes: number;
+  /** Calls that share the turn's room, where `maxBytes` is a share of it. */
+  readonly sharedBy?: number;
   readonly outputSchema?: JsonObject;
+  /** For all that is stored of one result. */
+  readonly storingMs?: number;
 }
 
 const MAX_WARNINGS = 20;
@@ -26,7 +32,8 @@ const MAX_WARNING_CHARACTERS = 300;
 export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
-    return await mapped(raw, rules, warnings);
+    const artifacts = inTime(rules.artifacts, rules.storingMs ?? STORING_MS);
+    return await mapped(raw, { ...rules, artifacts }, warnings);
   } catch {
     return {
       content: [{ type: 'text', text: '[The tool has run; its result could not be read.]' }],
@@ -59,8 +66,9 @@ async function mapped(
   if (bytes <= rules.maxBytes) return { content, ...structured, ...warned(warnings) };
   const full = await stored(Buffer.from(json, 'utf8'), 'application/json', rules, warn);
   const reference = full === undefined ? {} : { full };
+  const shared = rules.sharedBy === undefined ? {} : { sharedBy: rules.sharedBy };
   return {
-    content: previewOf({ content, ...structured, bytes, ...reference }, rules.maxBytes),
+    content: previewOf({ content, ...structured, bytes, ...reference, ...shared }, rules.maxBytes),
     ...reference,
     ...warned(warnings),
   };

@@ -1,5 +1,6 @@
 /** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
 import { z } from 'zod';
+import { ArtifactsConfig } from './artifact-store.ts';
 import { CatalogRight } from './catalog.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
@@ -255,7 +256,7 @@ export const Config = z.strictObject({
       allowInsecure: z.boolean().default(false),
     })
     .prefault({}),
-  artifacts: z.strictObject({ directory: z.string().min(1).default('.countersign/artifacts') }).prefault({}),
+  artifacts: ArtifactsConfig.prefault({}),
   ledger: LedgerConfig.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),

@@ -19,6 +19,8 @@ const limit = {
   argumentBytesPerTurn: z.int().min(256).max(524_288),
   /** What the model sees of one result; above it, a preview and a reference. */
   resultBytes: z.int().min(256).max(262_144),
+  /** What the model sees of all results of a turn, in equal shares; so much that 64 calls have 256 bytes each. */
+  resultBytesPerTurn: z.int().min(16_384).max(1_310_720),
   /** Input and output tokens as the provider reports them. */
   tokens: z.int().min(1),
   /** What model steps may cost, in the currency of the configured prices: a decimal in text, since a sum of fractions is never exact. */
@@ -40,6 +42,8 @@ export const Limits = z.strictObject({
   argumentBytes: limit.argumentBytes.default(65_536),
   argumentBytesPerTurn: limit.argumentBytesPerTurn.default(262_144),
   resultBytes: limit.resultBytes.default(65_536),
+  /** Without a default: a spec that does not state it has the hash that it always had. `prepareRun` fills it in. */
+  resultBytesPerTurn: limit.resultBytesPerTurn.optional(),
   tokens: limit.tokens.default(5_000_000),
   spend: limit.spend.optional(),
   wallClockSeconds: limit.wallClockSeconds.default(2_592_000),

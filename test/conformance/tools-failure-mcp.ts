@@ -95,7 +95,11 @@ export const MCP_FAILURES: readonly FailureRow[] = [
   {
     title: 'a promised structured result that is missing: executed, with a warning',
     does: ran(({ result }) => result({ content: [{ type: 'text', text: 'ok' }] })),
-    ends: { kind: 'executed', isError: false },
+    ends: {
+      kind: 'executed',
+      isError: false,
+      result: { content: [{ type: 'text', text: 'ok' }], warnings: [expect.stringContaining('gave none')] },
+    },
     executions: 1,
     call: { definition: aDefinition({ outputSchema: SCHEMA }) },
   },

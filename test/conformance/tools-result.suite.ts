@@ -14,9 +14,9 @@ const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
 const MIB = 1_048_576;
 
 export function resultSuite({ name, create }: ToolServerHarness): void {
-  describe(`${name}: results`, () => {
+  describe.each(['modern', 'legacy'] as const)(`${name}: results of a %s server`, (era) => {
     let server: RawServer;
-    beforeEach(async () => void (server = await startRawServer({ era: 'modern' })));
+    beforeEach(async () => void (server = await startRawServer({ era })));
     afterEach(async () => server.close());
 
     const callThat = async (
@@ -28,7 +28,7 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       }: { artifacts?: ArtifactStore; call?: Partial<ToolCall>; connection?: Partial<ServerConnection> } = {},
     ): Promise<Executed> => {
       server.become({
-        era: 'modern',
+        era,
         onCall: (exchange) => {
           exchange.execute();
           does(exchange);

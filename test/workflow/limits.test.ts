@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, factsOf, outcomes, replayOwn, storedLedger } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, replayOwn, results, storedLedger } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
@@ -109,12 +109,40 @@ test('a turn of sixty-four calls runs them all', async () => {
 
 test('turns of results as large as may be pass, and the model is shown all of them (INV-D2)', async () => {
   const call16 = Array.from({ length: 16 }, (_, n) => ({ tool: 'open/big', arguments: { characters: 60_000, n } }));
-  const run = await world.start([{ calls: call16, repeat: 3 }, { text: 'done' }]);
+  const run = await world.start([{ calls: call16, repeat: 3 }, { text: 'done' }], {
+    limits: { resultBytesPerTurn: 1_048_576 },
+  });
   expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
   const ledger = await run.ledger();
   expect(factsOf(ledger, 'turn.proposed').map(({ usage }) => usage.inputTokens)).toEqual([1, 3, 5, 7]);
   expect(Object.values(await outcomes(run)).filter((outcome) => outcome !== 'succeeded')).toEqual([]);
   expect(await storedLedger(world, run)).toEqual(ledger);
+});
+
+test('calls share the room of a turn: each is cut to its part, and the model is told why and where the rest is', async () => {
+  const call8 = Array.from({ length: 8 }, (_, n) => ({ tool: 'open/big', arguments: { characters: 9_000, n } }));
+  const alone = { tool: 'open/big', arguments: { characters: 9_000, n: 8 } };
+  const run = await world.start([{ calls: call8 }, { calls: [alone] }, { text: 'done' }], {
+    limits: { resultBytesPerTurn: 16_384 },
+  });
+  expect(await run.result()).toMatchObject({ status: 'completed', output: 'done' });
+  const given = await results(world, run);
+  const kept = given.map(({ outcome }) => {
+    if (outcome.kind !== 'succeeded') throw new Error(outcome.kind);
+    return outcome.result;
+  });
+  expect(kept).toHaveLength(9);
+  for (const result of kept.slice(0, 8)) {
+    expect(Buffer.byteLength(JSON.stringify(result.content))).toBeLessThanOrEqual(2_048);
+    expect(result.content.at(-1)).toMatchObject({
+      text: expect.stringContaining('8 calls share the room of this turn'),
+    });
+    if (result.full === undefined) throw new Error('the whole was not stored');
+    expect((await world.artifacts.get(result.full)).length).toBeGreaterThan(9_000);
+  }
+  // Whoever comes alone has all of it.
+  expect(kept[8]).toMatchObject({ content: [{ type: 'text' }] });
+  expect(kept[8]?.full).toBeUndefined();
 });
 
 test('the wall clock runs on through continue-as-new', async () => {

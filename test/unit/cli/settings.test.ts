@@ -1,7 +1,8 @@
 /** A client reads of the workers' configuration what it needs, and nothing else (INV-S1). */
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { loadClientSettings } from '../../../cli/settings.ts';
+import { artifactReader } from '../../../cli/artifact-reader.ts';
+import { loadClientSettings, loadPolicySettings } from '../../../cli/settings.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 
 const { folder } = useConfigFolders();
@@ -11,7 +12,7 @@ test('without a file all is default, and the artifact folder is that of workers 
   expect(await loadClientSettings(undefined, { env: {}, directory })).toEqual({
     taskQueue: 'countersign',
     encryption: { keys: [] },
-    artifacts: join(directory, '.countersign/artifacts'),
+    artifacts: { kind: 'directory', directory: join(directory, '.countersign/artifacts') },
     serverUrls: {},
     trusted: {},
     policy: { givenTokens: 'allow' },
@@ -32,7 +33,7 @@ test('secrets of servers and models are not asked for', async () => {
   expect(await loadClientSettings(undefined, { env: {}, directory })).toEqual({
     taskQueue: 'agents',
     encryption: { keys: [] },
-    artifacts: join(directory, 'stored'),
+    artifacts: { kind: 'directory', directory: join(directory, 'stored') },
     serverUrls: { tickets: 'https://tickets.example.com/mcp', notes: 'https://notes.example.com/mcp' },
     trusted: { tickets: true, notes: false },
     policy: { strategy: 'never', approvers: { ids: [], groups: ['ops'] }, givenTokens: 'allow' },
@@ -49,6 +50,31 @@ test('payload keys are, and one that is missing is named', async () => {
     code: 'CONFIG_INVALID',
     facts: { path: 'encryption.keys[0].key' },
   });
+});
+
+const BUCKET = `
+  artifacts:
+    s3: { endpoint: 'https://s3.example.com', bucket: artifacts, accessKeyId: '\${S3_ID}', secretAccessKey: '\${S3_SECRET}' }
+`;
+
+test('credentials of a bucket are read where they are; where they are not, only who reads an artifact is told', async () => {
+  const directory = await folder({ 'countersign.yaml': BUCKET });
+  const env = { S3_ID: 'reader', S3_SECRET: 'canary' };
+  expect((await loadClientSettings(undefined, { env, directory })).artifacts).toMatchObject({
+    kind: 'bucket',
+    bucket: { bucket: 'artifacts', accessKeyId: 'reader', region: 'us-east-1' },
+  });
+  const { artifacts } = await loadClientSettings(undefined, { env: { S3_ID: 'reader' }, directory });
+  const read = artifactReader(artifacts).get({ sha256: 'a'.repeat(64), bytes: 1, contentType: '' });
+  await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_MISSING', message: expect.stringContaining('S3_SECRET') });
+  expect(await loadPolicySettings(undefined, { env: {}, directory })).toMatchObject({ serverUrls: {} });
+});
+
+test('a bucket that is described wrongly is refused with its field', async () => {
+  const directory = await folder({ 'countersign.yaml': BUCKET.replace('bucket: artifacts', 'bucket: ../up') });
+  await expect(loadClientSettings(undefined, { env: { S3_ID: 'a', S3_SECRET: 'b' }, directory })).rejects.toMatchObject(
+    { code: 'CONFIG_INVALID', facts: { path: 'artifacts.s3.bucket' } },
+  );
 });
 
 test.each([

@@ -9,6 +9,15 @@ const CODEC_KEY = `${'k'.repeat(43)}=`;
 const WEBHOOK_SECRET = `whsec_${'w'.repeat(43)}=`;
 
 const config = Config.parse({
+  artifacts: {
+    s3: {
+      endpoint: 'https://s3.example.com',
+      bucket: 'artifacts',
+      accessKeyId: 'AKIDWORKERS',
+      secretAccessKey: 'canary-bucket-secret',
+      sessionToken: 'canary-session-token',
+    },
+  },
   servers: {
     notes: {
       url: 'https://notes.example.com/mcp',
@@ -52,6 +61,8 @@ const CANARIES = [
   'canary-client-secret',
   'canary-named-secret',
   'canary-api-key',
+  'canary-bucket-secret',
+  'canary-session-token',
   WEBHOOK_SECRET,
   CODEC_KEY,
 ];
@@ -88,7 +99,8 @@ describe('secrets of a configuration', () => {
       sign: { kid: 'worker' },
       webhook: { url: '[redacted]', secret: '[redacted]' },
     });
-    const masked = { servers: 0, credentials: 0, models: 0, ledger: 0, encryption: 0 };
+    expect(shown.artifacts.s3).toMatchObject({ accessKeyId: 'AKIDWORKERS', secretAccessKey: '[redacted]' });
+    const masked = { servers: 0, credentials: 0, models: 0, artifacts: 0, ledger: 0, encryption: 0 };
     expect({ ...shown, ...masked }).toEqual({ ...config, ...masked });
   });
 
@@ -105,6 +117,7 @@ describe('secrets of a configuration', () => {
     const names = [...new Set(fieldNames(z.toJSONSchema(Config, { io: 'input' })))];
     const suspicious = names.filter((name) => /secret|key|token|password|credential/i.test(name));
     expect(suspicious.toSorted()).toEqual([
+      'accessKeyId', // a name: it stands in every request in clear
       'apiKey', // masked
       'clientSecret', // masked
       'credentials', // its fields are masked one by one
@@ -114,6 +127,8 @@ describe('secrets of a configuration', () => {
       'maxOutputTokens', // a number
       'privateKeyFile', // a file name
       'secret', // masked
+      'secretAccessKey', // masked
+      'sessionToken', // masked
       'tokens', // a limit
     ]);
   });

@@ -2,9 +2,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { byteLength, canonicalJson } from '../../../domain/canonical.ts';
-import { overLimit, reachedLimit } from '../../../domain/limits.ts';
+import { type CallState, judged } from '../../../domain/call-state.ts';
+import { overLimit, reachedLimit, resultRoom } from '../../../domain/limits.ts';
 import { type Run, startRun } from '../../../domain/run.ts';
 import { identicalCalls, proposedCall } from '../../support/builders/call.ts';
+import { allowVerdict, denyVerdict, judgement } from '../../support/builders/judgement.ts';
 import { limits } from '../../support/builders/run-spec.ts';
 import { START } from '../../support/builders/run.ts';
 
@@ -108,5 +110,38 @@ describe('calls of a turn', () => {
         expect(passed.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_500);
       }),
     );
+  });
+});
+
+describe('the room of a result', () => {
+  const of = (count: number, kind: 'allow' | 'deny' = 'allow'): readonly CallState[] =>
+    Array.from({ length: count }, (_, index) => {
+      const call = proposedCall({ callId: `t1.c${index}` });
+      const verdict = kind === 'allow' ? allowVerdict() : denyVerdict();
+      return judged(call, judgement({ callId: call.callId, verdict }), START);
+    });
+  const room = { resultBytes: 65_536, resultBytesPerTurn: 262_144 };
+
+  test('is that of one result, where all of the turn have it', () => {
+    expect(resultRoom(room, of(1))).toEqual({ resultBytes: 65_536 });
+    expect(resultRoom(room, of(4))).toEqual({ resultBytes: 65_536 });
+    expect(resultRoom(room, [])).toEqual({ resultBytes: 65_536 });
+  });
+
+  test('is an equal share of the turn, where they do not', () => {
+    expect(resultRoom(room, of(5))).toEqual({ resultBytes: 52_428, sharedBy: 5 });
+    expect(resultRoom(room, of(64))).toEqual({ resultBytes: 4_096, sharedBy: 64 });
+  });
+
+  test('what policy denies has no share', () => {
+    expect(resultRoom(room, [...of(4), ...of(12, 'deny')])).toEqual({ resultBytes: 65_536 });
+  });
+
+  test('a run of an earlier release has no room of a turn', () => {
+    expect(resultRoom({ resultBytes: 65_536 }, of(64))).toEqual({ resultBytes: 65_536 });
+  });
+
+  test('the smallest room leaves each of the most calls what a preview needs', () => {
+    expect(resultRoom({ resultBytes: 65_536, resultBytesPerTurn: 16_384 }, of(64)).resultBytes).toBe(256);
   });
 });

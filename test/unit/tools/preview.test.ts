@@ -18,8 +18,10 @@ test('a preview never takes more bytes than it may, and stays well-formed', () =
       fc.array(part, { maxLength: 20 }),
       fc.integer({ min: 256, max: 8_192 }),
       fc.boolean(),
-      (content, maxBytes, stored) => {
-        const preview = previewOf({ content, bytes: 10_000_000, ...(stored ? { full } : {}) }, maxBytes);
+      fc.boolean(),
+      (content, maxBytes, stored, shared) => {
+        const whole = { content, bytes: 10_000_000, ...(stored ? { full } : {}), ...(shared ? { sharedBy: 64 } : {}) };
+        const preview = previewOf(whole, maxBytes);
         const json = JSON.stringify(preview);
         expect(Buffer.byteLength(json)).toBeLessThanOrEqual(maxBytes);
         // JSON escapes a lone surrogate, so that one that a cut left would show.
@@ -54,4 +56,12 @@ test('it says where the whole is, or that it is lost', () => {
   const whole = { content: [{ type: 'text', text: 'x'.repeat(5_000) }] satisfies ResultPart[], bytes: 5_000 };
   expect(JSON.stringify(previewOf({ ...whole, full }, 300).at(-1))).toContain('artifact aaaaaaaaaaaa');
   expect(JSON.stringify(previewOf(whole, 300).at(-1))).toContain('could not be stored');
+});
+
+test('neither does one of a result whose size has as many digits as what is shown of it', () => {
+  for (let length = 2_000; length < 2_100; length += 1) {
+    const content: ResultPart[] = [{ type: 'text', text: 'x'.repeat(length) }];
+    const preview = previewOf({ content, bytes: Buffer.byteLength(JSON.stringify({ content })), full }, 2_000);
+    expect(Buffer.byteLength(JSON.stringify(preview))).toBeLessThanOrEqual(2_000);
+  }
 });

@@ -69,3 +69,23 @@ describe('a result of very many parts', () => {
     expect(result).not.toHaveProperty('warnings');
   });
 });
+
+test('F8: a store that never answers loses the bytes, not the call: what it has run is told', async () => {
+  const hanging: ArtifactStore = { put: () => new Promise(() => undefined), get: () => new Promise(() => undefined) };
+  const result = await toolResultOf(
+    { content: [image, blob, { type: 'text', text: 'done' }] },
+    {
+      artifacts: hanging,
+      scrub: createScrubber([]),
+      maxBytes: 1_000,
+      storingMs: 20,
+      signal: new AbortController().signal,
+    },
+  );
+  expect(result.content).toMatchObject([
+    { text: '[image not kept]' },
+    { type: 'resource', text: '[not kept]' },
+    { text: 'done' },
+  ]);
+  expect(result.warnings).toEqual([expect.stringContaining('are lost'), expect.stringContaining('are lost')]);
+});

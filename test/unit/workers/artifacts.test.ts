@@ -16,7 +16,7 @@ const opened = (baseDirectory: string, artifacts?: { directory: string }) =>
   openArtifacts({ config: Config.parse({ artifacts }), path: undefined, baseDirectory });
 
 test("the store of the defaults is made in the configuration's folder", async () => {
-  const store = opened(folder);
+  const store = await opened(folder);
   const ref = await store.put(new Uint8Array([7]), 'text/plain');
   expect(Buffer.from(await store.get(ref))).toEqual(Buffer.from([7]));
 });
@@ -25,7 +25,7 @@ test.each(['../elsewhere', join(tmpdir(), 'countersign-not-mounted')])(
   'INV-D3: a store in another place is not made: a volume may be missing (%s)',
   async (directory) => {
     const base = join(folder, 'base');
-    expect(() => opened(base, { directory })).toThrow(expect.objectContaining({ code: 'SETUP_INCOMPLETE' }));
+    await expect(opened(base, { directory })).rejects.toMatchObject({ code: 'SETUP_INCOMPLETE' });
     expect(await readdir(folder)).not.toContain('elsewhere');
   },
 );

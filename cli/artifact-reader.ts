@@ -1,0 +1,23 @@
+/** Where a command reads artifacts, as the configuration says. */
+import { readArtifactsFrom, readArtifactsFromBucket } from '../client/index.ts';
+import type { ArtifactReader } from '../client/ledger.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
+
+export type ArtifactPlace =
+  /** Absolute. */
+  | { readonly kind: 'directory'; readonly directory: string }
+  | { readonly kind: 'bucket'; readonly bucket: BucketConfig }
+  /** A bucket whose credentials this client does not have: most commands need none. */
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+export function artifactReader(place: ArtifactPlace): ArtifactReader {
+  switch (place.kind) {
+    case 'directory':
+      return readArtifactsFrom(place.directory);
+    case 'bucket':
+      return readArtifactsFromBucket(place.bucket);
+    case 'unreadable':
+      return { get: () => Promise.reject(new CountersignError('ARTIFACT_MISSING', place.reason)) };
+  }
+}

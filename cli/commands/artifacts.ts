@@ -1,0 +1,114 @@
+/** `countersign artifacts`: what becomes of stored tool lists, segments and results when nobody needs them any more. */
+import { Client } from '@temporalio/client';
+import { type Command, InvalidArgumentError } from 'commander';
+import { referencedArtifacts } from '../../client/artifact-references.ts';
+import { type SweepReport, sweepArtifacts } from '../../client/artifact-sweep.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { type Answer, print } from '../answer.ts';
+import { examples } from '../examples.ts';
+import { type GlobalOptions, repeated } from '../options.ts';
+import { type Session, withSession } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+
+interface SweepCommandOptions extends GlobalOptions {
+  /** Milliseconds. */
+  readonly olderThan?: number;
+  readonly also?: readonly string[];
+  readonly dryRun?: true;
+}
+
+const DAY_MS = 86_400_000;
+const HISTORIES_TOLD = 500;
+
+export function addArtifacts(program: Command, terminal: Terminal): void {
+  const artifacts = program
+    .command('artifacts')
+    .summary('keep the artifact store small')
+    .description('Keep the artifact store small')
+    .addHelpText('after', examples('artifacts sweep --older-than 90d --dry-run'));
+  artifacts
+    .command('sweep')
+    .summary('remove what nobody needs any more')
+    .description(
+      'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace that uses the directory must be read: name the others with --also',
+    )
+    .option('--older-than <age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays', age)
+    .option('--also <namespace>', 'another namespace whose workers use this directory; may be repeated', repeated)
+    .option('--dry-run', 'tell what would be removed, and remove nothing')
+    .addHelpText(
+      'after',
+      examples('artifacts sweep --older-than 90d --dry-run', 'artifacts sweep --older-than 90d --also staging'),
+    )
+    .action(async (_own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<SweepCommandOptions>();
+      const answer = await withSession(terminal, options, async (session) => await sweep(terminal, session, options));
+      print(terminal, answer, options.json === true);
+    });
+}
+
+async function sweep(
+  terminal: Terminal,
+  { client, settings }: Session,
+  { olderThan, also = [], dryRun, json }: SweepCommandOptions,
+): Promise<Answer> {
+  const { artifacts, retentionDays } = settings;
+  if (artifacts.kind !== 'directory')
+    throw new CountersignError(
+      'USAGE',
+      'A bucket is emptied by a lifecycle rule of its own: docs/operations/artifacts.md.',
+    );
+  const leastAge = olderThan ?? (retentionDays === undefined ? undefined : retentionDays * DAY_MS);
+  if (leastAge === undefined)
+    throw new CountersignError(
+      'USAGE',
+      'Say how old: --older-than 90d, or artifacts.retentionDays in the configuration.',
+    );
+  const { connection } = client;
+  const { namespace, dataConverter } = client.options;
+  const others = also.map((other) => new Client({ connection, namespace: other, dataConverter }));
+  const tell = (read: number): void => {
+    if (json !== true && read % HISTORIES_TOLD === 0) terminal.err(`${read} histories read\n`);
+  };
+  const report = await sweepArtifacts({
+    directory: artifacts.directory,
+    before: Date.now() - leastAge,
+    dryRun: dryRun === true,
+    referenced: async () => {
+      const found = new Set<string>();
+      for (const each of [client, ...others]) for (const hash of await referencedArtifacts(each, tell)) found.add(hash);
+      return found;
+    },
+  });
+  return sweepAnswer(report, {
+    directory: artifacts.directory,
+    namespaces: [namespace, ...also],
+    dryRun: dryRun === true,
+  });
+}
+
+interface Swept {
+  readonly directory: string;
+  readonly namespaces: readonly string[];
+  readonly dryRun: boolean;
+}
+
+function sweepAnswer(report: SweepReport, { directory, namespaces, dryRun }: Swept): Answer {
+  const bytes = report.removed.reduce((sum, each) => sum + each.bytes, 0);
+  return {
+    json: { directory, namespaces, dryRun, ...report, bytes },
+    text: () =>
+      [
+        `${report.artifacts} artifacts in ${directory}: ${report.young} young, ${report.needed} older and needed in ${namespaces.join(', ')} or by what is kept.`,
+        `${dryRun ? 'Would remove' : 'Removed'} ${report.removed.length}, ${bytes} bytes.`,
+      ].join('\n'),
+  };
+}
+
+function age(text: string): number {
+  const [, count, unit] = /^(\d{1,5})(d|h)$/.exec(text) ?? [];
+  const ms = Number(count) * (unit === 'd' ? DAY_MS : 3_600_000);
+  // A reference that is on its way into history is minutes old.
+  if (!(ms >= 3_600_000))
+    throw new InvalidArgumentError('It must be days or hours, an hour at least, such as 90d or 48h.');
+  return ms;
+}

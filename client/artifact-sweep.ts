@@ -1,0 +1,127 @@
+/**
+ * Removes from an artifact directory what nobody needs any more.
+ *
+ * Owns what is needed by an artifact that is needed, and removing without a race. Does not own what runs need
+ * (`artifact-references.ts`).
+ *
+ * 1. Kept is what is young, what a history names, and what either of them names in turn, however deep: segments name those before
+ *    them, results name their parts.
+ * 2. An artifact that is put again while it is being removed stays: a put makes it young, or finds it gone and writes it anew
+ *    (`activities/artifacts/directory.ts`).
+ * 3. Where anything cannot be read, nothing is removed.
+ */
+import { access, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CountersignError } from '../contracts/errors.ts';
+import { hashesIn } from './artifact-references.ts';
+
+const MARKER = '.countersign-store';
+const OPENING = new Set(['{', '[']);
+
+export interface SweepOptions {
+  /** Absolute. */
+  readonly directory: string;
+  /** Epoch ms; what was put later is young. */
+  readonly before: number;
+  readonly dryRun: boolean;
+  /** What histories name; asked only where something is old. */
+  readonly referenced: () => Promise<ReadonlySet<string>>;
+}
+
+export interface SweepReport {
+  readonly artifacts: number;
+  readonly young: number;
+  /** Old, and needed. */
+  readonly needed: number;
+  readonly removed: readonly { readonly sha256: string; readonly bytes: number }[];
+}
+
+interface Artifact {
+  readonly sha256: string;
+  readonly path: string;
+  readonly bytes: number;
+  readonly isYoung: boolean;
+}
+
+export async function sweepArtifacts({ directory, before, dryRun, referenced }: SweepOptions): Promise<SweepReport> {
+  await access(join(directory, MARKER)).catch((error: unknown) => {
+    throw new CountersignError(
+      'ARTIFACT_MISSING',
+      `There is no artifact store at ${directory}: its file ${MARKER} is not there. Name the workers' configuration.`,
+      {},
+      { cause: error },
+    );
+  });
+  const artifacts = new Map<string, Artifact>();
+  for await (const artifact of artifactsIn(directory, before)) artifacts.set(artifact.sha256, artifact);
+  const young = [...artifacts.values()].filter(({ isYoung }) => isYoung);
+  const isAllYoung = young.length === artifacts.size;
+  const roots = isAllYoung ? [] : [...young.map(({ sha256 }) => sha256), ...(await referenced())];
+  const needed = isAllYoung ? new Set(artifacts.keys()) : await reachable(artifacts, roots);
+  const removed: Artifact[] = [];
+  for (const artifact of artifacts.values()) {
+    if (needed.has(artifact.sha256)) continue;
+    if (dryRun || (await remove(artifact.path, before))) removed.push(artifact);
+  }
+  return {
+    artifacts: artifacts.size,
+    young: young.length,
+    needed: needed.size - young.length,
+    removed: removed.map(({ sha256, bytes }) => ({ sha256, bytes })),
+  };
+}
+
+async function* artifactsIn(directory: string, before: number): AsyncGenerator<Artifact> {
+  for (const first of await foldersIn(directory)) {
+    for (const second of await foldersIn(join(directory, first))) {
+      const folder = join(directory, first, second);
+      for (const name of await readdir(folder)) {
+        if (!/^[0-9a-f]{64}$/.test(name) || !name.startsWith(first + second)) continue;
+        const path = join(folder, name);
+        const { size, mtimeMs } = await stat(path);
+        yield { sha256: name, path, bytes: size, isYoung: mtimeMs >= before };
+      }
+    }
+  }
+}
+
+async function foldersIn(path: string): Promise<readonly string[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name)).map(({ name }) => name);
+}
+
+/** From the roots on, through whatever they hold. */
+async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readonly string[]): Promise<Set<string>> {
+  const found = new Set<string>();
+  const left = [...roots];
+  for (let sha256 = left.pop(); sha256 !== undefined; sha256 = left.pop()) {
+    const artifact = artifacts.get(sha256);
+    if (artifact === undefined || found.has(sha256)) continue;
+    found.add(sha256);
+    if (await isJson(artifact.path)) left.push(...hashesIn(await readFile(artifact.path)));
+  }
+  return found;
+}
+
+/** All of ours that names others is; an image need not be read to its end. */
+async function isJson(path: string): Promise<boolean> {
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, 0);
+    return bytesRead === 1 && OPENING.has(buffer.toString('latin1'));
+  } finally {
+    await file.close();
+  }
+}
+
+/** Put aside first: whoever puts it now either has made it young before that, or finds it gone. @returns is it removed? */
+async function remove(path: string, before: number): Promise<boolean> {
+  const aside = `${path}.swept`;
+  await rename(path, aside);
+  if ((await stat(aside)).mtimeMs >= before) {
+    await rename(aside, path);
+    return false;
+  }
+  await rm(aside);
+  return true;
+}

@@ -1,0 +1,43 @@
+/** Where artifacts are kept: a directory that workers share, or a bucket of an S3-compatible store. */
+import { z } from 'zod';
+
+const SEGMENT = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9_.-]+';
+
+/** One bucket, addressed by path: `<endpoint>/<bucket>/<prefix>/ab/cd/<sha256>`. */
+export const BucketConfig = z.strictObject({
+  /** Over TLS, save to this machine. */
+  endpoint: z.url({ protocol: /^https?$/ }),
+  /** As it is signed for; stores that have no regions take any. */
+  region: z
+    .string()
+    .regex(/^[A-Za-z0-9-]{1,63}$/)
+    .default('us-east-1'),
+  bucket: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket (3 to 63 of a-z 0-9 . -)'),
+  /** Folder in the bucket, for a bucket that holds other things too. */
+  prefix: z
+    .string()
+    .max(256)
+    .regex(new RegExp(`^${SEGMENT}(?:/${SEGMENT})*$`), 'must be names joined by /, of A-Z a-z 0-9 _ . -')
+    .optional(),
+  accessKeyId: z.string().regex(/^[\x21-\x7e]{1,128}$/),
+  secretAccessKey: z.string().min(1),
+  /** Of credentials that end. */
+  sessionToken: z.string().min(1).optional(),
+  /** Of one request; one that may pass is sent three times. */
+  timeoutSeconds: z.int().min(1).max(60).default(10),
+});
+export type BucketConfig = z.infer<typeof BucketConfig>;
+
+/** In the folder of the configuration. */
+export const DEFAULT_ARTIFACTS = '.countersign/artifacts';
+
+export const ArtifactsConfig = z.strictObject({
+  /** Relative to the configuration file, shared by all workers; not read where there is a bucket. */
+  directory: z.string().min(1).default(DEFAULT_ARTIFACTS),
+  s3: BucketConfig.optional(),
+  /** An artifact that nobody has put for so long may be deleted, where no run needs it: docs/operations/artifacts.md. */
+  retentionDays: z.int().min(1).max(36_500).optional(),
+});
+export type ArtifactsConfig = z.infer<typeof ArtifactsConfig>;
