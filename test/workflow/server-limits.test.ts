@@ -131,6 +131,16 @@ test('stopped while it waits, it is cancelled and never sent', async () => {
   expect(servers.busy.executions() - before).toBe(2);
 });
 
+test('a message that interrupts is read before anything that waits is sent', async () => {
+  const before = servers.busy.executions();
+  const run = await start('busy', 3);
+  await heldBy(run, 'concurrency');
+  await run.say({ messageId: 'm-1', from: 'ann', text: 'Wait.', interrupt: true });
+  await served(run);
+  expect(Object.values(await outcomes(run)).toSorted()).toEqual(['cancelled', 'succeeded', 'succeeded']);
+  expect(servers.busy.executions() - before).toBe(2);
+});
+
 test('a run whose only open call waits for its server continues as new, and waits on (INV-D3)', async () => {
   const other = await start('busy', 2);
   await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
