@@ -80,8 +80,8 @@ describe('open, and its time is over', () => {
     const closed = ended(again.breaker, RULE, 'up', true, 5_200);
     expect(closed).toEqual(CLOSED);
     expect(ended(closed, RULE, 'down', true, 5_300)).toEqual({ state: 'closed', failures: [5_300] });
-    const open = ended(again.breaker, RULE, 'down', true, 5_200);
-    expect(ended(open, RULE, 'up', true, 5_300)).toBe(open);
+    const reopened = ended(again.breaker, RULE, 'down', true, 5_200);
+    expect(ended(reopened, RULE, 'up', true, 5_300)).toBe(reopened);
   });
 
   test('calls that began before tell of the past', () => {
