@@ -3,7 +3,8 @@
  *
  * Pure. Owns when it opens, lets one through, and closes. Does not own what a failure is (`activities/tools/ending.ts`).
  *
- * 1. Open, nothing passes; half-open, one call at a time: its end alone decides.
+ * 1. Open, nothing passes; half-open, one call at a time: its end alone decides. One that takes longer than the breaker stays open
+ *    does not keep the others: another may try, and the first that ends decides.
  * 2. Calls that began before it opened change nothing while it is open: they tell of the past.
  */
 
@@ -35,7 +36,9 @@ export function mustWait(breaker: Breaker, { openMs }: BreakerRule, now: number)
   if (breaker.state === 'closed') return 0;
   // A clock that was set back must not hold calls for longer than the rule.
   if (breaker.state === 'open') return Math.min(openMs, Math.max(0, breaker.until - now));
-  return Math.min(openMs, LOOK_AGAIN_MS);
+  // A call may take an hour, and a clock may be set back.
+  const tried = now - breaker.since;
+  return tried < 0 || tried >= openMs ? 0 : Math.min(openMs - tried, LOOK_AGAIN_MS);
 }
 
 /** A call passes. Asked only where `mustWait` was 0. @returns whether it is the one that tries */

@@ -5,6 +5,7 @@ import { byteLength, hashOf, sha256Hex } from './canonical.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { withoutRefusals } from './repeats.ts';
 import { type Change, ended, MOST_ANSWERED, type Run } from './run.ts';
+import { heldCalls } from './held.ts';
 import { askingCalls } from './status.ts';
 
 /** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
@@ -65,7 +66,10 @@ export function heard(run: Run, say: Say): Change {
   return { run: withdrawn.run, facts: [...said.facts, ...withdrawn.facts] };
 }
 
-/** While a message that interrupts waits to be read, nobody is asked: open requests are withdrawn, calls in flight end as they do. */
+/**
+ * While a message that interrupts waits to be read, nobody is asked and nothing new leaves: open requests and calls that their
+ * server holds back are withdrawn, calls in flight end as they do.
+ */
 export function interrupted(run: Run): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
   if (by === undefined) return { run, facts: [] };
@@ -73,7 +77,7 @@ export function interrupted(run: Run): Change {
     kind: 'cancelled',
     reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
   };
-  return askingCalls(run).reduce<Change>(
+  return [...askingCalls(run), ...heldCalls(run)].reduce<Change>(
     (before, { call }) => {
       const next = ended(before.run, call.callId, outcome);
       return { run: next.run, facts: [...before.facts, ...next.facts] };

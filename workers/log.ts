@@ -3,9 +3,11 @@
  *
  * 1. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
  */
+import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
 import { createScrubber } from '../activities/tools/scrub.ts';
+import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { secretsOf } from './secrets.ts';
 
@@ -20,14 +22,25 @@ export function installLog(config: Config): Logger {
     { write: (line: string) => stderr.write(scrub.text(line)) },
   );
   const level = config.log.level === 'trace' || config.log.level === 'debug' ? 'DEBUG' : 'WARN';
-  Runtime.install({
-    logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
-      log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
-    ),
-    telemetryOptions: {
-      logging: { filter: { core: 'WARN', other: 'ERROR' } },
-      ...(config.metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: config.metrics.prometheus } } }),
-    },
-  });
+  const { metrics } = config;
+  try {
+    Runtime.install({
+      logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
+        log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
+      ),
+      telemetryOptions: {
+        logging: { filter: { core: 'WARN', other: 'ERROR' } },
+        ...(metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: metrics.prometheus } } }),
+      },
+    });
+  } catch (error) {
+    if (metrics === undefined || error instanceof IllegalStateError) throw error;
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `metrics.prometheus cannot be opened at ${metrics.prometheus}: ${error instanceof Error ? error.message : 'no reason given'}. Each worker process needs an address of its own.`,
+      { path: 'metrics.prometheus' },
+      { cause: error },
+    );
+  }
   return log;
 }

@@ -4,14 +4,17 @@ import { callOf, ended } from '../domain/run.ts';
 import { type Held, type Holding, heldBack, waitedOut } from '../domain/held.ts';
 import type { InFlight } from '../domain/call-state.ts';
 import { summaryOf } from '../domain/present.ts';
+import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** What the dispatch said counts: waits again, or waited long enough. */
 export function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
   const { callId } = flight.call;
   const why = waitedOut(flight, holding, Date.now());
-  if (why === undefined) live.commit(heldBack(live.run, callId, holding, Date.now()));
-  else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
+  if (why === undefined) {
+    live.commit(heldBack(live.run, callId, holding, Date.now()));
+    live.commit(interrupted(live.run));
+  } else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
 }
 
 /** Until its time, or what let it run is taken back, or the run hands over: the next execution waits for the rest. */

@@ -140,6 +140,7 @@ export class ServerLimits {
     const ofTenant = asked.code === 'TOOL_RATE_LIMITED';
     const who = ofTenant ? tenant : WHOLE_SERVER;
     const ms = Math.min(asked.ms, LONGEST_HOLD_MS);
+    for (const [other, until] of server.asked) if (until <= now && other !== who) server.asked.delete(other);
     // The latest answer counts, also where it asks for less than one before.
     const isNew = (server.asked.get(who) ?? 0) <= now;
     server.asked.set(who, now + ms);

@@ -274,7 +274,12 @@ export const Config = z.strictObject({
   metrics: z
     .strictObject({
       /** Address on which Prometheus finds the metrics of a worker process, Temporal's and ours. */
-      prometheus: z.string().regex(/^(?:\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}$/, 'must be host:port'),
+      prometheus: z
+        .string()
+        .regex(
+          /^(?:\[[0-9a-fA-F:]+\]|\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/,
+          'must be an IP address and a port, such as 127.0.0.1:9464',
+        ),
     })
     .optional(),
   tracing: z.enum(['off', 'console']).default('off'),

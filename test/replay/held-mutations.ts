@@ -3,10 +3,10 @@ import type { Mutation } from './mutant.ts';
 
 export const HELD_COMMANDS: readonly Mutation[] = [
   {
-    name: 'a call that was held back is given up like one that failed',
-    file: 'domain/held.ts',
-    find: 'return attempts - (holds?.count ?? 0);',
-    put: 'return attempts + 0 * (holds?.count ?? 0);',
+    name: 'waiting for a server counts as an attempt',
+    file: 'workflows/settle-call.ts',
+    find: 'if (isHolding(result)) return',
+    put: "if (isHolding(result) && result.code === '') return",
   },
   {
     name: 'a call that waits for its server keeps the run from continuing',
@@ -14,15 +14,15 @@ export const HELD_COMMANDS: readonly Mutation[] = [
     find: "return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;",
     put: "return state.status === 'approved' && state.held !== undefined;",
   },
-];
-
-export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'a call waits longer for its server than it was told',
     file: 'domain/held.ts',
     find: 'Math.min(now + retryAfterMs, ',
     put: 'Math.min(now + 2 * retryAfterMs, ',
   },
+];
+
+export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
     file: 'workflows/activity-stubs.ts',

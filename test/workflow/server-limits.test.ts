@@ -1,6 +1,7 @@
 /** Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent twice. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { executions, factsOf, outcomes } from '../support/run-record.ts';
@@ -126,6 +127,20 @@ test('stopped while it waits, it is cancelled and never sent', async () => {
   const run = await start('busy', 3);
   await heldBy(run, 'concurrency');
   await run.stop({ by: 'ann', reason: 'enough' });
+  await served(run);
+  expect(Object.values(await outcomes(run)).toSorted()).toEqual(['cancelled', 'succeeded', 'succeeded']);
+  expect(servers.busy.executions() - before).toBe(2);
+  // What was dispatched for nothing is no other story than history tells.
+  const ledger = await run.ledger();
+  const deeds = await readDeeds(world.client, run.runId);
+  expect(compareWithHistory({ before: ledger, after: ledger }, deeds)).toEqual([]);
+});
+
+test('a message that interrupts is read before anything that waits is sent', async () => {
+  const before = servers.busy.executions();
+  const run = await start('busy', 3);
+  await heldBy(run, 'concurrency');
+  await run.say({ messageId: 'm-1', from: 'ann', text: 'Wait.', interrupt: true });
   await served(run);
   expect(Object.values(await outcomes(run)).toSorted()).toEqual(['cancelled', 'succeeded', 'succeeded']);
   expect(servers.busy.executions() - before).toBe(2);

@@ -14,6 +14,8 @@ import {
 } from '../../../domain/held.ts';
 import { currentDetails } from '../../../domain/present.ts';
 import { askedAgain, callOf, type Change, dispatched, ended, returned, type Run } from '../../../domain/run.ts';
+import { heard, interrupted } from '../../../domain/talk.ts';
+import { say } from '../../support/builders/decision.ts';
 import { allowVerdict } from '../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../support/builders/run.ts';
 
@@ -131,4 +133,19 @@ test('people read for what it waits, also in Temporal UI, and nothing once it is
   const over = ended(run, CALL, { kind: 'cancelled', reason: 'stopped' }).run;
   expect(heldCalls(over)).toEqual([]);
   expect(currentDetails('acting', over)).not.toContain('held back');
+});
+
+test('a message that interrupts withdraws it: nothing new leaves before the message is read', () => {
+  const { run } = held(allowed, START);
+  const { run: after, facts } = heard(run, say({ from: 'bob', interrupt: true }));
+  expect(callOf(after, CALL)).toMatchObject({ status: 'settled', outcome: { kind: 'cancelled' } });
+  expect(facts).toMatchObject([{ kind: 'said' }, { kind: 'outcome', outcome: 'cancelled' }]);
+  // Also one that is held back while the message waits.
+  const late = heldBack(
+    heard(sent(allowed).run, say({ from: 'bob', interrupt: true })).run,
+    CALL,
+    holding(),
+    START,
+  ).run;
+  expect(interrupted(late).run.calls).toMatchObject([{ status: 'settled' }]);
 });

@@ -1,0 +1,92 @@
+/** A dispatch within the limits of its server: nothing of it begins while it is held back, and its place is given back whatever happens. */
+import { expect, test } from '@jest/globals';
+import { withinLimits } from '../../../activities/tools/limited-call.ts';
+import type { CallEnding, ToolServer } from '../../../activities/tools/port.ts';
+import { ServerLimits } from '../../../activities/tools/server-limits.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
+import { ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
+import { aCall, aConnection } from '../../support/mcp-call.ts';
+
+const URL = 'https://files.example/mcp';
+const DONE: DispatchResult = { kind: 'ended', outcome: { kind: 'cancelled', reason: 'of the test' } };
+
+function desk(
+  limits: (typeof Limits)['_zod']['input'],
+  ending: CallEnding = { kind: 'executed', isError: false, result: { content: [] } },
+) {
+  const gate = new ServerLimits({
+    configured: new Map([[URL, { name: 'files', limits: Limits.parse(limits) }]]),
+    tell: () => {},
+  });
+  const server: ToolServer = { call: async () => ending, list: async () => ({ tools: [], refused: [] }) };
+  let dispatches = 0;
+  const through = async (send: (server: ToolServer) => Promise<DispatchResult>, callTimeoutSeconds = 120) => {
+    dispatches += 1;
+    const input: Pick<DispatchInput, 'run' | 'server' | 'idempotencyKey' | 'attempt' | 'limits'> = {
+      run: {
+        namespace: 'default',
+        workflowId: 'run',
+        initiator: { id: 'ann', groups: [], tenant: 'acme' },
+        specHash: '',
+      },
+      server: { name: 'files', url: URL },
+      idempotencyKey: `run/${dispatches}`,
+      attempt: 1,
+      limits: { resultBytes: 1_024, callTimeoutSeconds },
+    };
+    // Sound: nothing else of a dispatch is read.
+    return await withinLimits(gate, server, input as DispatchInput, send);
+  };
+  const call = async (callTimeoutSeconds?: number) =>
+    await through(async (limited) => {
+      await limited.call(aConnection({ url: URL }), aCall());
+      return DONE;
+    }, callTimeoutSeconds);
+  return { through, call };
+}
+
+test('held back, nothing begins: no token is obtained for it (INV-S2), and it says that nothing was sent (INV-X1)', async () => {
+  const { through } = desk({ concurrency: 1, waitSeconds: 60 });
+  let begun = 0;
+  const results = await Promise.all([
+    through(async () => {
+      begun += 1;
+      await Promise.resolve();
+      return DONE;
+    }),
+    through(async () => {
+      begun += 1;
+      return DONE;
+    }),
+  ]);
+  expect(begun).toBe(1);
+  expect(results).toMatchObject([
+    DONE,
+    { kind: 'not-sent', code: 'TOOL_RATE_LIMITED', held: { by: 'concurrency', atMostSeconds: 60 } },
+  ]);
+});
+
+test('a dispatch that throws, or ends before it calls, gives its place back and tells nothing of the server', async () => {
+  const { through, call } = desk({ concurrency: 1, breaker: { failures: 1 } });
+  await expect(through(() => Promise.reject(new Error('a fault of ours')))).rejects.toThrow('a fault of ours');
+  expect(
+    await through(async (limited) => (await limited.list(aConnection({ url: URL }), AbortSignal.abort()), DONE)),
+  ).toBe(DONE);
+  expect(await call()).toBe(DONE);
+});
+
+test('of a server that fails the breaker hears, also where the call had no time only if it had enough', async () => {
+  const failing = desk(
+    { breaker: { failures: 1 } },
+    { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: '', fault: 'failure' },
+  );
+  expect(await failing.call()).toBe(DONE);
+  expect(await failing.call()).toMatchObject({ held: { by: 'breaker' } });
+  const silent = desk(
+    { breaker: { failures: 1 } },
+    { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: '', fault: 'timeout' },
+  );
+  for (const _ of [1, 2]) expect(await silent.call(5)).toBe(DONE);
+  expect(await silent.call(60)).toBe(DONE);
+  expect(await silent.call(60)).toMatchObject({ held: { by: 'breaker' } });
+});
