@@ -30,6 +30,7 @@ import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
 import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
+import { createLiveTools } from '../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
@@ -108,10 +109,11 @@ export async function toolSideActivities(
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
   const server = createMcpToolServer({ artifacts });
   const readCatalog = createCatalogReader(client);
+  const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(
-      createDiscoverTools({ config, artifacts, broker, server, readCatalog, ...(signing && { signing }) }),
+      createDiscoverTools({ config, artifacts, broker, server, liveTools, readCatalog, ...(signing && { signing }) }),
     ),
     callTool: coded(
       createCallTool({
@@ -120,6 +122,7 @@ export async function toolSideActivities(
         loadToolset,
         broker,
         server,
+        liveTools,
         readCatalog,
         ...(signing && { checkSignatures: createSignatureCheck(signing) }),
       }),

@@ -89,12 +89,13 @@ export function createMcpToolServer({ artifacts, fetch, connectMs = CONNECT_MS }
   };
 
   return {
-    list(connection, signal) {
+    list(connection, signal, { known = false } = {}) {
       const scrub = scrubberFor(connection);
       return listTools({
         connection,
         signal,
         priors,
+        known,
         scrub,
         quote: (text) => quoted(scrub, text),
         ...sessionOptions,

@@ -120,6 +120,7 @@ describe('a call that was not sent', () => {
         loadToolset: createToolsetLoader(world.artifacts),
         broker,
         server,
+        liveTools: { current: async (_, tool) => tool },
         readCatalog: async () => undefined,
       }),
       input,
