@@ -9,16 +9,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchResult } from '../../contracts/activities.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
+import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
 
 const [url = ''] = process.argv.slice(2);
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_PROTOCOL_VERSION: version = '' } = process.env;
@@ -29,13 +28,6 @@ const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as {
   readonly client_secret?: string;
 };
 
-const RUN: RunIdentity = {
-  namespace: 'default',
-  workflowId: 'conformance',
-  initiator: { id: 'ann', groups: [], tenant: 'default' },
-  specHash: 'a'.repeat(64),
-};
-const RUN_ID = 'run-1';
 const SERVER = { name: 'peer', url: canonicalServerUrl(url) };
 
 /** Enough for a tool that names no arguments of its own in the scenario. */
@@ -74,40 +66,6 @@ async function credentials(): Promise<NonNullable<ConfigInput['servers']>[string
   return { kind: 'client-credentials', issuer: await issuerOf(url), clientId, clientSecret };
 }
 
-/** Runs an activity as Temporal would for the one run that there is. */
-async function inActivity<Input, Output>(activity: (input: Input) => Promise<Output>, input: Input): Promise<Output> {
-  const environment = new MockActivityEnvironment(
-    {
-      workflowType: 'agentRun',
-      namespace: RUN.namespace,
-      workflowNamespace: RUN.namespace,
-      workflowExecution: { workflowId: RUN.workflowId, runId: RUN_ID },
-    },
-    { logger: new DefaultLogger('ERROR') },
-  );
-  return await environment.run(activity, input);
-}
-
-function dispatchOf(tool: OfferedTool, args: JsonObject, at: number, toolset: DispatchInput['toolset']): DispatchInput {
-  const callId = `t1.c${at}`;
-  const { server, serverUrl, definition, hash, modelName } = tool;
-  return {
-    run: RUN,
-    runId: RUN_ID,
-    decidedIn: [RUN_ID],
-    callId,
-    name: modelName,
-    target: { server, serverUrl, tool: definition.name, definitionHash: hash },
-    arguments: args,
-    proof: { kind: 'policy', rules: ['organisation/strategy/never'] },
-    toolset,
-    server: SERVER,
-    limits: { resultBytes: 65_536, callTimeoutSeconds: 20 },
-    attempt: 1,
-    idempotencyKey: `${RUN.workflowId}/${callId}`,
-  };
-}
-
 /** The arguments that the scenario wants to see sent, else one call with what little the tool needs. */
 function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): readonly JsonObject[] {
   if (definition.name === ECHO) {
@@ -137,7 +95,10 @@ try {
   const offered = await createToolsetLoader(artifacts)(toolset);
   for (const tool of LISTED_ONLY.includes(scenario) ? [] : offered) {
     for (const args of argumentsOf(tool, offered)) {
-      const result = await inActivity(activities.callTool, dispatchOf(tool, args, at++, toolset));
+      const result = await inActivity(
+        activities.callTool,
+        allowedDispatch(tool, args, toolset, { at: at++, server: SERVER }),
+      );
       if (result.kind !== 'ended' || result.outcome.kind !== 'succeeded') failures.push(result);
     }
   }
