@@ -32,6 +32,7 @@ import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
 import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
+import { createLiveTools } from '../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../activities/tools/server-limits.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
@@ -121,10 +122,11 @@ export async function toolSideActivities(
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory), egress });
   const server = createMcpToolServer({ artifacts, egress });
   const readCatalog = createCatalogReader(client);
+  const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(
-      createDiscoverTools({ config, artifacts, broker, server, readCatalog, ...(signing && { signing }) }),
+      createDiscoverTools({ config, artifacts, broker, server, liveTools, readCatalog, ...(signing && { signing }) }),
     ),
     callTool: coded(
       createCallTool({
@@ -134,6 +136,7 @@ export async function toolSideActivities(
         broker,
         server,
         limits: new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) }),
+        liveTools,
         readCatalog,
         ...(signing && { checkSignatures: createSignatureCheck(signing) }),
       }),

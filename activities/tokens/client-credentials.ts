@@ -8,7 +8,6 @@
 import {
   type AuthorizationServer,
   type ClientAuth,
-  ClientSecretBasic,
   ClientSecretPost,
   allowInsecureRequests,
   clientCredentialsGrantRequest,
@@ -21,6 +20,7 @@ import type { Egress } from '../egress/fetch.ts';
 import { isSecureTransport } from '../egress/secure-transport.ts';
 import type { AuthorizationServers } from './authorization-server.ts';
 import { LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
+import { basicCredentials, clientSecretBasic } from './client-secret-basic.ts';
 import { type Asked, checkGranted } from './granted.ts';
 import { oauthFailure } from './oauth-failure.ts';
 import type { MintedToken, TokenRequest } from './port.ts';
@@ -94,7 +94,7 @@ function askedFor({ resource, scopes }: ClientCredentials, { serverUrl, tool }: 
 /** RFC 8414 §2: `client_secret_basic` where the server states nothing. */
 function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  if (methods.includes('client_secret_basic')) return ClientSecretBasic(clientSecret);
+  if (methods.includes('client_secret_basic')) return clientSecretBasic(clientSecret);
   if (methods.includes('client_secret_post')) return ClientSecretPost(clientSecret);
   const message = `No token for ${server}: its authorization server takes no client secret (client_secret_basic or client_secret_post).`;
   throw tokenError('TOKEN_REFUSED', message, { server });
@@ -102,12 +102,12 @@ function authenticationFor(metadata: AuthorizationServer, clientSecret: string, 
 
 /**
  * The secret, and the forms in which it travels that a scrubber of the plain secret would not know: form encoding and then
- * base64 of it together with the client id (RFC 6749 §2.3.1), as oauth4webapi writes it, and as others do.
+ * base64 of it together with the client id (RFC 6749 §2.3.1), as it is sent, and as others write it.
  */
 function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
   const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
-  return [...new Set([clientSecret, secret, ...basic])];
+  return [...new Set([clientSecret, secret, basicCredentials(clientId, clientSecret), ...basic])];
 }
 
 /** Everything but letters and digits as %XX, and space as plus. */

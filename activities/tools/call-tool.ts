@@ -31,9 +31,10 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
+import { withinLimits } from './limited-call.ts';
+import type { LiveTools } from './live-tools.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkRetry } from './retry-check.ts';
-import { withinLimits } from './limited-call.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
@@ -52,18 +53,19 @@ export interface CallToolParts {
   readonly broker: TokenBroker;
   readonly server: ToolServer;
   readonly limits: ServerLimits;
+  readonly liveTools: Pick<LiveTools, 'current'>;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { config, conditions, loadToolset, readCatalog, checkSignatures } = parts;
+  const { liveTools, loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
   return async (input) => {
     const scheduler = currentScheduler();
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
-    const { run, server, runPolicy } = input;
+    const { run, server } = input;
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
@@ -78,36 +80,57 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
     if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    const { tool, pinned } = now;
-    const verdict = await verdictOn(config, conditions, {
-      run,
-      runPolicy,
-      now,
-      catalog,
-      callId: input.callId,
-      arguments: input.arguments,
-      earlier: input.earlier,
-    });
-    // What may not be called at all is not asked about again.
-    if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
-    // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
-    const isChecked = tool === pinned && !hasEditedArguments(input);
-    const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
-    if (problems.length > 0) {
-      const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
-      return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
+    let weighed = await weigh(parts, checker, input, now, catalog);
+    // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
+    if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
+    heartbeat({ phase: 'connecting' });
+    let tool: OfferedTool;
+    try {
+      const shown = input.target.definitionHash;
+      const principal = { run, server, grant: input.grant };
+      tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+    } catch (error) {
+      return endedBeforeSending(error);
     }
-    const unproven =
-      checkRetry(input, config, verdict) ??
-      checkDefinition(input, tool, verdict) ??
-      checkConsent(input, verdict, catalog);
-    if (unproven !== undefined) return unproven;
+    if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+    if (weighed.refused !== undefined) return weighed.refused;
+    const { verdict } = weighed;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
       callWithToken({ ...parts, server: limited }, input, tool, catalog),
     );
   };
+}
+
+type Weighed =
+  | { readonly refused: Refused }
+  | { readonly refused: undefined; readonly verdict: Exclude<Verdict, { kind: 'deny' }> };
+
+/** Would policy, schema and consent let the tool, as it is now, be called? */
+async function weigh(
+  { config, conditions }: Pick<CallToolParts, 'config' | 'conditions'>,
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  now: ToolNow,
+  catalog: CatalogSnapshot | undefined,
+): Promise<Weighed> {
+  const { tool, pinned } = now;
+  const { run, runPolicy, callId, earlier } = input;
+  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
+  const verdict = await verdictOn(config, conditions, call);
+  // What may not be called at all is not asked about again.
+  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
+  // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
+  const isChecked = tool === pinned && !hasEditedArguments(input);
+  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+  if (problems.length > 0) {
+    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
+    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+  }
+  const refused =
+    checkRetry(input, config, verdict) ?? checkDefinition(input, now, verdict) ?? checkConsent(input, verdict, catalog);
+  return refused === undefined ? { refused, verdict } : { refused };
 }
 
 function warn(message: string, meta: Record<string, unknown>): void {

@@ -20,7 +20,7 @@ export function createDiscoverCatalog({
   artifacts,
   broker,
   server: port,
-}: Omit<DiscoverToolsParts, 'readCatalog'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
+}: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
   return async ({ tenant, server, connection }) => {
     const { workflowType, workflowId, namespace } = currentScheduler();
     if (workflowType !== CATALOG_WORKFLOW || workflowId !== catalogId({ tenant, server }))

@@ -24,6 +24,7 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import type { TokenBroker } from '../tokens/port.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
+import type { LiveTools } from './live-tools.ts';
 import type { ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
@@ -36,6 +37,7 @@ export interface DiscoverToolsParts {
   readonly artifacts: ArtifactStore;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly liveTools: Pick<LiveTools, 'learn'>;
   readonly readCatalog: ReadCatalog;
   /** In trust mode `signed`. */
   readonly signing?: StartProofParts;
@@ -46,6 +48,7 @@ export function createDiscoverTools({
   artifacts,
   broker,
   server,
+  liveTools,
   readCatalog,
   signing,
 }: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery> {
@@ -67,7 +70,9 @@ export function createDiscoverTools({
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     });
-    const { tools: listed, refused } = await server.list(connectionOf(binding, access, token), signal);
+    const listing = await server.list(connectionOf(binding, access, token), signal);
+    liveTools.learn({ run, server: binding, grant }, listing);
+    const { tools: listed, refused } = listing;
     const tools = listed.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
       ...pinnedTools(binding, tools),

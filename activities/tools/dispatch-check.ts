@@ -19,7 +19,9 @@ import { requestDigest } from '../../domain/digest.ts';
 import { provenDeadline } from '../../domain/extension.ts';
 import { describeLapse, lapsedSince } from '../../domain/validity.ts';
 import { visible } from '../../domain/escape.ts';
+import type { ToolNow } from '../catalog/layer.ts';
 import { shownOf } from '../policy/judge.ts';
+import { describeDrift } from './drift.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 
 /** What Temporal says of the scheduler, not what the input says. */
@@ -71,12 +73,17 @@ export function checkTool({ target, server }: DispatchInput, tool: OfferedTool |
 }
 
 /** Is it as it was shown? Else the fresh decision is about what it is now. */
-export function checkDefinition({ target }: DispatchInput, tool: OfferedTool, verdict: Verdict): Refused | undefined {
+export function checkDefinition(
+  { target }: DispatchInput,
+  { tool, pinned }: ToolNow,
+  verdict: Verdict,
+): Refused | undefined {
   if (tool.hash === target.definitionHash) return undefined;
+  const shown = pinned.hash === target.definitionHash ? pinned.definition : undefined;
   return {
     kind: 'reopen',
     code: 'DEFINITION_CHANGED',
-    message: 'The definition of the tool is not the one that was shown.',
+    message: describeDrift(shown, tool.definition),
     definition: { hash: tool.hash, ...shownOf(tool) },
     ...askedOf(verdict),
   };

@@ -7,7 +7,7 @@
  * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
  *    what is missing.
  */
-import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { byteLength } from '../../domain/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -35,6 +35,8 @@ export interface ListingRequest {
   readonly signal: AbortSignal;
   readonly connectMs: number;
   readonly priors: Priors;
+  /** May what is known of the server be used? Else it is learned anew. */
+  readonly known: boolean;
   readonly scrub: Scrubber;
   /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
@@ -43,15 +45,29 @@ export interface ListingRequest {
 }
 
 export async function listTools(request: ListingRequest): Promise<ToolListing> {
+  const { connection, signal, known, priors } = request;
+  const prior = known ? priors.recall(connection) : undefined;
+  if (prior === undefined) return await listAs(request, undefined);
+  try {
+    return await listAs(request, prior);
+  } catch (error) {
+    // A server that was upgraded, or went back, answers so; what it says of a token counts.
+    if (signal.aborted || !(error instanceof CountersignError) || error.code !== 'DISCOVERY_FAILED') throw error;
+    priors.forget(connection);
+    return await listAs(request, undefined);
+  }
+}
+
+async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
   const { connection, signal, connectMs, priors, scrub, egress, fetch } = request;
   let session: Session;
   try {
-    // Never from what is known: a listing is where it is learned anew.
     session = await openSession({
       connection,
       signal,
       connectMs,
       egress,
+      ...(prior === undefined ? {} : { prior }),
       ...(fetch === undefined ? {} : { fetch }),
     });
   } catch (error) {
@@ -64,7 +80,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
     );
   }
   try {
-    priors.learn(connection, session.learned);
+    if (prior === undefined) priors.learn(connection, session.learned);
     if (session.client.getServerCapabilities()?.tools === undefined) return { tools: [], refused: [] };
     const listing = readDefinitions(await walk(session, request), scrub);
     const bytes = byteLength(JSON.stringify(listing.tools));

@@ -97,12 +97,13 @@ export function createMcpToolServer({
   };
 
   return {
-    list(connection, signal) {
+    list(connection, signal, { known = false } = {}) {
       const scrub = scrubberFor(connection);
       return listTools({
         connection,
         signal,
         priors,
+        known,
         scrub,
         quote: (text) => quoted(scrub, text),
         ...sessionOptions,

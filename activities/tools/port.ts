@@ -79,8 +79,13 @@ export interface ToolListing {
   readonly refused: readonly RefusedTool[];
 }
 
+export interface ListOptions {
+  /** What is known of how the server speaks may be used, so that a modern one is sent the list's request alone. */
+  readonly known?: boolean;
+}
+
 export interface ToolServer {
   /** Throws `DISCOVERY_FAILED | EGRESS_FORBIDDEN | TOOL_UNAUTHORIZED | TOOL_FORBIDDEN | TOOL_INSUFFICIENT_SCOPE` (`CountersignError`). */
-  list(connection: ServerConnection, signal: AbortSignal): Promise<ToolListing>;
+  list(connection: ServerConnection, signal: AbortSignal, options?: ListOptions): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
 }

@@ -7,7 +7,7 @@ import type { CatalogEntry } from '../../contracts/schemas/catalog.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { visible } from '../../domain/escape.ts';
-import type { FieldDifference } from '../definition-diff.ts';
+import type { FieldDifference } from '../../domain/definition-diff.ts';
 import type { Paint } from '../terminal.ts';
 
 const BAR = '│';

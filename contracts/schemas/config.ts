@@ -110,6 +110,8 @@ export const ServerConfig = z.strictObject({
     .record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), z.string().regex(/^[\t\x20-\x7e]*$/))
     .default({}),
   protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
+  /** For so long a tool counts as it was listed last; 0 asks before every call. */
+  recheckSeconds: z.int().min(0).max(86_400).default(60),
   /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
   limits: ServerLimits.optional(),

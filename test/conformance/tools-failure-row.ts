@@ -4,6 +4,8 @@ import type { ServerConnection, ToolCall } from '../../activities/tools/port.ts'
 import type { CallExchange, Era } from '../support/mcp-raw-server.ts';
 
 export interface FailureRow {
+  /** Cited by `matrix-rows.ts`. */
+  readonly id: `M-${string}`;
   readonly title: string;
   readonly does: (exchange: CallExchange) => void;
   /** What the ending must match. */
@@ -11,6 +13,8 @@ export interface FailureRow {
   readonly executions: 0 | 1;
   /** Both where absent. */
   readonly eras?: readonly Era[];
+  /** False: a broken stream is not to be had again. */
+  readonly resumes?: false;
   readonly connection?: Partial<ServerConnection>;
   readonly call?: Partial<ToolCall>;
 }

@@ -4,12 +4,13 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
+import { type CallExchange, type Era, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { HTTP_FAILURES } from './tools-failure-http.ts';
 import { MCP_FAILURES } from './tools-failure-mcp.ts';
+import type { FailureRow } from './tools-failure-row.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
 
-const ROWS = [...HTTP_FAILURES, ...MCP_FAILURES];
+export const FAILURE_ROWS = [...HTTP_FAILURES, ...MCP_FAILURES];
 
 export function failureSuite({ name, create }: ToolServerHarness): void {
   describe.each(['modern', 'legacy'] as const)(
@@ -19,23 +20,10 @@ export function failureSuite({ name, create }: ToolServerHarness): void {
       beforeEach(async () => void (server = await startRawServer({ era })));
       afterEach(async () => server.close());
 
-      test.each(ROWS.filter(({ eras }) => eras?.includes(era) !== false))(
-        '$title',
-        async ({ does, ends, executions, connection, call }) => {
-          let resumable: CallExchange | undefined;
-          server.become({
-            era,
-            onCall: (exchange) => {
-              resumable = exchange;
-              does(exchange);
-            },
-            intercept: (request, response) => {
-              if (request.headers['last-event-id'] === undefined || resumable === undefined) return false;
-              response.writeHead(200, { 'content-type': 'text/event-stream' });
-              response.end(`id: 2\ndata: ${resumable.answerWith({ content: [] })}\n\n`);
-              return true;
-            },
-          });
+      test.each(FAILURE_ROWS.filter(({ eras }) => eras?.includes(era) !== false))(
+        '$id $title',
+        async ({ does, ends, executions, connection, call, resumes = true }) => {
+          serveRow(server, era, { does, resumes });
           const toolServer = create();
           const ending = await toolServer.call(aConnection({ url: server.url, ...connection }), aCall(call));
           expect(ending).toMatchObject(ends);
@@ -46,4 +34,26 @@ export function failureSuite({ name, create }: ToolServerHarness): void {
       );
     },
   );
+}
+
+/** What a server of a row does from now on, the resumption of a broken stream included. */
+export function serveRow(
+  server: RawServer,
+  era: Era,
+  { does, resumes = true }: Pick<FailureRow, 'does'> & { resumes?: boolean },
+): void {
+  let broken: CallExchange | undefined;
+  server.become({
+    era,
+    onCall: (exchange) => {
+      broken = exchange;
+      does(exchange);
+    },
+    intercept: (request, response) => {
+      if (!resumes || request.headers['last-event-id'] === undefined || broken === undefined) return false;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`id: 2\ndata: ${broken.answerWith({ content: [] })}\n\n`);
+      return true;
+    },
+  });
 }

@@ -70,25 +70,32 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       expect(methodsOf(server.seen.slice(before))).not.toContain('server/discover');
     });
 
-    test('a session that is lost between two requests is opened anew, and the call runs once (F10)', async () => {
-      let lost = 0;
-      server.become({
-        era: 'legacy',
-        sessions: true,
-        onCall: (exchange) => {
-          if (lost++ === 0)
-            return exchange.status(
-              404,
-              {},
-              '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}',
-            );
-          exchange.execute();
-          exchange.result({ content: [] });
-        },
-      });
-      expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
-      expect(server.executions()).toBe(1);
-    });
+    test.each([
+      [404, -32_001, 'Session not found'],
+      [400, -32_000, 'Bad Request: No valid session ID provided'],
+      [400, -32_000, 'Bad Request: Server not initialized'],
+    ])(
+      'a session that is lost (%i %i %s) is opened anew, and the call runs once (F10)',
+      async (status, code, message) => {
+        let lost = 0;
+        server.become({
+          era: 'legacy',
+          sessions: true,
+          onCall: (exchange) => {
+            if (lost++ === 0)
+              return exchange.status(
+                status,
+                {},
+                JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } }),
+              );
+            exchange.execute();
+            exchange.result({ content: [] });
+          },
+        });
+        expect(await create().call(aConnection({ url: server.url }), aCall())).toMatchObject({ kind: 'executed' });
+        expect(server.executions()).toBe(1);
+      },
+    );
 
     test('a server that never finds its session is not asked for ever', async () => {
       server.become({ era: 'legacy', onCall: ({ status }) => status(404, {}, 'Session not found') });

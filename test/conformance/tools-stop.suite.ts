@@ -46,6 +46,30 @@ export function stopSuite({ name, create }: ToolServerHarness): void {
       );
     });
 
+    test('a call that is cancelled while its broken stream is resumed ends, and so does its session (typescript-sdk#2646)', async () => {
+      const cancel = new AbortController();
+      server.become({
+        era: 'legacy',
+        sessions: true,
+        onCall: ({ execute, stream, response }) => {
+          execute();
+          stream('id: 1\nretry: 10\ndata:\n\n');
+          response.end();
+        },
+        intercept: (request, response) => {
+          if (request.headers['last-event-id'] === undefined) return false;
+          // Resumed, and then nothing.
+          response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+          cancel.abort();
+          return true;
+        },
+      });
+      const ending = await create().call(aConnection({ url: server.url }), aCall({ signal: cancel.signal }));
+      expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
+      expect(server.executions()).toBe(1);
+      expect(await server.sees(({ httpMethod }) => httpMethod === 'DELETE')).toBeDefined();
+    });
+
     test('the session of a finished call is ended too', async () => {
       server.become({ era: 'legacy', sessions: true });
       await create().call(aConnection({ url: server.url }), aCall());

@@ -122,6 +122,7 @@ describe('a call that was not sent', () => {
         broker,
         server,
         limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+        liveTools: { current: async (_, tool) => tool },
         readCatalog: async () => undefined,
       }),
       input,

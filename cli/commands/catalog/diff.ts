@@ -4,7 +4,7 @@ import { hasDrifted } from '../../../domain/catalog.ts';
 import { print } from '../../answer.ts';
 import { addTenant, type CatalogOptions } from '../../catalog-options.ts';
 import { entryNamed } from '../../catalog-reading.ts';
-import { definitionDiff } from '../../definition-diff.ts';
+import { definitionDiff } from '../../../domain/definition-diff.ts';
 import { examples } from '../../examples.ts';
 import { withSession } from '../../session.ts';
 import type { Terminal } from '../../terminal.ts';

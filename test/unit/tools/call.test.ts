@@ -63,3 +63,23 @@ test('whatever goes wrong while a result is read, the tool has run', async () =>
   });
   expect(result.warnings).toEqual(['the result could not be read']);
 });
+
+test('no timer but the deadline ends a call: not the 60 s of the SDK, not the 300 s of undici (typescript-sdk#2250, LibreChat#9476)', async () => {
+  jest.useFakeTimers({ doNotFake: ['Date', 'nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'] });
+  const server = await startRawServer({
+    era: 'modern',
+    onCall: ({ result }) => {
+      // Several ticks, since a timer may be set anew by the one before it.
+      for (let minute = 0; minute < 30; minute += 1) jest.advanceTimersByTime(60_000);
+      setImmediate(() => result({ content: [{ type: 'text', text: 'done at last' }] }));
+    },
+  });
+  const call = aCall({ timeoutMs: 3_600_000 });
+  const ending = await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
+    aConnection({ url: server.url }),
+    call,
+  );
+  jest.useRealTimers();
+  await server.close();
+  expect(ending).toMatchObject({ kind: 'executed', isError: false });
+});

@@ -1,7 +1,7 @@
 /** Two definitions of a tool, field by field: what a person reads before they acknowledge the newer. */
 import type { JsonValue } from '../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../contracts/schemas/tool.ts';
-import { canonicalJson } from '../domain/canonical.ts';
+import { canonicalJson } from './canonical.ts';
 
 export interface FieldDifference {
   /** As people write it: `inputSchema.properties.path.type`. */

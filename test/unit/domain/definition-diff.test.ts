@@ -1,7 +1,7 @@
 /** What changed in a definition is told field by field, and nothing of it is left out (H-7). */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { definitionDiff } from '../../../cli/definition-diff.ts';
+import { definitionDiff } from '../../../domain/definition-diff.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../../domain/canonical.ts';

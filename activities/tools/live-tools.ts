@@ -1,0 +1,181 @@
+/**
+ * Tools as their servers list them now, so that a call meets what was shown (H-7, F24; docs/adr/0038).
+ *
+ * Owns: when a list is asked for again. Does not own what follows from a change (`dispatch-check.ts`).
+ * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
+ * 2. One list at a time for a server and whoever is authorized there; to a modern server that is known it is one request.
+ * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called.
+ */
+import type { RunIdentity } from '../../contracts/activities.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import { hashOf } from '../../domain/canonical.ts';
+import { definitionHash } from '../../domain/digest.ts';
+import { nearNames } from '../../domain/near-names.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import type { TokenBroker } from '../tokens/port.ts';
+import type { ToolListing, ToolServer } from './port.ts';
+import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+
+/** Of servers that are not configured, but named by runs and catalogs. */
+const RECHECK_SECONDS = 60;
+/** Token and list together: they must fit into what an activity has beside its call's own time. */
+const RECHECK_MS = 15_000;
+const MOST_KEPT = 200;
+
+/** Whose tools: another principal may be listed others. */
+export interface Principal {
+  readonly run: RunIdentity;
+  readonly server: ServerBinding;
+  readonly grant?: Grant | undefined;
+}
+
+export interface LiveToolsParts {
+  readonly config: Config;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly now?: () => number;
+}
+
+export interface LiveTools {
+  /** What was just listed for it. */
+  learn(principal: Principal, listing: ToolListing): void;
+  /**
+   * The tool as it is listed.
+   *
+   * @param tool as this worker knows it
+   * @param shown hash of the definition that was judged or approved
+   * @throws CountersignError `TOOL_UNKNOWN` where it is not listed any more; `TOOL_UNAVAILABLE` where the list cannot be had, or
+   *   with the codes of `ToolServer.list` and `TokenBroker.mint`
+   */
+  current(
+    principal: Principal,
+    tool: OfferedTool,
+    shown: string,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+  ): Promise<OfferedTool>;
+}
+
+interface Known {
+  readonly at: number;
+  /** Tool name → definition hash. */
+  readonly hashes: ReadonlyMap<string, string>;
+}
+
+export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
+  // A Map keeps insertion order: the first key was learned longest ago.
+  const known = new Map<string, Known>();
+  const asking = new Map<string, Promise<ToolListing>>();
+
+  const keep = (key: string, at: number, { tools }: ToolListing): void => {
+    known.delete(key);
+    known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
+    const oldest = known.keys().next();
+    if (known.size > MOST_KEPT && oldest.done !== true) known.delete(oldest.value);
+  };
+
+  const list = async (
+    { run, server: binding, grant }: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+  ): Promise<ToolListing> => {
+    const access = accessTo(config, binding, catalog);
+    const request = {
+      run,
+      server: binding.name,
+      serverUrl: binding.url,
+      signal,
+      ...(grant === undefined ? {} : { grant }),
+      ...credentialsOf(catalog, run.initiator.tenant),
+    };
+    const token = await broker.mint(request);
+    const listed = async (with_: typeof token): Promise<ToolListing> =>
+      await server.list(connectionOf(binding, access, with_), signal, { known: true });
+    try {
+      return await listed(token);
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
+        throw error;
+      const fresh = await broker.mint({ ...request, refused: token.accessToken });
+      if (fresh.accessToken === token.accessToken) throw error;
+      return await listed(fresh);
+    }
+  };
+
+  const ask = (
+    key: string,
+    principal: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+  ): Promise<ToolListing> => {
+    // Before the question: what changes while it is answered counts as not seen.
+    const at = now();
+    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]))
+      .then((listing) => {
+        keep(key, at, listing);
+        return listing;
+      })
+      .finally(() => asking.delete(key));
+    asking.set(key, question);
+    return question;
+  };
+
+  const listingOf: typeof ask = async (key, principal, catalog, signal) => {
+    const running = asking.get(key);
+    // Whoever asked may have been cancelled: that is no answer for this call.
+    const joined = running === undefined ? undefined : await running.catch(() => undefined);
+    return joined ?? (await ask(key, principal, catalog, signal));
+  };
+
+  return {
+    learn: (principal, listing) => keep(keyOf(principal), now(), listing),
+    async current(principal, tool, shown, catalog, signal) {
+      const key = keyOf(principal);
+      const { name } = principal.server;
+      const seconds =
+        (Object.hasOwn(config.servers, name) ? config.servers[name]?.recheckSeconds : undefined) ?? RECHECK_SECONDS;
+      const latest = known.get(key);
+      const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
+      if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return tool;
+      let listing: ToolListing;
+      try {
+        listing = await listingOf(key, principal, catalog, signal);
+      } catch (error) {
+        throw error instanceof CountersignError && error.code === 'DISCOVERY_FAILED'
+          ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)
+          : error;
+      }
+      return listedAs(tool, listing);
+    },
+  };
+}
+
+function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTool {
+  const { server, definition: known } = tool;
+  const definition = tools.find(({ name }) => name === known.name);
+  if (definition !== undefined) {
+    const hash = definitionHash(definition);
+    return hash === tool.hash ? tool : { ...tool, definition, hash };
+  }
+  const reason = refused.find(({ name }) => name === known.name)?.reason;
+  const near = nearNames(
+    known.name,
+    tools.map(({ name }) => name),
+  ).map((name) => `"${name}"`);
+  const hint = near.length === 0 ? '' : ` It lists ${near.join(', ')}, which nobody has judged.`;
+  throw new CountersignError(
+    'TOOL_UNKNOWN',
+    reason === undefined
+      ? `Server "${server}" has no tool "${known.name}" any more; the call was not sent.${hint}`
+      : `Server "${server}" lists tool "${known.name}" in a way that is not offered (${reason}); the call was not sent.`,
+  );
+}
+
+function keyOf({ run, server, grant }: Principal): string {
+  const { name, url } = server;
+  return hashOf({ name, url, tenant: run.initiator.tenant, ...(grant === undefined ? {} : { grant }) });
+}

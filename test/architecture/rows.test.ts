@@ -1,0 +1,53 @@
+// `test/conformance/rows.json` says which test covers which row of the acceptance lists for tool calls: the failure matrix (2.1), its
+// mapping (2.4), what users of other clients run into (6), and the fault suite (F). Each test that it cites is there.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { ROOT } from './source-tree.ts';
+
+interface Row {
+  readonly row: string;
+  readonly what: string;
+  readonly tests?: readonly { readonly file: string; readonly says: string }[];
+  /** What is not covered, and where it belongs. */
+  readonly later?: string;
+}
+
+// Sound: our own file, whose fields the tests below read.
+const rows = JSON.parse(readFileSync(join(ROOT, 'test/conformance/rows.json'), 'utf8')) as readonly Row[];
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const WANTED = [
+  ...['not sent', 'rejected', 'executed', 'unknown'].map((kind) => `2.4 ${kind}`),
+  ...range(1, 19).map((item) => `6.${item}`),
+  ...[2, ...range(5, 15), ...range(24, 29)].map((fault) => `F${fault}`),
+];
+
+test('every row is there once, with a test or with the reason why it has none', () => {
+  const names = rows.map(({ row }) => row);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).toEqual(expect.arrayContaining(WANTED));
+  expect(names.filter((name) => name.startsWith('2.1 '))).toHaveLength(13);
+  expect(rows.filter(({ tests = [], later = '' }) => tests.length === 0 && later === '')).toEqual([]);
+});
+
+test.each(rows)('$row, $what: the tests that it cites are there', ({ tests = [] }) => {
+  for (const { file, says } of tests)
+    expect({ file, source: readFileSync(join(ROOT, file), 'utf8') }).toEqual({
+      file,
+      source: expect.stringContaining(says),
+    });
+});
+
+test('every way to fail that the matrix names is cited, or is a further case of one that is', () => {
+  const cited = JSON.stringify(rows);
+  const ids = ['http', 'mcp'].flatMap((part) =>
+    [...readFileSync(join(ROOT, `test/conformance/tools-failure-${part}.ts`), 'utf8').matchAll(/id: '(M-[^']+)'/g)].map(
+      ([, id = '']) => id,
+    ),
+  );
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.length).toBeGreaterThan(45);
+  const further = ['M-413', 'M-429-bare', 'M-503-bare', 'M-409', 'M-202', 'M-gone-spec', 'M-gone-v2', 'M-gone-v1'];
+  expect(ids.filter((id) => !cited.includes(`"${id}"`)).toSorted()).toEqual(further.toSorted());
+});

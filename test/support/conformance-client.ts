@@ -1,0 +1,109 @@
+/**
+ * What the conformance suite runs as the client under test: the tool activities of a worker, put together as workers do, in a mock
+ * of an activity's environment. It discovers the tools of the server, then calls each one that is offered.
+ *
+ * `node --import tsx conformance-client.ts <server URL>`; `MCP_CONFORMANCE_*` say what is tested. Ends with 1 where a call did not
+ * end as the scenario lets it end.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import type { DispatchResult } from '../../contracts/activities.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import { toolSideActivities } from '../../workers/composition.ts';
+import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
+
+const [url = ''] = process.argv.slice(2);
+const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_PROTOCOL_VERSION: version = '' } = process.env;
+// Sound: the suite writes it, and what is read of it is looked at where it is used.
+const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as {
+  readonly toolCalls?: readonly { readonly name: string; readonly arguments: JsonObject }[];
+  readonly client_id?: string;
+  readonly client_secret?: string;
+};
+
+const SERVER = { name: 'peer', url: canonicalServerUrl(url) };
+
+/** Enough for a tool that names no arguments of its own in the scenario. */
+const ARGUMENTS: Readonly<Record<string, JsonObject>> = { add_numbers: { a: 5, b: 3 } };
+
+/** Takes the schema of the other tool, as the client has it, to be compared with what the server sent. */
+const ECHO = 'json_schema_echo';
+
+/** Scenarios that end with the listing: their servers list a tool that they cannot call. */
+const LISTED_ONLY: readonly string[] = ['json-schema-ref-no-deref'];
+
+/** There is no catalog here, and no Temporal server that could have one. */
+const nobody = {
+  connection: { withDeadline: async (_: number, ask: () => Promise<unknown>) => await ask() },
+  workflow: {
+    getHandle: (id: string) => ({
+      query: () => Promise.reject(new WorkflowNotFoundError('no catalog', id, undefined)),
+    }),
+  },
+};
+
+/** Where the operator of a server that wants credentials would have read who issues them. */
+async function issuerOf(server: string): Promise<string> {
+  const challenge = (await fetch(server, { method: 'POST' })).headers.get('www-authenticate') ?? '';
+  const metadata = /resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '';
+  // Sound: RFC 9728 §2; a server of the suite that sends something else fails the scenario.
+  const { authorization_servers: issuers } = (await (await fetch(metadata)).json()) as {
+    readonly authorization_servers: readonly string[];
+  };
+  return issuers[0] ?? '';
+}
+
+async function credentials(): Promise<NonNullable<ConfigInput['servers']>[string]['credentials']> {
+  const { client_id: clientId = 'conformance', client_secret: clientSecret = 'conformance' } = context;
+  if (!scenario.startsWith('auth/')) return { kind: 'none' };
+  return { kind: 'client-credentials', issuer: await issuerOf(url), clientId, clientSecret };
+}
+
+/** The arguments that the scenario wants to see sent, else one call with what little the tool needs. */
+function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): readonly JsonObject[] {
+  if (definition.name === ECHO) {
+    const [described] = all.filter((other) => other.definition.name !== ECHO);
+    return [{ schema: described?.definition.inputSchema ?? {} }];
+  }
+  const wanted = context.toolCalls?.filter(({ name }) => name === definition.name) ?? [];
+  return wanted.length > 0 ? wanted.map((call) => call.arguments) : [ARGUMENTS[definition.name] ?? {}];
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'countersign-conformance-'));
+const failures: DispatchResult[] = [];
+try {
+  const config = Config.parse({
+    servers: {
+      peer: { url, credentials: await credentials(), protocol: version === '2026-07-28' ? 'auto' : 'legacy' },
+    },
+    policy: { strategy: 'never' },
+  });
+  const artifacts = createMemoryStore();
+  const loaded = { config, baseDirectory: directory, path: undefined };
+  // Sound: of the client, the activities ask only whether there is a catalog.
+  const activities = await toolSideActivities(loaded, artifacts, nobody as unknown as Client);
+  const { tools } = await inActivity(activities.discoverTools, { run: RUN, server: SERVER });
+  const toolset = [{ server: SERVER.name, tools }];
+  let at = 0;
+  const offered = await createToolsetLoader(artifacts)(toolset);
+  for (const tool of LISTED_ONLY.includes(scenario) ? [] : offered) {
+    for (const args of argumentsOf(tool, offered)) {
+      const result = await inActivity(
+        activities.callTool,
+        allowedDispatch(tool, args, toolset, { at: at++, server: SERVER }),
+      );
+      if (result.kind !== 'ended' || result.outcome.kind !== 'succeeded') failures.push(result);
+    }
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+for (const failure of failures) process.stderr.write(`${scenario}: ${JSON.stringify(failure)}\n`);
+process.exit(failures.length > 0 ? 1 : 0);
