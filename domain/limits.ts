@@ -42,7 +42,8 @@ export function resultRoom(
   if (resultBytesPerTurn === undefined) return { resultBytes };
   const sharedBy = calls.filter((state) => !isDenied(state)).length;
   const share = Math.floor(resultBytesPerTurn / Math.max(1, sharedBy));
-  return share < resultBytes ? { resultBytes: share, sharedBy } : { resultBytes };
+  if (share >= resultBytes) return { resultBytes };
+  return sharedBy > 1 ? { resultBytes: share, sharedBy } : { resultBytes: share };
 }
 
 /** How close a run is to each limit at which it ends. */

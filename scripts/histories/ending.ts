@@ -136,6 +136,27 @@ export const ENDING: readonly Scenario[] = [
     },
   },
   {
+    // Three calls that policy lets stand, one that it denies: a third of the turn's room each, also for the one that is sent later.
+    name: 'shared',
+    points: ['shared', 'shared-sent'],
+    script: {
+      steps: [
+        calls(['read_note', 'long'], ['delete_note', 'sunday'], ['write_note', 'monday'], ['draw_chart', 'week']),
+        calls(['read_note', 'long']),
+        DONE,
+      ],
+    },
+    play: async (scene) => {
+      await scene.start({ limits: { resultBytesPerTurn: 16_384 } });
+      const request = await scene.openOne('t1.c2');
+      await scene.ledgered('outcome', 't1.c0');
+      await scene.ledgered('outcome', 't1.c3');
+      await scene.take('shared', { accepted: [approve(request, 'approval')] });
+      await scene.ended();
+      await scene.take('shared-sent');
+    },
+  },
+  {
     name: 'spent',
     points: ['spent'],
     script: { steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday']), DONE] },

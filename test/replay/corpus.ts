@@ -95,6 +95,8 @@ export const HISTORIES = [
   'agent-run.v2.reminded',
   'agent-run.v2.say-queued',
   'agent-run.v2.say-read',
+  'agent-run.v2.shared',
+  'agent-run.v2.shared-sent',
   'agent-run.v2.signed',
   'agent-run.v2.signed-sent',
   'agent-run.v2.spent',

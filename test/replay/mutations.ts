@@ -86,6 +86,18 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   ...DECISION_CONTENT,
   ...HELD_CONTENT,
   {
+    name: 'a call that policy denies has a share of the room of its turn',
+    file: 'domain/limits.ts',
+    find: 'calls.filter((state) => !isDenied(state)).length',
+    put: 'calls.filter(isDenied.bind(undefined)).length + calls.filter((state) => !isDenied(state)).length',
+  },
+  {
+    name: 'a run of an earlier release has a room of a turn',
+    file: 'domain/limits.ts',
+    find: 'if (resultBytesPerTurn === undefined) return { resultBytes };',
+    put: 'if (resultBytesPerTurn === undefined) return { resultBytes: Math.min(resultBytes, 255) };',
+  },
+  {
     name: 'the ledger does not say where the conversation stood',
     file: 'workflows/live-run.ts',
     find: 'isMarked ? marked(fact, this.journal) : fact',

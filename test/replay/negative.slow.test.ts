@@ -33,6 +33,7 @@ const SOME = [
   'agent-run.v2.one-of-two',
   'agent-run.v2.reminded',
   'agent-run.v2.repeated',
+  'agent-run.v2.shared-sent',
   'agent-run.v2.signed',
   'agent-run.v2.signed-sent',
   'agent-run.v2.spent',

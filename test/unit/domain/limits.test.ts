@@ -137,6 +137,10 @@ describe('the room of a result', () => {
     expect(resultRoom(room, [...of(4), ...of(12, 'deny')])).toEqual({ resultBytes: 65_536 });
   });
 
+  test('one call alone has the room of the turn, and shares it with nobody', () => {
+    expect(resultRoom({ resultBytes: 65_536, resultBytesPerTurn: 16_384 }, of(1))).toEqual({ resultBytes: 16_384 });
+  });
+
   test('a run of an earlier release has no room of a turn', () => {
     expect(resultRoom({ resultBytes: 65_536 }, of(64))).toEqual({ resultBytes: 65_536 });
   });
