@@ -23,7 +23,8 @@ import { callsOf } from '../../domain/calls.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { checkOutput } from './output.ts';
-import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
+import { modelTool } from './offered-tool.ts';
+import type { Model, ModelAnswer, ModelPart } from './port.ts';
 import { type Pause, pauseWithJitter, retried } from './retry.ts';
 import { createTranscriptCache, type TranscriptCache } from './transcript-cache.ts';
 
@@ -115,16 +116,6 @@ async function withVerdicts(
 function unknownHere(model: string): Error {
   const message = `No model ${model} is configured on this worker. The step is tried again, until a worker has it.`;
   return failureOf('MODEL_UNKNOWN', message, { path: 'agent.model' }, undefined, true);
-}
-
-function modelTool({ modelName, server, definition }: OfferedTool): ModelTool {
-  const description = definition.description ?? definition.title;
-  return {
-    name: modelName,
-    qualifiedName: `${server}/${definition.name}`,
-    ...(description === undefined ? {} : { description }),
-    inputSchema: definition.inputSchema,
-  };
 }
 
 function resultOf(answer: ModelAnswer, { turn, output, model }: ModelStepInput): ModelStepResult {
