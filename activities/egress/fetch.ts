@@ -11,7 +11,7 @@
  * 5. No proxy of the environment is used: it would resolve names anew, where nobody judges them.
  */
 import { Agent, fetch } from 'undici';
-import { capResponse } from './byte-cap.ts';
+import { type ByteCap, capResponse } from './byte-cap.ts';
 import { guardedConnector, type Resolve, systemResolve } from './connector.ts';
 import { type EgressRules, urlObjection } from './guard.ts';
 import { addressForbiddenIn, egressForbidden } from './refusal.ts';
@@ -22,10 +22,12 @@ const MAX_HEADER_BYTES = 16_384;
 /**
  * As the standard `fetch`.
  *
- * @param onTooLarge when the body has grown beyond the outlet's bound; it then fails with `ResponseTooLarge`
+ * @param watch what is told of the body: that it has grown beyond the outlet's bound, for one; it then fails with `ResponseTooLarge`
  * @throws CountersignError `EGRESS_FORBIDDEN`
  */
-export type GuardedFetch = (url: string | URL, init?: RequestInit, onTooLarge?: () => void) => Promise<Response>;
+export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
+
+export type BodyWatch = Partial<Omit<ByteCap, 'maxBytes' | 'wholeStreams'>>;
 
 export interface OutletOptions {
   /** Names the field or the server in errors. */
@@ -80,14 +82,14 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
         if (reason !== undefined) throw egressForbidden(what, hostname, reason);
       };
       return {
-        fetch: async (url, init, onExceeded = () => {}) => {
+        fetch: async (url, init, watch) => {
           check(String(url));
           try {
             // Sound: undici's init and Node's describe the same standard.
             const own = { ...(init as object), redirect: 'manual', dispatcher } as const;
             // Sound: as its response.
             const response = (await fetch(url, own)) as unknown as Response;
-            return capResponse(response, { maxBytes, wholeStreams, onExceeded });
+            return capResponse(response, { maxBytes, wholeStreams, onExceeded: () => {}, ...watch });
           } catch (error) {
             const forbidden = addressForbiddenIn(error);
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);

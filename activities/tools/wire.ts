@@ -72,7 +72,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       if (isCall || !callMade) exchange = {};
       if (options.fetch !== undefined) reached = true;
       try {
-        const response = await send(url, init, () => record(isCall, { tooLarge: true }));
+        const response = await send(url, init, { onExceeded: () => record(isCall, { tooLarge: true }) });
         record(isCall, {
           status: response.status,
           streamed: isEventStream(response),

@@ -218,7 +218,7 @@ describe('the bounds of an answer', () => {
   ])('a body %s', async (_what, headers, body) => {
     const server = await serverOf((_request, response) => void response.writeHead(200, headers).end(body));
     let told = 0;
-    const answer = await outletTo([server.origin]).fetch(server.origin, {}, () => (told += 1));
+    const answer = await outletTo([server.origin]).fetch(server.origin, {}, { onExceeded: () => (told += 1) });
     await expect(answer.text()).rejects.toBeInstanceOf(ResponseTooLarge);
     expect(told).toBe(1);
   });
