@@ -10,6 +10,7 @@ import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { createAuthorizationServers } from './authorization-server.ts';
 import { type TokenSource, clientCredentialsStrategy } from './client-credentials.ts';
+import { LARGEST_ANSWER_BYTES } from './exchange.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
 import { sealedStrategy } from './sealed.ts';
@@ -28,6 +29,9 @@ export interface TokenBrokerOptions {
 
 const DEFAULT_TIMEOUT_MS = 20_000;
 
+/** What credentials of an issuer are obtained with: a way out that leads to that issuer alone. */
+type SourceAt = (issuer: string) => TokenSource;
+
 export function createTokenBroker({ config, keys, egress, ...options }: TokenBrokerOptions): TokenBroker {
   const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const given = sealedStrategy({
@@ -38,12 +42,17 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
     now,
   });
   const { allowInsecure, issuerEndpoints } = config.egress;
-  const source = { servers: createAuthorizationServers(now), egress, issuerEndpoints, timeoutMs, allowInsecure, now };
+  const common = { servers: createAuthorizationServers(now), timeoutMs, allowInsecure, now };
+  const sourceAt: SourceAt = (issuer) => {
+    const to = [issuer, ...issuerEndpoints];
+    const { fetch: send } = egress.outlet({ what: `Issuer ${issuer}`, to, maxBytes: LARGEST_ANSWER_BYTES });
+    return { ...common, send };
+  };
   const strategies = new Map(
-    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, source)]),
+    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, sourceAt)]),
   );
   const named = new Map(
-    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, source)]),
+    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, sourceAt)]),
   );
 
   return {
@@ -95,18 +104,14 @@ async function mintNamed(
   return await strategy.mint(request);
 }
 
-function strategyOf(
-  credentials: ServerConfig['credentials'],
-  given: TokenStrategy,
-  source: TokenSource,
-): TokenStrategy {
+function strategyOf(credentials: ServerConfig['credentials'], given: TokenStrategy, sourceAt: SourceAt): TokenStrategy {
   switch (credentials.kind) {
     case 'none':
       return noToken;
     case 'given':
       return given;
     case 'client-credentials':
-      return clientCredentialsStrategy(credentials, source);
+      return clientCredentialsStrategy(credentials, sourceAt(credentials.issuer));
   }
 }
 

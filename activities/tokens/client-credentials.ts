@@ -16,10 +16,10 @@ import {
 } from 'oauth4webapi';
 import type { Credentials } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
-import type { Egress } from '../egress/fetch.ts';
+import type { GuardedFetch } from '../egress/fetch.ts';
 import { isSecureTransport } from '../egress/secure-transport.ts';
 import type { AuthorizationServers } from './authorization-server.ts';
-import { LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
+import { openExchange } from './exchange.ts';
 import { basicCredentials, clientSecretBasic } from './client-secret-basic.ts';
 import { type Asked, checkGranted } from './granted.ts';
 import { oauthFailure } from './oauth-failure.ts';
@@ -30,9 +30,8 @@ export type ClientCredentials = Extract<Credentials, { kind: 'client-credentials
 
 export interface TokenSource {
   readonly servers: AuthorizationServers;
-  readonly egress: Egress;
-  /** Of token endpoints that lie elsewhere than their issuer. */
-  readonly issuerEndpoints: readonly string[];
+  /** To the issuer of these credentials, as far as egress rules allow. */
+  readonly send: GuardedFetch;
   /** For discovery and token together. */
   readonly timeoutMs: number;
   readonly allowInsecure: boolean;
@@ -43,17 +42,12 @@ export interface TokenSource {
 export function clientCredentialsStrategy(credentials: ClientCredentials, source: TokenSource): TokenStrategy {
   const { issuer, clientId, clientSecret } = credentials;
   const clientSecrets = secretsOfClient(clientId, clientSecret);
-  const outlet = source.egress.outlet({
-    what: `Issuer ${issuer}`,
-    to: [issuer, ...source.issuerEndpoints],
-    maxBytes: LARGEST_ANSWER_BYTES,
-  });
   return {
     async mint(request): Promise<MintedToken> {
       const { server, refused } = request;
       if (refused !== undefined) source.servers.forget(issuer);
       const asked = askedFor(credentials, request);
-      const exchange = openExchange({ send: outlet.fetch, timeoutMs: source.timeoutMs, signal: request.signal });
+      const exchange = openExchange({ ...source, signal: request.signal });
       try {
         const metadata = await source.servers.metadataOf(issuer, exchange);
         checkEndpoint(metadata, server);

@@ -36,7 +36,9 @@ async function attempts(runId: string): Promise<readonly (readonly [string, numb
     ]),
   );
   return (events ?? []).flatMap(({ activityTaskStartedEventAttributes: started }) =>
-    started == null ? [] : [[names.get(String(started.scheduledEventId)) ?? '', started.attempt ?? 0] as const],
+    started === null || started === undefined
+      ? []
+      : [[names.get(String(started.scheduledEventId)) ?? '', started.attempt ?? 0] as const],
   );
 }
 
