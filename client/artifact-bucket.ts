@@ -9,7 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { fetch } from 'undici';
 import { CountersignError } from '../contracts/errors.ts';
-import { BucketConfig } from '../contracts/schemas/artifact-store.ts';
+import { BucketConfig, type BucketInput } from '../contracts/schemas/artifact-store.ts';
 import { Sha256Hex } from '../contracts/schemas/json.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { artifactUrl, bucketCodeIn, bucketTrouble, isAbsent, isPassing } from '../domain/bucket.ts';
@@ -24,7 +24,7 @@ interface Answer {
 }
 
 /** @param options as under `artifacts.s3` of the configuration; `s3:GetObject` is enough @throws CountersignError `CONFIG_INVALID` */
-export function readArtifactsFromBucket(options: unknown): ArtifactReader {
+export function readArtifactsFromBucket(options: BucketInput): ArtifactReader {
   const config = parseAs(BucketConfig, options, 'CONFIG_INVALID', 'artifact bucket');
   return {
     get: async ({ sha256 }) => {

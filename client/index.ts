@@ -8,6 +8,7 @@ export type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 export type { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 export { visible } from '../domain/escape.ts';
 export { shownArguments } from '../domain/redaction.ts';
+export type { BucketInput } from '../contracts/schemas/artifact-store.ts';
 export { readArtifactsFromBucket } from './artifact-bucket.ts';
 export { readArtifactsFrom } from './artifact-directory.ts';
 export type { KnownDefinitions } from './catalog-definitions.ts';

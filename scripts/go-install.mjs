@@ -52,7 +52,8 @@ export async function goInstall(program, advice) {
  * @param {(reason: string) => string} advice
  */
 async function build({ what, target, binary, version, ldflags, packages, minutes, runs }, folder, path, advice) {
-  if (spawnSync('go', ['version']).status !== 0) throw new Error(advice('Go, which would build it, is not installed.'));
+  if (spawnSync('go', ['version'], { env: process.env }).status !== 0)
+    throw new Error(advice('Go, which would build it, is not installed.'));
   console.error(`building ${what} ${version} with Go into ${folder}: once, about ${minutes} minutes`);
   // Built aside and renamed: an interrupted build leaves nothing that looks like a program.
   const work = join(folder, `build-${process.pid}`);

@@ -29,6 +29,8 @@ export const BucketConfig = z.strictObject({
   timeoutSeconds: z.int().min(1).max(60).default(10),
 });
 export type BucketConfig = z.infer<typeof BucketConfig>;
+/** As it may be written, without what has a default. */
+export type BucketInput = z.input<typeof BucketConfig>;
 
 /** In the folder of the configuration. */
 export const DEFAULT_ARTIFACTS = '.countersign/artifacts';

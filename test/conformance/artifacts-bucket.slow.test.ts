@@ -99,6 +99,7 @@ describe('the bucket store', () => {
   });
 });
 
+const WRITTEN = { endpoint: 'https://s3.example.com', bucket: 'a', accessKeyId: 'id', secretAccessKey: 'secret' };
 const NOT_THERE = { sha256: 'a'.repeat(64), bytes: 1, contentType: '' };
 
 const WRONG: readonly [string, Partial<BucketConfig>, string, string][] = [
@@ -168,7 +169,7 @@ describe('a client that reads the bucket', () => {
   });
 
   test('is refused where its options are wrong, with the field', () => {
-    expect(() => readArtifactsFromBucket({ bucket: '..' })).toThrow(
+    expect(() => readArtifactsFromBucket({ ...WRITTEN, bucket: '..' })).toThrow(
       expect.objectContaining({ code: 'CONFIG_INVALID' }),
     );
   });

@@ -89,7 +89,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
     name: 'a call that policy denies has a share of the room of its turn',
     file: 'domain/limits.ts',
     find: 'calls.filter((state) => !isDenied(state)).length',
-    put: 'calls.filter(isDenied.bind(undefined)).length + calls.filter((state) => !isDenied(state)).length',
+    put: 'calls.length',
   },
   {
     name: 'a run of an earlier release has a room of a turn',

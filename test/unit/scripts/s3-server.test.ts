@@ -1,0 +1,56 @@
+/** Which S3-compatible server is tested against: the one that is named, else the first that runs on PATH, or was built here. */
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { ensureS3Server } from '../../../scripts/s3-server.mjs';
+
+const VARIABLES = ['S3_SERVER_PATH', 'PATH', 'XDG_CACHE_HOME'] as const;
+const before = Object.fromEntries(VARIABLES.map((name) => [name, process.env[name]]));
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'countersign-s3-server-'));
+  delete process.env['S3_SERVER_PATH'];
+  // Nothing of this machine is found: neither a server, nor the Go that would build one.
+  process.env['PATH'] = join(root, 'bin');
+  process.env['XDG_CACHE_HOME'] = join(root, 'cache');
+});
+afterEach(async () => {
+  for (const name of VARIABLES) {
+    const value = before[name];
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+  await rm(root, { recursive: true, force: true });
+});
+
+async function fake(folder: string, exitCode = 0): Promise<string> {
+  const path = join(root, folder, 'versitygw');
+  await mkdir(join(root, folder), { recursive: true });
+  await writeFile(path, `#!/bin/sh\necho "Version  : 1.8.0"\nexit ${exitCode}\n`);
+  await chmod(path, 0o755);
+  return path;
+}
+
+test('S3_SERVER_PATH goes before PATH, PATH before what was built here', async () => {
+  const built = await fake('cache/countersign/s3-server/1.8.0');
+  expect(await ensureS3Server()).toBe(built);
+  const installed = await fake('bin');
+  expect(await ensureS3Server()).toBe(installed);
+  const named = await fake('named');
+  process.env['S3_SERVER_PATH'] = named;
+  expect(await ensureS3Server()).toBe(named);
+});
+
+test('a named one that does not run is an error, not a reason to take another', async () => {
+  await fake('bin');
+  process.env['S3_SERVER_PATH'] = await fake('named', 1);
+  await expect(ensureS3Server()).rejects.toThrow('S3_SERVER_PATH is');
+});
+
+test('where there is none, and no Go to build one, it is said what to do', async () => {
+  await expect(ensureS3Server()).rejects.toThrow(
+    /Go, which would build it, is not installed[\s\S]*install Go 1\.25[\s\S]*S3_SERVER_PATH/,
+  );
+});
