@@ -50,6 +50,23 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       expect(methodsOf(server.seen.slice(before))).toEqual(['tools/call']);
     });
 
+    test.each(ERAS)('a list may use what is known of a %s server, and finds out where it is wrong', async (era) => {
+      const tool = { name: 'write_file', inputSchema: { type: 'object' } };
+      const pages = [[tool]];
+      server.become({ era, pages });
+      const toolServer = create();
+      const list = async () =>
+        await toolServer.list(aConnection({ url: server.url }), new AbortController().signal, { known: true });
+      await list();
+      const before = server.seen.length;
+      expect((await list()).tools).toEqual([tool]);
+      const again = methodsOf(server.seen.slice(before));
+      if (era === 'modern') expect(again).toEqual(['tools/list']);
+      else expect(again).not.toContain('server/discover');
+      server.become({ era: OTHER[era], pages });
+      expect((await list()).tools).toEqual([tool]);
+    });
+
     test('what is known of a server without authorization is not used for one with it', async () => {
       const toolServer = create();
       await toolServer.call(aConnection({ url: server.url }), aCall());

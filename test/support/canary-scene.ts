@@ -108,7 +108,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const world = await startFaultWorld({
     config: {
       servers: {
-        given: { url: servers.given.url, headers },
+        // Listed again before every call, so that what a list gives away is given away there too.
+        given: { url: servers.given.url, headers, recheckSeconds: 0 },
         minted: { url: servers.minted.url, headers, credentials: client(minter.issuer) },
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
         closed: { url: servers.closed.url, headers },
