@@ -202,7 +202,7 @@ test('Retry-After of one call holds the others back, and none of them is lost', 
     onCall: (exchange) => {
       if (refused > 0) return desk.take(exchange);
       refused += 1;
-      exchange.status(503, { 'retry-after': '3' });
+      exchange.status(503, { 'retry-after': '10' });
     },
   });
   const first = await start('asks', 1);
