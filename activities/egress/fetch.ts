@@ -11,7 +11,7 @@
  * 5. No proxy of the environment is used: it would resolve names anew, where nobody judges them.
  */
 import { Agent, fetch } from 'undici';
-import { type ByteCap, capResponse } from './byte-cap.ts';
+import { capResponse } from './byte-cap.ts';
 import { guardedConnector, type Resolve, systemResolve } from './connector.ts';
 import { type EgressRules, urlObjection } from './guard.ts';
 import { addressForbiddenIn, egressForbidden } from './refusal.ts';

@@ -14,6 +14,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'activities/egress/connector.ts': 'is the guarded way: it judges what is connected to',
   'activities/egress/fetch.ts': 'is the guarded way',
   'cli/dev/ports.ts': 'listens, and sends nothing',
+  'client/artifact-bucket.ts': 'reads artifacts for backends, from the store that they name',
   'workers/free-port.ts': 'listens, and sends nothing',
 };
 /** Path → why it may use the fetch of Node. */
