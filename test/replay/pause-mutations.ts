@@ -21,6 +21,12 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     find: ": { status: 'approved', ...resolved, ...consented };",
     put: ": ({ status: 'asking', ...resolved, request: consented.request } as never);",
   },
+  {
+    name: 'what is asked is no part of what is shown',
+    file: 'domain/digest.ts',
+    find: '    ...(parts.about === undefined ? {} : { about: parts.about }),\n',
+    put: '',
+  },
 ];
 
 /** As `OTHER_CONTENT`. */
@@ -52,11 +58,5 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
     file: 'domain/decision.ts',
     find: 'if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);',
     put: "if (state.request.about !== undefined && callId === '') return refuseUpdate(state.request.about.kind, callId);",
-  },
-  {
-    name: 'what was shown of a call that is lost again counts for it',
-    file: 'domain/digest.ts',
-    find: '    ...(parts.about === undefined ? {} : { about: parts.about }),\n',
-    put: '',
   },
 ];
