@@ -65,7 +65,7 @@ describe.each<Era>(['modern', 'legacy'])(
         config: {
           taskQueue: `killed-${era}`,
           servers: configured,
-          policy: { approvers: { ids: ['bob'] } },
+          policy: { unknownOutcomes: 'record', approvers: { ids: ['bob'] } },
           models: Object.fromEntries(
             names.map(({ name }) => [
               name,

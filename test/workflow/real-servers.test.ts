@@ -110,7 +110,7 @@ describe('server-everything (legacy era, stateful)', () => {
       config: {
         taskQueue: 'everything',
         servers: { all: { url: everything.url, credentials } },
-        policy: { strategy: 'never' },
+        policy: { strategy: 'never', unknownOutcomes: 'record' },
       },
     });
   }, LONG_MS);
