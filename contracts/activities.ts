@@ -7,6 +7,7 @@ import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
+import type { InputAnswer, InputRequest, InputRequests, SealedState } from './schemas/input.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
@@ -153,6 +154,24 @@ export interface DispatchInput {
   /** The same for every attempt of this call. */
   readonly idempotencyKey: string;
   readonly signedSpec?: SignedSpec;
+  /** Where the run knows how to wait for input; absent: the server is told that it may not ask. */
+  readonly input?: DispatchedInput;
+}
+
+export interface DispatchedInput {
+  readonly answers: readonly InputAnswer[];
+  /** What was asked last; each question has its answer. Absent: the call begins. */
+  readonly leg?: InputLeg;
+}
+
+/** Where a server that asks for input takes a call up again. */
+export interface InputLeg {
+  /** Of the pause, from 1. */
+  readonly round: number;
+  readonly requests: Readonly<Record<string, Pick<InputRequest, 'hash'>>>;
+  /** Hashes of the questions that were answered since the call began. */
+  readonly used: readonly string[];
+  readonly state?: SealedState;
 }
 
 /** What a request shows of a definition, and its hash. */
@@ -177,6 +196,8 @@ export type DispatchResult =
       /** The tool is another one than was shown: what the fresh decision is about. */
       readonly definition?: ShownDefinition;
     }
+  /** The server asks for input before it goes on; some of it nobody has answered. */
+  | (InputLeg & { readonly kind: 'input'; readonly requests: InputRequests; readonly token?: TokenEvidence })
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 

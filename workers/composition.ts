@@ -31,6 +31,7 @@ import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { loadStateSeal } from '../activities/tools/state-seal.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
@@ -106,6 +107,7 @@ export async function toolSideActivities(
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
+  const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const server = createMcpToolServer({ artifacts });
   const readCatalog = createCatalogReader(client);
   const loadToolset = createToolsetLoader(artifacts);
@@ -120,6 +122,7 @@ export async function toolSideActivities(
         loadToolset,
         broker,
         server,
+        seal,
         readCatalog,
         ...(signing && { checkSignatures: createSignatureCheck(signing) }),
       }),

@@ -122,6 +122,11 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
     case 'refused':
       dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
+    case 'input': {
+      // Never answered so: the run does not say that it can wait (`DispatchInput.input`).
+      const message = 'The server asked for input, which this run cannot wait for.';
+      return settle(live, callId, { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
+    }
   }
 }
 

@@ -31,10 +31,12 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
+import { inputOf, lacksAnswers, pausedBy } from './input-leg.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
+import type { StateSeal } from './state-seal.ts';
 
 const CANCELLED_BEFORE_SENDING = {
   kind: 'ended',
@@ -48,6 +50,8 @@ export interface CallToolParts {
   readonly readCatalog: ReadCatalog;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  /** Without it no server may ask people for input. */
+  readonly seal?: StateSeal | undefined;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
 }
@@ -95,6 +99,12 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
+    if (lacksAnswers(input))
+      return {
+        kind: 'refused',
+        code: 'DISPATCH_FORBIDDEN',
+        message: 'The server has asked for input that nobody gave.',
+      };
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);
@@ -138,22 +148,22 @@ async function callWithToken(
   } catch (error) {
     return endedBeforeSending(error);
   }
-  const first = await send(parts.server, input, tool, access, token);
+  const first = await send(parts, input, tool, access, token);
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return resultOf(first, token);
+    return await resultOf(first, token, parts, input);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
   } catch {
-    return resultOf(first, token);
+    return await resultOf(first, token, parts, input);
   }
-  if (fresh.accessToken === token.accessToken) return resultOf(first, token);
-  return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+  if (fresh.accessToken === token.accessToken) return await resultOf(first, token, parts, input);
+  return await resultOf(await send(parts, input, tool, access, fresh), fresh, parts, input);
 }
 
 async function send(
-  server: ToolServer,
+  { server, seal }: CallToolParts,
   input: DispatchInput,
   tool: OfferedTool,
   access: ServerAccess,
@@ -167,10 +177,16 @@ async function send(
     resultBytes: input.limits.resultBytes,
     signal: cancellationSignal(),
     heartbeat,
+    ...(await inputOf(input, seal)),
   });
 }
 
-function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult {
+async function resultOf(
+  ending: CallEnding,
+  { evidence }: MintedToken,
+  { seal }: CallToolParts,
+  input: DispatchInput,
+): Promise<DispatchResult> {
   const token = evidence;
   switch (ending.kind) {
     case 'executed':
@@ -187,6 +203,8 @@ function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult
             },
           }
         : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
+    case 'input':
+      return await pausedBy(ending, input, seal, token);
     case 'unknown':
       return { kind: 'ended', token, outcome: { kind: 'unknown', code: ending.code, message: ending.message } };
     case 'not-sent':
