@@ -2,12 +2,12 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
-import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
+import type { DispatchProof, ProvisionProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
-import type { InputAnswer, InputRequest, InputRequests, SealedState } from './schemas/input.ts';
+import type { InputRequest, InputRequests, SealedState } from './schemas/input.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
@@ -166,7 +166,8 @@ export interface DispatchInput {
 }
 
 export interface DispatchedInput {
-  readonly answers: readonly InputAnswer[];
+  /** Oldest first. */
+  readonly provided: readonly ProvisionProof[];
   /** What was asked last; each question has its answer. Absent: the call begins. */
   readonly leg?: InputLeg;
 }

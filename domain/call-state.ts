@@ -4,12 +4,14 @@
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  */
+import type { InputLeg } from '../contracts/activities.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
-import type { Pause } from '../contracts/schemas/pause.ts';
+import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { SignedProvision } from '../contracts/schemas/provision.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
 import { settled } from './settlement.ts';
 
@@ -65,6 +67,22 @@ export interface Retry {
   readonly definitionHash: string;
 }
 
+/** Somebody's answer to what a server asked, and what they read. */
+export interface Provided {
+  readonly provision: SignedProvision;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: OpenRequest & { readonly about: InputPause };
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+}
+
+/** Of a call whose server has asked for something: where it is taken up again, and what was answered, oldest first. */
+export interface InputProgress {
+  readonly leg: InputLeg;
+  readonly provided: readonly Provided[];
+}
+
 /** How a request about something else than consent was closed. */
 export type PauseEnding =
   | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
@@ -105,6 +123,7 @@ interface Resolved extends Common {
   /** Generation of the newest request, where that was about something else than consent. */
   readonly asked?: number;
   readonly retry?: Retry;
+  readonly input?: InputProgress;
 }
 
 export type CallState =
@@ -224,7 +243,8 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit, asked, retry }: Resolved): Resolved {
+export function resolvedOf(state: Resolved): Resolved {
+  const { call, judgement, attempts, duplicateOf, unsure, edit, asked, retry, input } = state;
   return {
     call,
     judgement,
@@ -234,5 +254,6 @@ export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edi
     ...(edit === undefined ? {} : { edit }),
     ...(asked === undefined ? {} : { asked }),
     ...(retry === undefined ? {} : { retry }),
+    ...(input === undefined ? {} : { input }),
   };
 }

@@ -72,6 +72,7 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
+      pauses: ['input'],
       ...(price === undefined ? {} : { price }),
       ...proven,
     };

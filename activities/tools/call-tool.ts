@@ -31,8 +31,9 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
-import { inputOf, lacksAnswers, pausedBy } from './input-leg.ts';
+import { inputOf, pausedBy } from './input-leg.ts';
 import type { CallEnding, ToolServer } from './port.ts';
+import { checkProvided } from './provision-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
@@ -99,12 +100,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
-    if (lacksAnswers(input))
-      return {
-        kind: 'refused',
-        code: 'DISPATCH_FORBIDDEN',
-        message: 'The server has asked for input that nobody gave.',
-      };
+    const unanswered = checkProvided(input);
+    if (unanswered !== undefined) return unanswered;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     return await callWithToken(parts, input, tool, catalog);

@@ -9,6 +9,7 @@
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import { answersTo, MOST_ROUNDS } from '../../domain/input.ts';
+import { answersOf } from '../../domain/provision.ts';
 import type { CallEnding, ToolCall } from './port.ts';
 import type { StateBinding, StateSeal } from './state-seal.ts';
 
@@ -24,7 +25,8 @@ export async function inputOf(
   const { input, attempt } = dispatch;
   if (input === undefined) return { noInput: EARLIER_RELEASE };
   if (seal === undefined) return { noInput: NO_KEY };
-  const { answers, leg } = input;
+  const { leg } = input;
+  const answers = answersOf(input.provided);
   const begins = { answers, dispatch: `${leg?.round ?? 0}.${attempt}` };
   if (leg === undefined) return { input: begins };
   const state = leg.state && (await seal.open(leg.state, bindingOf(dispatch, leg.round)));
@@ -32,11 +34,6 @@ export async function inputOf(
   const used = [...leg.used, ...Object.values(leg.requests).map(({ hash }) => hash)];
   const { responses } = answersTo(leg.requests, answers);
   return { input: { ...begins, leg: { responses, used, ...(state === undefined ? {} : { state }) } } };
-}
-
-/** Is something asked that was never answered? Then the run is not one of ours. */
-export function lacksAnswers({ input }: DispatchInput): boolean {
-  return input?.leg !== undefined && answersTo(input.leg.requests, input.answers).missing.length > 0;
 }
 
 export async function pausedBy(

@@ -12,7 +12,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { SIGNING } from '../../contracts/signing.ts';
 import { wasGoodAt } from '../../domain/jws.ts';
-import { checkSignedDecision } from '../../domain/signed-decision.ts';
+import { checkSignedAnswer, checkSignedDecision } from '../../domain/signed-decision.ts';
 import { isSameVoice } from '../../domain/signed-message.ts';
 import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
@@ -33,12 +33,39 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
       if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
       return { kind: 'refused', code: error.code, message: error.message };
     }
-    if (proof.kind === 'policy') return undefined;
+    const unprovided = await proveProvided(parts, input, kept, scheduler);
+    if (proof.kind === 'policy') return unprovided;
     const doubt = doubtIn(proof, input, kept);
     // A key may be newer than what was read last.
     const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
-    return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler));
+    return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler)) ?? unprovided;
   };
+}
+
+/** People's answers to what the server asked: as they signed them, and in this chain. */
+async function proveProvided(
+  parts: StartProofParts,
+  { run, input }: DispatchInput,
+  kept: TrustSet,
+  scheduler: Scheduler,
+): Promise<Refused | undefined> {
+  const provided = input?.provided ?? [];
+  if (provided.length === 0) return undefined;
+  const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+  const doubtIn = (trust: TrustSet): boolean =>
+    !provided.every(
+      ({ provision, decidedAt }) =>
+        checkSignedAnswer('provideInput', provision, ids, trust, undefined).kind === 'signed' &&
+        wasGood(provision, Date.parse(decidedAt) / 1_000),
+    );
+  if (doubtIn(kept) && doubtIn(await parts.keys.setFor(run.initiator.tenant, 'new')))
+    return { ...reopen('SIGNATURE_INVALID', 'An answer to what the server asked is not proven.'), asks: 'input' };
+  const elsewhere = await checkWhere(
+    parts,
+    provided.map(({ provision }) => provision),
+    scheduler,
+  );
+  return elsewhere?.kind === 'reopen' ? { ...elsewhere, asks: 'input' } : elsewhere;
 }
 
 /** The last vote first, the others, and what postponed the deadline. */
@@ -92,13 +119,13 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
 }
 
 /** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
-function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
+function wasGood({ signature = '' }: { readonly signature?: string }, seconds: number): boolean {
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
 async function checkWhere(
   { readExecution }: StartProofParts,
-  votes: readonly SignedDecision[],
+  votes: readonly { readonly runId: string }[],
   { workflowId = '', runId = '' }: Scheduler,
 ): Promise<Refused | undefined> {
   const elsewhere = new Set(votes.map((vote) => vote.runId).filter((id) => id !== runId));
@@ -115,6 +142,6 @@ async function checkWhere(
   return undefined;
 }
 
-function reopen(code: string, message: string): Refused {
+function reopen(code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
   return { kind: 'reopen', code, message: `${message} It needs a fresh one.` };
 }

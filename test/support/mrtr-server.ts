@@ -26,6 +26,8 @@ export interface MrtrServer {
   expireStates(): void;
   /** From now on `deploy` asks with another text, `book` for another field in its second question. */
   changeQuestions(): void;
+  /** As it was at first, with nothing written down; states that were given out stay dead. */
+  reset(): void;
   close(): Promise<void>;
 }
 
@@ -154,6 +156,11 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     },
     changeQuestions: () => {
       changed = true;
+    },
+    reset: () => {
+      epoch += 1;
+      changed = false;
+      for (const list of [legs, executed, states]) list.length = 0;
     },
     close: async () => {
       await handler.close();
