@@ -9,6 +9,7 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
+import { answerersOf } from '../../domain/answerer.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
@@ -72,10 +73,19 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
-      pauses: ['input'],
       ...(price === undefined ? {} : { price }),
+      ...pausesOf(config, spec),
       ...proven,
     };
+  };
+}
+
+/** A run is asked what became of its calls unless some layer says that nobody is; what servers ask it puts before people. */
+function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
+  const isRecorded = policy.unknownOutcomes === 'record' || spec.policy?.unknownOutcomes === 'record';
+  return {
+    pauses: isRecorded ? ['input'] : ['outcome', 'input'],
+    answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id),
   };
 }
 

@@ -32,8 +32,9 @@ import {
   type Refused,
 } from './dispatch-check.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
-import type { CallEnding, ToolServer } from './port.ts';
+import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
+import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
@@ -98,7 +99,10 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
       const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
       return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
     }
-    const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
+    const unproven =
+      checkRetry(input, config, verdict) ??
+      checkDefinition(input, tool, verdict) ??
+      checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
     const unanswered = checkProvided(input);
     if (unanswered !== undefined) return unanswered;
@@ -145,18 +149,28 @@ async function callWithToken(
   } catch (error) {
     return endedBeforeSending(error);
   }
-  const first = await send(parts, input, tool, access, token);
+  const told: Told = {};
+  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> =>
+    ending.kind === 'input'
+      ? await pausedBy(ending, input, parts.seal, minted.evidence)
+      : resultOf(ending, minted, told);
+  const first = await send(parts, input, tool, access, token, told);
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return await resultOf(first, token, parts, input);
+    return await finish(first, token);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
   } catch {
-    return await resultOf(first, token, parts, input);
+    return await finish(first, token);
   }
-  if (fresh.accessToken === token.accessToken) return await resultOf(first, token, parts, input);
-  return await resultOf(await send(parts, input, tool, access, fresh), fresh, parts, input);
+  if (fresh.accessToken === token.accessToken) return await finish(first, token);
+  return await finish(await send(parts, input, tool, access, fresh, told), fresh);
+}
+
+/** What Temporal was told last of a call: what is known where it ends without an answer. */
+interface Told {
+  last?: CallProgress;
 }
 
 async function send(
@@ -165,6 +179,7 @@ async function send(
   tool: OfferedTool,
   access: ServerAccess,
   token: MintedToken,
+  told: Told,
 ): Promise<CallEnding> {
   return await server.call(connectionOf(input.server, access, token), {
     definition: tool.definition,
@@ -173,17 +188,19 @@ async function send(
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
     signal: cancellationSignal(),
-    heartbeat,
+    heartbeat: (details) => {
+      told.last = details;
+      heartbeat(details);
+    },
     ...(await inputOf(input, seal)),
   });
 }
 
-async function resultOf(
-  ending: CallEnding,
+function resultOf(
+  ending: Exclude<CallEnding, { kind: 'input' }>,
   { evidence }: MintedToken,
-  { seal }: CallToolParts,
-  input: DispatchInput,
-): Promise<DispatchResult> {
+  { last }: Told,
+): DispatchResult {
   const token = evidence;
   switch (ending.kind) {
     case 'executed':
@@ -200,10 +217,13 @@ async function resultOf(
             },
           }
         : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
-    case 'input':
-      return await pausedBy(ending, input, seal, token);
     case 'unknown':
-      return { kind: 'ended', token, outcome: { kind: 'unknown', code: ending.code, message: ending.message } };
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
+        ...sentOf(last, ending),
+      };
     case 'not-sent':
       if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
       return notSent(ending);
@@ -216,6 +236,21 @@ async function resultOf(
         outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
       };
   }
+}
+
+function sentOf(
+  last: CallProgress | undefined,
+  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
+): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
+  if (last?.sentAt === undefined) return {};
+  const { sentAt, progress } = last;
+  return {
+    sent: {
+      at: sentAt,
+      ...(bytes === undefined ? {} : { bytes }),
+      ...(progress === undefined ? {} : { progress }),
+    },
+  };
 }
 
 function notSent({

@@ -85,7 +85,13 @@ export type CallEnding =
       readonly state?: string;
       readonly used: readonly string[];
     }
-  | { readonly kind: 'unknown'; readonly code: ErrorCode; readonly message: string };
+  | {
+      readonly kind: 'unknown';
+      readonly code: ErrorCode;
+      readonly message: string;
+      /** Of an answer that came in part. */
+      readonly bytes?: number;
+    };
 
 export interface ToolListing {
   readonly tools: readonly ToolDefinition[];

@@ -7,7 +7,7 @@
  * 3. What is no longer proven is asked again; what was never true is refused.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
-import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { SIGNING } from '../../contracts/signing.ts';
@@ -33,6 +33,8 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
       if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
       return { kind: 'refused', code: error.code, message: error.message };
     }
+    const unsaid = input.retry && (await checkRetrySignature(parts, input.retry, input, scheduler, kept));
+    if (unsaid !== undefined) return unsaid;
     const unprovided = await proveProvided(parts, input, kept, scheduler);
     if (proof.kind === 'policy') return unprovided;
     const doubt = doubtIn(proof, input, kept);
@@ -66,6 +68,36 @@ async function proveProvided(
     scheduler,
   );
   return elsewhere?.kind === 'reopen' ? { ...elsewhere, asks: 'input' } : elsewhere;
+}
+
+/** That a call which may have run is sent again was said by who it names, while their signature was good, in this chain. */
+async function checkRetrySignature(
+  parts: StartProofParts,
+  { resolution, decidedAt }: RetryProof,
+  { run }: DispatchInput,
+  scheduler: Scheduler,
+  kept: TrustSet,
+): Promise<Refused | undefined> {
+  const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+  const checkedBy = (trust: TrustSet) => checkSignedAnswer('resolveOutcome', resolution, ids, trust, undefined);
+  let checked = checkedBy(kept);
+  // A key may be newer than what was read last.
+  if (checked.kind === 'refuse') checked = checkedBy(await parts.keys.setFor(run.initiator.tenant, 'new'));
+  const who = `The word of ${resolution.approver.id} that the call is sent again`;
+  if (checked.kind === 'refuse') {
+    const { code, message } = checked;
+    if (code === 'TRUST_KEY_UNKNOWN' || code === 'SIGNER_NOT_ENTITLED')
+      return { ...reopen(code, `${who} no longer counts: its key was revoked, or may say less now.`), asks: 'outcome' };
+    return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `${who}: ${message}` };
+  }
+  if (!wasGood(resolution, Date.parse(decidedAt) / 1_000))
+    return {
+      kind: 'refused',
+      code: 'DISPATCH_FORBIDDEN',
+      message: `${who} was not taken while its signature was good.`,
+    };
+  const elsewhere = await checkWhere(parts, [resolution], scheduler);
+  return elsewhere && { ...elsewhere, asks: 'outcome' };
 }
 
 /** The last vote first, the others, and what postponed the deadline. */
@@ -119,15 +151,15 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
 }
 
 /** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
-function wasGood({ signature = '' }: { readonly signature?: string }, seconds: number): boolean {
+function wasGood({ signature = '' }: Pick<SignedDecision, 'signature'>, seconds: number): boolean {
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
 async function checkWhere(
   { readExecution }: StartProofParts,
-  votes: readonly { readonly runId: string }[],
+  votes: readonly Pick<SignedDecision, 'runId'>[],
   { workflowId = '', runId = '' }: Scheduler,
-): Promise<Refused | undefined> {
+): Promise<Extract<Refused, { kind: 'reopen' }> | undefined> {
   const elsewhere = new Set(votes.map((vote) => vote.runId).filter((id) => id !== runId));
   if (elsewhere.size === 0) return undefined;
   const own = await readExecution(workflowId, runId, 'living');
