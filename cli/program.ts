@@ -1,5 +1,6 @@
 /** The command line: its verbs, and what every one of them does the same way. */
 import { Command } from 'commander';
+import { addAnswer } from './commands/answer.ts';
 import { addApprove } from './commands/approve.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
@@ -42,6 +43,7 @@ const VERBS = [
   addReject,
   addRespond,
   addResolve,
+  addAnswer,
   addWithdraw,
   addForget,
   addExtend,
