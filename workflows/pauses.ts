@@ -53,6 +53,7 @@ const OUTCOME: Taker<SignedResolution> = {
 
 const INPUT: Taker<SignedProvision> = {
   asked: 'input',
+  description: 'Answer what a server asks for in the middle of a call',
   purpose: 'provideInput',
   parse: parseProvision,
   refuse: (_, state, provision) => refuseProvision(state as Paused<InputPause>, provision),
@@ -61,6 +62,7 @@ const INPUT: Taker<SignedProvision> = {
 
 export function servePauses(live: LiveRun): void {
   register(live, resolveOutcomeUpdate, OUTCOME);
+  register(live, provideInputUpdate, INPUT);
 }
 
 function register<Answer extends PauseAnswer>(
@@ -71,10 +73,6 @@ function register<Answer extends PauseAnswer>(
   setHandler(update, (input) => take(live, taker, input), {
     description: taker.description,
     validator: (input) => validate(live, taker, input),
-  });
-  setHandler(provideInputUpdate, (input) => take(live, INPUT, input), {
-    description: 'Answer what a server asks for in the middle of a call',
-    validator: (input) => validate(live, INPUT, input),
   });
 }
 
