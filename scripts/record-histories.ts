@@ -12,6 +12,7 @@ import { CATALOGS } from './histories/catalogs.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { MOVING } from './histories/moving.ts';
+import { QUESTIONING } from './histories/questioning.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
@@ -30,6 +31,7 @@ const SCENARIOS = [
   ...MOVING,
   ...ENDING,
   ...RESOLVING,
+  ...QUESTIONING,
   ...RULED,
   ...TALKING,
   ...SIGNED,
