@@ -2,12 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
-import type { DispatchProof, ProvisionProof, RetryProof } from './dispatch-proof.ts';
+import type { DispatchedInput, InputLeg } from './dispatched-input.ts';
+import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
-import type { InputRequest, InputRequests, SealedState } from './schemas/input.ts';
+import type { InputRequests } from './schemas/input.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
@@ -163,23 +164,6 @@ export interface DispatchInput {
   readonly signedSpec?: SignedSpec;
   /** Where the run knows how to wait for input; absent: the server is told that it may not ask. */
   readonly input?: DispatchedInput;
-}
-
-export interface DispatchedInput {
-  /** Oldest first. */
-  readonly provided: readonly ProvisionProof[];
-  /** What was asked last; each question has its answer. Absent: the call begins. */
-  readonly leg?: InputLeg;
-}
-
-/** Where a server that asks for input takes a call up again. */
-export interface InputLeg {
-  /** Of the pause, from 1. */
-  readonly round: number;
-  readonly requests: Readonly<Record<string, Pick<InputRequest, 'hash'>>>;
-  /** Hashes of the questions that were answered since the call began. */
-  readonly used: readonly string[];
-  readonly state?: SealedState;
 }
 
 /** What a request shows of a definition, and its hash. */

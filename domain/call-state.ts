@@ -4,7 +4,7 @@
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  */
-import type { InputLeg } from '../contracts/activities.ts';
+import type { InputLeg } from '../contracts/dispatched-input.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';

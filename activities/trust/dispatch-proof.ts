@@ -54,13 +54,13 @@ async function proveProvided(
   const provided = input?.provided ?? [];
   if (provided.length === 0) return undefined;
   const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
-  const doubtIn = (trust: TrustSet): boolean =>
+  const isDoubted = (trust: TrustSet): boolean =>
     !provided.every(
       ({ provision, decidedAt }) =>
         checkSignedAnswer('provideInput', provision, ids, trust, undefined).kind === 'signed' &&
         wasGood(provision, Date.parse(decidedAt) / 1_000),
     );
-  if (doubtIn(kept) && doubtIn(await parts.keys.setFor(run.initiator.tenant, 'new')))
+  if (isDoubted(kept) && isDoubted(await parts.keys.setFor(run.initiator.tenant, 'new')))
     return { ...reopen('SIGNATURE_INVALID', 'An answer to what the server asked is not proven.'), asks: 'input' };
   const elsewhere = await checkWhere(
     parts,
