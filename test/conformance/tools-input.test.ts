@@ -9,6 +9,7 @@ import type { CallEnding, Leg, ToolInput } from '../../activities/tools/port.ts'
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import { answersTo, withAnswers } from '../../domain/input.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
+import { startRawServer } from '../support/mcp-raw-server.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
 
 let server: MrtrServer;
@@ -147,6 +148,16 @@ describe('a state that the server takes no more (mcp.md §3.1)', () => {
     expect(await send('deploy', input)).toMatchObject({ kind: 'refused', code: 'TOOL_REFUSED' });
     expect(server.executed).toEqual([]);
   });
+});
+
+test('a server of an earlier revision is never told that it may ask: its question would die with the call (mcp.md §2.5)', async () => {
+  const legacy = await startRawServer({ era: 'legacy', onCall: ({ result }) => result({ content: [] }) });
+  const call = aCall({ input: NEW });
+  await createMcpToolServer({ artifacts: createMemoryStore() }).call(aConnection({ url: legacy.url }), call);
+  const said = JSON.stringify(legacy.seen);
+  expect(said).toContain('"initialize"');
+  expect(said).not.toContain('elicitation');
+  await legacy.close();
 });
 
 describe('what ends otherwise', () => {

@@ -6,6 +6,7 @@ import { assertIntact, type RunHandle } from '../../client/index.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
 import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { zoneKey } from '../support/keys.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
@@ -238,6 +239,87 @@ describe('who may not, and what does not fit', () => {
     await run.provideInput(answerTo(second, { pay: { action: 'accept', content: { card: 'visa' } } }));
     await run.result();
     expect(server.executed).toEqual(['booked for Ann, {"card":"visa"}']);
+  });
+});
+
+describe('after a reset', () => {
+  test('INV-G2, F38: what was answered before is not given to the server again: it is asked anew, and so are people', async () => {
+    const run = await world.start(steps('book'));
+    await run.provideInput(answerTo(await question(run), named('Ann')));
+    const before = await question(run, 2);
+    const [execution] = await executions(world, run.runId);
+    const task = execution?.events.findLast(
+      ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
+    );
+    await world.client.workflowService.resetWorkflowExecution({
+      namespace: world.client.options.namespace,
+      workflowExecution: { workflowId: run.runId, runId: before.runId },
+      reason: 'test',
+      requestId: `reset-${run.runId}`,
+      workflowTaskFinishEventId: task?.eventId ?? null,
+    });
+    const again = await until(
+      async () => {
+        const request = await question(run, 2);
+        return request.runId === before.runId ? undefined : request;
+      },
+      { what: 'the question in the run that the reset made' },
+    );
+    await expect(
+      run.provideInput(answerTo(before, { pay: { action: 'accept', content: { card: 'visa' } } })),
+    ).rejects.toMatchObject({ code: 'DECISION_STALE_RUN' });
+    await run.provideInput(answerTo(again, { pay: { action: 'accept', content: { card: 'visa' } } }));
+    // The first answer was given before the reset: the call begins anew, and nothing is executed with it.
+    const first = await until(
+      async () => {
+        const request = await question(run, 1);
+        return request.generation > again.generation ? request : undefined;
+      },
+      { what: 'the first question once more' },
+    );
+    expect(server.executed).toEqual([]);
+    await run.provideInput(answerTo(first, named('Bob')));
+    await run.provideInput(answerTo(await question(run, 2), { pay: { action: 'accept', content: { card: 'amex' } } }));
+    await run.result();
+    expect(server.executed).toEqual(['booked for Bob, {"card":"amex"}']);
+  });
+});
+
+describe('the command line', () => {
+  const cli = async (...args: readonly string[]) =>
+    await runCommand(
+      [...args, '--address', world.engine.server.address, '--namespace', world.engine.server.namespace],
+      { directory: world.engine.directory },
+    );
+
+  test('shows what is asked, refuses what does not fit, answers, and tells the same answer once more', async () => {
+    const run = await world.start(steps('book'));
+    await question(run);
+    const shown = await cli('requests', run.runId);
+    expect(shown.out).toContain('For whom?');
+    expect(shown.out).toContain('required, text, at least 2 characters');
+    const short = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=A');
+    expect(short).toMatchObject({ exitCode: 2, err: expect.stringContaining('name must have at least 2 characters') });
+    const none = await cli('answer', run.runId, 't1.c0', '--as', 'ann');
+    expect(none).toMatchObject({ exitCode: 2, err: expect.stringContaining('Nothing was sent.') });
+    const said = ['answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann', '--decision-id', 'cli-1', '--json'];
+    const first = await cli(...said);
+    expect(JSON.parse(first.out)).toMatchObject({ answer: 'provide', decidedBy: 'ann', tool: 'book' });
+    await question(run, 2);
+    const { tool: _, server: __, digest: ___, ...ack } = JSON.parse(first.out) as Record<string, unknown>;
+    expect(JSON.parse((await cli(...said)).out)).toEqual(ack);
+    // An answer may be personal data: no output has it.
+    expect(first.out).not.toContain('Ann');
+    const declined = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--cancel');
+    expect(declined).toMatchObject({ exitCode: 0, out: expect.stringContaining('cancelled') });
+    const third = await question(run, 3);
+    expect((await cli('answer', run.runId, 't9.c0', '--as', 'ann', '--decline')).exitCode).toBe(5);
+    expect(
+      (await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--decline', '--digest', '0'.repeat(64))).exitCode,
+    ).toBe(5);
+    await run.stop({ by: 'ann', reason: `seen ${third.callId}` });
+    await run.result();
+    expect((await cli('ledger', run.runId)).out).toContain('input.provided');
   });
 });
 

@@ -178,12 +178,10 @@ describe('a second round', () => {
     const both = providedRun(second, { decisionId: 'p-2', responses: { page: { action: 'accept' } } });
     const state = callOf(both, CALL);
     if (state?.status !== 'cleared') throw new Error('it leaves');
-    expect(
-      provisionProofs(state.input?.provided ?? []).map(({ provision, generation }) => [
-        provision.decisionId,
-        generation,
-      ]),
-    ).toEqual([
+    const proofs = provisionProofs(state.input?.provided ?? []);
+    // A worker reads the same answers from the proofs as the run from what it holds.
+    expect(answersOf(proofs)).toEqual(answersOf(state.input?.provided ?? []));
+    expect(proofs.map(({ provision, generation }) => [provision.decisionId, generation])).toEqual([
       ['p-1', 1],
       ['p-2', 2],
     ]);
@@ -232,6 +230,7 @@ describe('while the server waits', () => {
 test('a call of which nothing is known cannot be answered: that is a fault of ours', () => {
   const run = askedRun();
   const { input: _, ...unknown } = askedOf(run);
+  expect(refuseProvision(unknown, provisionIn(run))).toBeUndefined();
   expect(() => provide(run, unknown, provisionIn(run), START)).toThrow('nothing is known');
 });
 
