@@ -120,7 +120,13 @@ function withProvided(state: Paused<InputPause>, fresh: Provided): Sendable {
   return { ...sendable, input: { ...input, provided: [...kept, fresh] } };
 }
 
+/** Of what was answered; undefined of a no, and of no answer. */
+export function responsesHash(provision: SignedProvision): string | undefined {
+  return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
+}
+
 function providedFact({ request }: Paused<InputPause>, provision: SignedProvision): LedgerFact {
+  const hash = responsesHash(provision);
   const { callId, decisionId, kind, approver, digest, runId, comment, signature } = provision;
   return {
     kind: 'input.provided',
@@ -132,7 +138,7 @@ function providedFact({ request }: Paused<InputPause>, provision: SignedProvisio
     digest,
     runId,
     ...(comment === undefined ? {} : { comment }),
-    responsesHash: hashOf(responsesOf(provision, request.about)),
+    ...(hash === undefined ? {} : { responsesHash: hash }),
     ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
 }

@@ -120,8 +120,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
-    /** Of all that was answered, which may be personal data and stands nowhere in the ledger. */
-    responsesHash: Sha256Hex,
+    /** Of what was answered, which may be personal data and stands nowhere in the ledger. */
+    responsesHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
   /** An approval that answers later calls, too. */

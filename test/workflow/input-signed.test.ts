@@ -8,6 +8,7 @@ import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
+import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { zoneKey } from '../support/keys.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
@@ -107,6 +108,11 @@ test('an answer counts as it was signed; unsigned, by somebody else, changed, or
   await run.result();
   expect(server.executed).toEqual(['deployed, sure: true']);
   expect(factsOf(await run.ledger(), 'input.provided')).toMatchObject([{ signature: expect.anything() }]);
+  const { address, namespace } = engine.server;
+  const trust = ['--trust', join(engine.directory, 'trust.jwks')];
+  const where = ['--address', address, '--namespace', namespace];
+  const verified = await runCommand(['verify-ledger', run.runId, ...trust, ...where], { directory: engine.directory });
+  expect(verified).toMatchObject({ exitCode: 0 });
 });
 
 test('without a key in grants.keys no server may ask, and the refusal names the setting', async () => {

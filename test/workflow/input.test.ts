@@ -210,8 +210,23 @@ describe('a call that policy allowed', () => {
     const run = await world.start(steps('stubborn'));
     for (let round = 1; round <= 10; round += 1)
       await run.provideInput(answerTo(await question(run, round), { more: { action: 'accept', content: {} } }));
+    // It has never said whether anything was done: somebody is asked what became of the call.
+    const lost = await until(async () => (await run.requests()).find(({ about }) => about?.kind === 'outcome'), {
+      what: 'a request about the outcome',
+    });
+    const { callId, digest, runId } = lost;
+    const approver = { id: 'ann', groups: [] };
+    await run.resolveOutcome({
+      kind: 'failed',
+      message: 'Nothing.',
+      decisionId: 'end',
+      callId,
+      digest,
+      runId,
+      approver,
+    });
     await run.result();
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
     expect(server.legs).toHaveLength(11);
   });
 });
@@ -320,6 +335,8 @@ describe('the command line', () => {
     await run.stop({ by: 'ann', reason: `seen ${third.callId}` });
     await run.result();
     expect((await cli('ledger', run.runId)).out).toContain('input.provided');
+    // History has the messages that the ledger speaks of, and the other way round.
+    expect(await cli('verify-ledger', run.runId)).toMatchObject({ exitCode: 0 });
   });
 });
 
