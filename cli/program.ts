@@ -1,5 +1,6 @@
 /** The command line: its verbs, and what every one of them does the same way. */
 import { Command } from 'commander';
+import { addAnswer } from './commands/answer.ts';
 import { addApprove } from './commands/approve.ts';
 import { addArtifacts } from './commands/artifacts.ts';
 import { addCatalog } from './commands/catalog.ts';
@@ -43,6 +44,7 @@ const VERBS = [
   addReject,
   addRespond,
   addResolve,
+  addAnswer,
   addWithdraw,
   addForget,
   addExtend,

@@ -79,6 +79,10 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
   return deeds;
 }
 
+/** Updates whose messages stand in the ledger, and the facts that they become. */
+const RECORDED: readonly string[] = [UPDATES.decide, UPDATES.say, UPDATES.resolveOutcome, UPDATES.provideInput];
+const SAID: readonly string[] = ['decision.accepted', 'outcome.resolved', 'input.provided', 'said'];
+
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
   const calls = new Map<string, string>();
@@ -89,7 +93,7 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
       noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
     const name = accepted?.input?.name ?? '';
-    if (name === UPDATES.decide || name === UPDATES.say || name === UPDATES.resolveOutcome)
+    if (RECORDED.includes(name))
       noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
         updates.set(accepted?.meta?.updateId ?? '', id),
       );
@@ -148,7 +152,7 @@ export function compareWithHistory(
   const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
   for (const { seq, fact } of before.slice(deeds.from)) {
     const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
-    if (['decision.accepted', 'outcome.resolved', 'said'].includes(fact.kind) && id !== undefined && !isInput(fact)) {
+    if (SAID.includes(fact.kind) && id !== undefined && !isInput(fact)) {
       const hashes = deeds.sent.get(id);
       const signature = fact['signature'];
       const signed = textAt(signature, 'sha256');

@@ -96,7 +96,7 @@ function isProvable(entry: AnyEntry): boolean {
 
 /** To a request, of whatever kind: each is signed for its own update. */
 function isAnswer({ fact }: AnyEntry): boolean {
-  return fact.kind === 'decision.accepted' || fact.kind === 'outcome.resolved';
+  return ['decision.accepted', 'outcome.resolved', 'input.provided'].includes(fact.kind);
 }
 
 function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {

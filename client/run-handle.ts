@@ -18,8 +18,9 @@ import {
   Stop,
 } from '../contracts/schemas/decision.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
-import type { PauseAck } from '../contracts/schemas/pause.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
+import { Provision, type ProvisionInput } from '../contracts/schemas/provision.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import { Resolution, type ResolutionInput } from '../contracts/schemas/resolution.ts';
 import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
@@ -69,6 +70,18 @@ export class RunHandle {
     const { decisionId, runId, approver } = decision;
     const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
     return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
+  }
+
+  /**
+   * Answers what a server asks for in the middle of a call (`request.about.requests`), or declines. Send it again with the same
+   * `decisionId` where the answer got lost.
+   * @throws CountersignError as `decide`; `DECISION_INVALID` names the field that does not fit
+   */
+  async provideInput(input: ProvisionInput): Promise<PauseAck> {
+    const provision = parseAs(Provision, input, 'DECISION_INVALID', 'answer');
+    const { decisionId: jti, runId, approver } = provision;
+    const said = { purpose: 'provideInput', runId, jti, person: approver.id, groups: approver.groups } as const;
+    return await this.#send<PauseAck>(UPDATES.provideInput, provision, said, jti);
   }
 
   /** Decides several calls, a few at a time. Never throws for one of them: each has its answer, in the order of the decisions. */

@@ -1,12 +1,14 @@
 /** Answers to requests as people signed them, to be compared with what a ledger says of them. */
 import type { Decision } from '../contracts/schemas/decision.ts';
+import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
 import type { Answerable } from '../domain/call-state.ts';
 import { hashOf, sha256Hex } from '../domain/canonical.ts';
 import { isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
+import { responsesHash } from '../domain/provision.ts';
 import { recordedHash } from '../domain/resolution.ts';
-import { parseDecision, parseResolution } from '../domain/shapes.ts';
+import { parseDecision, parseProvision, parseResolution } from '../domain/shapes.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
 import { openMessage } from '../domain/signed-message.ts';
 import type { SentMessage } from './ledger-history.ts';
@@ -47,6 +49,17 @@ const RESOLUTION: AnswerKind<Resolution> = {
   isJudged: () => false,
 };
 
+const PROVISION: AnswerKind<Provision> = {
+  purpose: 'provideInput',
+  parse: parseProvision,
+  said: (provision) => [
+    ['answer', ['answer'], provision.kind],
+    ['comment', ['comment'], provision.comment],
+    ['answers', ['responsesHash'], responsesHash(provision)],
+  ],
+  isJudged: () => false,
+};
+
 export interface SignedAnswer {
   readonly message: Answerable;
   readonly signature: string;
@@ -57,7 +70,8 @@ export interface SignedAnswer {
 
 /** What was sent, as the answer that an entry of this kind is of; undefined where it is none. */
 export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
-  return kind === 'outcome.resolved' ? signedAs(sent, RESOLUTION) : signedAs(sent, DECISION);
+  if (kind === 'outcome.resolved') return signedAs(sent, RESOLUTION);
+  return kind === 'input.provided' ? signedAs(sent, PROVISION) : signedAs(sent, DECISION);
 }
 
 /** As the run kept it: defaults written out. */

@@ -2,11 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
+import type { DispatchedInput, InputLeg } from './dispatched-input.ts';
 import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
+import type { InputRequests } from './schemas/input.ts';
 import type { HeldBy } from './schemas/held.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { PauseKind } from './schemas/pause.ts';
@@ -177,6 +179,8 @@ export interface DispatchInput {
   /** The same for every attempt of this call. */
   readonly idempotencyKey: string;
   readonly signedSpec?: SignedSpec;
+  /** Where the run knows how to wait for input; absent: the server is told that it may not ask. */
+  readonly input?: DispatchedInput;
 }
 
 /** What a request shows of a definition, and its hash. */
@@ -216,6 +220,8 @@ export type DispatchResult =
       /** What does not hold is an answer about something else than consent: this is asked again. */
       readonly asks?: PauseKind;
     }
+  /** The server asks for input before it goes on; some of it nobody has answered. */
+  | (InputLeg & { readonly kind: 'input'; readonly requests: InputRequests; readonly token?: TokenEvidence })
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 

@@ -1,8 +1,9 @@
 /** What a dispatch is given as the consent to a call. The activity believes none of it before it has proven it. */
 import type { SignedDecision } from './schemas/decision.ts';
 import type { JsonObject } from './schemas/json.ts';
-import type { Pause } from './schemas/pause.ts';
+import type { InputPause, Pause } from './schemas/pause.ts';
 import type { ApproverRule } from './schemas/policy.ts';
+import type { SignedProvision } from './schemas/provision.ts';
 import type { SignedResolution } from './schemas/resolution.ts';
 
 /** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
@@ -49,6 +50,20 @@ export type DispatchProof =
 export interface RetryProof {
   readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
   readonly about: Pause;
+  readonly generation: number;
+  readonly approvers: ApproverRule;
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+  readonly openedAt: string;
+  readonly deadline: string;
+  /** When the run took it. */
+  readonly decidedAt: string;
+}
+
+/** Somebody's answer to what the server asked, and the request that it answers. */
+export interface ProvisionProof {
+  readonly provision: SignedProvision;
+  readonly about: InputPause;
   readonly generation: number;
   readonly approvers: ApproverRule;
   /** The tool as it was shown then. */

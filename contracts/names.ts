@@ -22,6 +22,8 @@ export const UPDATES = {
   forget: 'forget',
   /** Says what became of a call whose outcome is not known. */
   resolveOutcome: 'resolveOutcome',
+  /** Answers what a server asks for in the middle of a call. */
+  provideInput: 'provideInput',
 } as const;
 
 /** Of a catalog. */

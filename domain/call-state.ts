@@ -4,13 +4,15 @@
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  */
+import type { InputLeg } from '../contracts/dispatched-input.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { HeldBy } from '../contracts/schemas/held.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
-import type { Pause } from '../contracts/schemas/pause.ts';
+import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { SignedProvision } from '../contracts/schemas/provision.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
 import { settled } from './settlement.ts';
 
@@ -66,6 +68,22 @@ export interface Retry {
   readonly definitionHash: string;
 }
 
+/** Somebody's answer to what a server asked, and what they read. */
+export interface Provided {
+  readonly provision: SignedProvision;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: OpenRequest & { readonly about: InputPause };
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+}
+
+/** Of a call whose server has asked for something: where it is taken up again, and what was answered, oldest first. */
+export interface InputProgress {
+  readonly leg: InputLeg;
+  readonly provided: readonly Provided[];
+}
+
 /** How a request about something else than consent was closed. */
 export type PauseEnding =
   | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
@@ -106,6 +124,7 @@ interface Resolved extends Common {
   /** Generation of the newest request, where that was about something else than consent. */
   readonly asked?: number;
   readonly retry?: Retry;
+  readonly input?: InputProgress;
   /** Its server held it back (`held.ts`): how often; since it was last let run, from when (epoch ms), and by what the last time. */
   readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
 }
@@ -256,6 +275,7 @@ export function resolvedOf({
   edit,
   asked,
   retry,
+  input,
   holds,
 }: Resolved): Resolved {
   return {
@@ -268,5 +288,6 @@ export function resolvedOf({
     ...(asked === undefined ? {} : { asked }),
     ...(retry === undefined ? {} : { retry }),
     ...(holds === undefined ? {} : { holds }),
+    ...(input === undefined ? {} : { input }),
   };
 }

@@ -22,12 +22,18 @@ export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean 
   return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
 }
 
-export function refuseRight({ request, unsure }: Asking, decision: Decision): Refusal | undefined {
+export function refuseRight({ request, unsure, input }: Asking, decision: Decision): Refusal | undefined {
   const right = isEdit(decision) ? 'edit' : decision.kind === 'respond' ? 'respond' : undefined;
   if (right === undefined) return undefined;
   const { callId } = decision;
   if (!permits(request.approvers, right)) return notPermitted(right, callId);
   // An answer would say that it did not run, and other arguments would make it another call.
+  if (input !== undefined)
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `The server has begun call ${callId} and asked for input: approve or reject it as it is.`,
+      { callId },
+    );
   return unsure === undefined
     ? undefined
     : refuse(

@@ -28,7 +28,7 @@ import { type Refusal, refuse } from './refusal.ts';
 import { nextGeneration } from './reopening.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from './run.ts';
 
-export type Paused = Asking & { readonly request: OpenRequest & { readonly about: Pause } };
+export type Paused<P extends Pause = Pause> = Asking & { readonly request: OpenRequest & { readonly about: P } };
 
 export interface Pausing {
   /** Epoch ms. */
@@ -41,11 +41,11 @@ export interface Pausing {
   readonly because?: string;
 }
 
-export function paused(
+export function paused<P extends Pause>(
   state: InFlight,
-  about: Pause,
+  about: P,
   { at, approvers, deadlineSeconds, unsure, because }: Pausing,
-): Paused {
+): Paused<P> {
   // Whoever let it leave again let it leave once.
   const { retry: _, ...resolved } = askable(state);
   const { request, made } = state;

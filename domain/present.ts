@@ -4,7 +4,7 @@
  * 1. Every text of a model, tool or server is escaped (see `escape.ts`).
  * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
  */
-import type { Pause } from '../contracts/schemas/pause.ts';
+import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
 import type { PendingMemo } from '../contracts/schemas/request.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
 import { describeRule } from './approver.ts';
@@ -19,6 +19,8 @@ import { shownStanding } from './standing.ts';
 import { askingCalls, waitOf } from './status.ts';
 import { shownOf } from './steps.ts';
 
+/** Of one request, in current details. */
+const SHOWN_QUESTIONS = 5;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
 /** Temporal takes 400, counted with the encoding of the payload. */
@@ -129,10 +131,29 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
 /** What is asked, where it is not consent. */
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
+  if (about.kind === 'input') return inputLines(about);
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
     `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
     '  - say what became of it: `countersign resolve`',
+  ];
+}
+
+/** What the server asks for, and where; nothing of what is answered. */
+function inputLines({ requests, round }: InputPause): string[] {
+  const entries = Object.entries(requests);
+  const more = entries.length - SHOWN_QUESTIONS;
+  return [
+    `  - **the server asks** (round ${round})`,
+    ...entries.slice(0, SHOWN_QUESTIONS).map(([key, request]) => {
+      const what =
+        request.kind === 'url'
+          ? `open a page of ${codeSpan(request.host)}`
+          : `fill in ${codeSpan(bounded(Object.keys(request.fields).join(', '), 200))}`;
+      return `    - ${markdown(key)}: ${markdown(bounded(request.message, 300))}: ${what}`;
+    }),
+    ...(more > 0 ? [`    - and ${more} more`] : []),
+    '  - answer: `countersign answer`',
   ];
 }
 

@@ -7,7 +7,7 @@
  */
 import type { Outcome } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
-import type { PauseAck } from '../contracts/schemas/pause.ts';
+import type { OutcomePause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
 import type { Resolution, SignedResolution } from '../contracts/schemas/resolution.ts';
 import { isMet } from './approver.ts';
@@ -26,14 +26,14 @@ import { tellDue } from './steps.ts';
 /** Records an admitted resolution. @param at epoch ms */
 export function resolve(
   run: Run,
-  asked: Paused,
+  asked: Paused<OutcomePause>,
   resolution: SignedResolution,
   ids: RunIds,
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
   // Sound: telling changes nothing but what was told.
-  const state = due.state as Paused;
+  const state = due.state as Paused<OutcomePause>;
   const next = nextOf(state, resolution, at);
   return {
     ...remembering(replaceCall(run, next), 'outcome', resolution, at),
@@ -46,7 +46,7 @@ export function resolve(
   };
 }
 
-function nextOf(state: Paused, resolution: SignedResolution, at: number): CallState {
+function nextOf(state: Paused<OutcomePause>, resolution: SignedResolution, at: number): CallState {
   const { approver } = resolution;
   if (resolution.kind !== 'retry') {
     const by = namedIn([state.request.approvers], approver);
@@ -93,7 +93,7 @@ export function recordedHash(resolution: Resolution): string | undefined {
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
 }
 
-function resolvedFact({ request }: Paused, resolution: SignedResolution): LedgerFact {
+function resolvedFact({ request }: Paused<OutcomePause>, resolution: SignedResolution): LedgerFact {
   const { callId, decisionId, kind, approver, digest, runId, comment, signature } = resolution;
   const recorded = recordedHash(resolution);
   return {

@@ -3,6 +3,7 @@
  * Written by hand because zod in a workflow bundle doubles its cost; a property test holds each equal to its schema.
  */
 import type { Decision, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
 import {
   approver,
@@ -73,6 +74,50 @@ export function parseResolution(value: unknown): Parsed<Resolution> {
   // Sound: every field was checked above, and no other field is there.
   const resolution = value as Resolution & { approver: { id: string; groups?: string[] } };
   return { kind: 'ok', value: { ...resolution, approver: withGroups(resolution.approver) } };
+}
+
+const formValue: Check = (value) =>
+  typeof value === 'string' ||
+  typeof value === 'boolean' ||
+  Number.isFinite(value) ||
+  (Array.isArray(value) && value.every((item) => typeof item === 'string'))
+    ? undefined
+    : 'must be text, a number, true or false, or a list of texts';
+
+/** An answer to one question; whether it fits it is asked apart (`input.ts`). */
+const response: Check = (value) => {
+  const action = isFields(value) ? value['action'] : undefined;
+  const problem = problemOf(value, {
+    action: oneOf('accept', 'decline', 'cancel'),
+    ...(action === 'accept' ? { content: optional(formContent) } : {}),
+  });
+  return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
+};
+
+const eachOf =
+  (check: Check): Check =>
+  (value) => {
+    if (!isFields(value) || Object.hasOwn(value, '__proto__')) return 'must be an object';
+    for (const [key, inner] of Object.entries(value)) {
+      const reason = check(inner);
+      if (reason !== undefined) return `has ${key}, which ${reason}`;
+    }
+    return undefined;
+  };
+const formContent = eachOf(formValue);
+
+export function parseProvision(value: unknown): Parsed<Provision> {
+  const kind = isFields(value) ? value['kind'] : undefined;
+  const problem = problemOf(value, {
+    kind: oneOf('provide', 'decline', 'cancel'),
+    ...answerFields,
+    ...(kind === 'provide' ? { responses: eachOf(response) } : {}),
+    comment: optional(text(0, 4_096)),
+  });
+  if (problem !== undefined) return { kind: 'bad', ...problem };
+  // Sound: every field was checked above, and no other field is there.
+  const provision = value as Provision & { approver: { id: string; groups?: string[] } };
+  return { kind: 'ok', value: { ...provision, approver: withGroups(provision.approver) } };
 }
 
 export function parseForget(value: unknown): Parsed<Forget> {

@@ -75,6 +75,7 @@ const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
     'stop',
     'forget',
     'resolveOutcome',
+    'provideInput',
     'catalog.connect',
     'catalog.refresh',
     'catalog.setToolPolicies',

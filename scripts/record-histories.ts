@@ -13,6 +13,7 @@ import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { HELD } from './histories/held.ts';
 import { MOVING } from './histories/moving.ts';
+import { QUESTIONING } from './histories/questioning.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
@@ -31,6 +32,7 @@ const SCENARIOS = [
   ...MOVING,
   ...ENDING,
   ...RESOLVING,
+  ...QUESTIONING,
   ...HELD,
   ...RULED,
   ...TALKING,

@@ -35,6 +35,7 @@ import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createLiveTools } from '../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../activities/tools/server-limits.ts';
+import { loadStateSeal } from '../activities/tools/state-seal.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
@@ -121,6 +122,7 @@ export async function toolSideActivities(
   const egress = openEgress(config);
   const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory), egress });
   const server = createMcpToolServer({ artifacts, egress });
+  const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);
   const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
@@ -137,6 +139,7 @@ export async function toolSideActivities(
         server,
         limits: new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) }),
         liveTools,
+        seal,
         readCatalog,
         ...(signing && { checkSignatures: createSignatureCheck(signing) }),
       }),

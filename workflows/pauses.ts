@@ -6,9 +6,10 @@
  */
 import type { UpdateDefinition } from '@temporalio/common';
 import { setHandler } from '@temporalio/workflow';
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
 import { failureOf } from '../contracts/failure.ts';
-import type { PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
+import type { InputPause, OutcomePause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
+import type { SignedProvision } from '../contracts/schemas/provision.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
 import type { Answerers } from '../domain/answerer.ts';
 import type { InFlight, Unsure } from '../domain/call-state.ts';
@@ -16,15 +17,16 @@ import { madeInTime } from '../domain/decision.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../domain/pause.ts';
+import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../domain/provision.ts';
 import { refuseLongResult, resolve } from '../domain/resolution.ts';
 import type { Change } from '../domain/run.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { outcomePause } from '../domain/outcome-pause.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
-import { parseResolution } from '../domain/shapes.ts';
+import { parseProvision, parseResolution } from '../domain/shapes.ts';
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
-import { resolveOutcomeUpdate } from './messages.ts';
+import { provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { closed, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
 
@@ -35,7 +37,7 @@ interface Taker<Answer extends PauseAnswer> {
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
   /** Of an answer that is otherwise taken. */
-  readonly refuse: (live: LiveRun, answer: Answer) => Refusal | undefined;
+  readonly refuse: (live: LiveRun, state: Paused, answer: Answer) => Refusal | undefined;
   readonly record: (live: LiveRun, state: Paused, answer: Answer, at: number) => Change & { readonly ack: PauseAck };
 }
 
@@ -44,12 +46,23 @@ const OUTCOME: Taker<SignedResolution> = {
   description: 'Say what became of a call whose outcome is not known, or that it is sent again',
   purpose: 'resolveOutcome',
   parse: parseResolution,
-  refuse: (live, resolution) => refuseLongResult(resolution, live.prepared.limits),
-  record: (live, state, resolution, at) => resolve(live.run, state, resolution, live.ids, at),
+  refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
+  // Sound: it was admitted for a request about this kind; so below.
+  record: (live, state, resolution, at) => resolve(live.run, state as Paused<OutcomePause>, resolution, live.ids, at),
+};
+
+const INPUT: Taker<SignedProvision> = {
+  asked: 'input',
+  description: 'Answer what a server asks for in the middle of a call',
+  purpose: 'provideInput',
+  parse: parseProvision,
+  refuse: (_, state, provision) => refuseProvision(state as Paused<InputPause>, provision),
+  record: (live, state, provision, at) => provide(live.run, state as Paused<InputPause>, provision, at),
 };
 
 export function servePauses(live: LiveRun): void {
   register(live, resolveOutcomeUpdate, OUTCOME);
+  register(live, provideInputUpdate, INPUT);
 }
 
 function register<Answer extends PauseAnswer>(
@@ -70,7 +83,9 @@ function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer
   if (admission.kind === 'repeat') return;
   if (live.closing) throw closed();
   refuseWith(
-    admission.kind === 'refuse' ? admission : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, answer)),
+    admission.kind === 'refuse'
+      ? admission
+      : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, admission.state, answer)),
   );
 }
 
@@ -106,9 +121,27 @@ export function askOutcome(
   live.commit(interrupted(live.run));
 }
 
+/** The server asks for something before it goes on: a person is asked. */
+export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
+  const pausing = { ...whoAnswers(live, flight), at: Date.now() };
+  live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
+  live.commit(interrupted(live.run));
+}
+
+/** Of a run that can wait for input: what was answered, and where the server takes the call up again. */
+export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
+  if (!asksAbout(live, 'input')) return {};
+  if (input === undefined) return { input: { provided: [] } };
+  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+}
+
 /** The word that it is sent again does not hold: the same is asked again. */
 export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
   const { retry } = flight;
+  if (why.asks === 'input') {
+    live.commit(forgotten(live.run, flight.call.callId));
+    return true;
+  }
   if (why.asks === undefined || retry === undefined) return false;
   const { approvers, deadlineSeconds } = whoAnswers(live, flight);
   const pausing = {

@@ -34,8 +34,8 @@ import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
-import { askAnew, askOutcome, asksAbout } from './pauses.ts';
 import { hold, waitForTurn } from './held-calls.ts';
+import { askAnew, askInput, askOutcome, asksAbout, inputTo } from './pauses.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -144,6 +144,9 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
     case 'refused':
       dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
+    case 'input':
+      if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
+      return askInput(live, flight, result);
   }
 }
 
@@ -240,6 +243,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             ...votedAt(request, made, shown),
           }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
+    ...inputTo(live, state),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined

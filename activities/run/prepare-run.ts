@@ -85,11 +85,11 @@ export function createPrepareRun(
   };
 }
 
-/** A run is asked what became of its calls unless some layer says that nobody is. */
+/** A run is asked what became of its calls unless some layer says that nobody is; what servers ask it puts before people. */
 function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
-  if (policy.unknownOutcomes === 'record' || spec.policy?.unknownOutcomes === 'record') return {};
+  const isRecorded = policy.unknownOutcomes === 'record' || spec.policy?.unknownOutcomes === 'record';
   return {
-    pauses: ['outcome'],
+    pauses: isRecorded ? ['input'] : ['outcome', 'input'],
     answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id),
   };
 }

@@ -33,12 +33,15 @@ import {
 } from './dispatch-check.ts';
 import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
+import { inputOf, pausedBy } from './input-leg.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import { checkProvided } from './provision-check.ts';
 import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
+import type { StateSeal } from './state-seal.ts';
 
 const CANCELLED_BEFORE_SENDING = {
   kind: 'ended',
@@ -54,6 +57,8 @@ export interface CallToolParts {
   readonly server: ToolServer;
   readonly limits: ServerLimits;
   readonly liveTools: Pick<LiveTools, 'current'>;
+  /** Without it no server may ask people for input. */
+  readonly seal?: StateSeal | undefined;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
 }
@@ -94,6 +99,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
     if (weighed.refused !== undefined) return weighed.refused;
+    const unanswered = checkProvided(input);
+    if (unanswered !== undefined) return unanswered;
     const { verdict } = weighed;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
@@ -171,18 +178,22 @@ async function callWithToken(
     return endedBeforeSending(error);
   }
   const told: Told = {};
-  const first = await send(parts.server, input, tool, access, token, told);
+  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> =>
+    ending.kind === 'input'
+      ? await pausedBy(ending, input, parts.seal, minted.evidence)
+      : resultOf(ending, minted, told);
+  const first = await send(parts, input, tool, access, token, told);
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return resultOf(first, token, told);
+    return await finish(first, token);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
   } catch {
-    return resultOf(first, token, told);
+    return await finish(first, token);
   }
-  if (fresh.accessToken === token.accessToken) return resultOf(first, token, told);
-  return resultOf(await send(parts.server, input, tool, access, fresh, told), fresh, told);
+  if (fresh.accessToken === token.accessToken) return await finish(first, token);
+  return await finish(await send(parts, input, tool, access, fresh, told), fresh);
 }
 
 /** What Temporal was told last of a call: what is known where it ends without an answer. */
@@ -191,7 +202,7 @@ interface Told {
 }
 
 async function send(
-  server: ToolServer,
+  { server, seal }: CallToolParts,
   input: DispatchInput,
   tool: OfferedTool,
   access: ServerAccess,
@@ -210,10 +221,15 @@ async function send(
       told.last = details;
       heartbeat(details);
     },
+    ...(await inputOf(input, seal)),
   });
 }
 
-function resultOf(ending: CallEnding, { evidence }: MintedToken, { last }: Told): DispatchResult {
+function resultOf(
+  ending: Exclude<CallEnding, { kind: 'input' }>,
+  { evidence }: MintedToken,
+  { last }: Told,
+): DispatchResult {
   const token = evidence;
   switch (ending.kind) {
     case 'executed':

@@ -32,6 +32,8 @@ const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set([
 /** JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for -32042). */
 const REFUSING_RPC = new Set([-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042]);
 const INVALID_PARAMS = -32602;
+/** The server would ask for what the client has not declared. */
+const MISSING_CAPABILITY = -32021;
 
 /** The call was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
@@ -71,12 +73,17 @@ export function endingOfConnect(
   return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
 }
 
-/** The server answered with an error in place of a result. */
-export function endingOfError({ code, message }: Extract<RawAnswer, { kind: 'error' }>, names: Names): CallEnding {
+/** The server answered with an error in place of a result. @param noInput why it could not ask people, where that is so */
+export function endingOfError(
+  { code, message }: Extract<RawAnswer, { kind: 'error' }>,
+  names: Names,
+  noInput?: string,
+): CallEnding {
   if (!REFUSING_RPC.has(code) || saysAfterwards(message))
     return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
   if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
-  return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}` });
+  const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
+  return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}${why}` });
 }
 
 /**
@@ -95,12 +102,9 @@ export function vanished(names: Names): CallEnding {
   };
 }
 
-/** Neither done nor refused: the server stopped for input, or made a task of the call, and neither is supported. */
-export function halfway(names: Names, resultType: string): CallEnding {
-  return unknown(
-    names,
-    `the server answered "${names.quote(resultType)}" in place of a result, which is not supported`,
-  );
+/** Neither done nor refused: the server stopped for something that it is not given, or made a task of the call. */
+export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
+  return unknown(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
 
 /** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
@@ -137,7 +141,7 @@ function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
   };
 }
 
-function unknown(names: Names, reason: string, { received }: Exchange = {}): CallEnding {
+export function unknown(names: Names, reason: string, { received }: Exchange = {}): CallEnding {
   return {
     kind: 'unknown',
     code: 'OUTCOME_UNKNOWN',

@@ -4,7 +4,7 @@
  * Owns the order of things and what is sent again. Does not own connections (`session.ts`), the call itself (`tool-call.ts`), or
  * the meaning of its end (`ending.ts`, `result.ts`).
  *
- * 1. A `tools/call` is sent at most once (INV-X1). A second session is opened only where the first never carried the call, or
+ * 1. A `tools/call` is sent at most once, each leg of one that the server continues with questions by itself (INV-X1, `legs.ts`). A second session is opened only where the first never carried the call, or
  *    where the server's transport turned it away for its session or protocol version, and then once.
  * 2. A call that ran is reported as executed, whatever its result looks like.
  * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
@@ -23,6 +23,7 @@ import {
 import { listTools } from './listing.ts';
 import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
 import { createPriors } from './priors.ts';
+import { sendLegs } from './legs.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import { isSessionRefusal } from './refusal.ts';
 import { toolResultOf } from './result.ts';
@@ -111,7 +112,8 @@ export function createMcpToolServer({
     },
 
     async call(connection, call) {
-      const scrub = scrubberFor(connection);
+      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, states);
+      let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
       const names: Names = {
         server: connection.name,
         tool: call.definition.name,
@@ -119,14 +121,19 @@ export function createMcpToolServer({
       };
       const pulse = startPulse(call.heartbeat);
       try {
-        const ended = await attempt(connection, call, true, names, pulse);
+        const { ended, states } = await sendLegs(call, {
+          names,
+          scrubberWith,
+          send: (leg) => attempt(connection, leg, true, names, pulse),
+        });
+        scrub = scrubberWith(states);
         if (ended.kind === 'failed')
           return withFault(
             ended.exchange.tooLarge === true ? oversized(ended, names) : endingOfFailure(ended, names),
             faultOfCall(ended),
           );
         if (ended.kind !== 'answered') return ended;
-        if (ended.answer.kind === 'error') return endingOfError(ended.answer, names);
+        if (ended.answer.kind === 'error') return endingOfError(ended.answer, names, call.noInput);
         return await executed(ended.answer.result, call, { artifacts, scrub, names });
       } finally {
         pulse.stop();
@@ -135,19 +142,20 @@ export function createMcpToolServer({
   };
 }
 
-function scrubberFor({ secrets, accessToken }: ServerConnection): Scrubber {
-  return createScrubber(accessToken === undefined ? secrets : [...secrets, accessToken]);
+/** @param states that the server gave in this call: secret as the token is, and echoed as it is */
+function scrubberFor({ secrets, accessToken }: ServerConnection, states: readonly string[] = []): Scrubber {
+  return createScrubber([...secrets, ...(accessToken === undefined ? [] : [accessToken]), ...states]);
 }
 
 async function executed(
   raw: Readonly<Record<string, unknown>>,
-  { definition, resultBytes, sharedBy, signal }: ToolCall,
+  { definition, resultBytes, sharedBy, signal, noInput }: ToolCall,
   { artifacts, scrub, names }: { readonly artifacts: ArtifactStore; readonly scrub: Scrubber; readonly names: Names },
 ): Promise<CallEnding> {
   const { resultType } = raw;
   // Absent before 2026-07-28.
   if (resultType !== undefined && resultType !== 'complete')
-    return halfway(names, typeof resultType === 'string' ? resultType : typeof resultType);
+    return halfway(names, typeof resultType === 'string' ? resultType : typeof resultType, noInput);
   const { outputSchema } = definition;
   const result = await toolResultOf(raw, {
     artifacts,

@@ -2,7 +2,7 @@
  * Talking to one MCP server. The gate stands before this port: whoever holds a `ToolServer` may call (INV-G1), so only the
  * dispatch and discovery activities hold one.
  *
- * 1. `call` never throws for what a server or network does: every ending is one of four kinds, told apart by whether the
+ * 1. `call` never throws for what a server or network does: every ending is one of five kinds, told apart by whether the
  *    tool ran. It throws only for faults of our own.
  * 2. `not-sent` is claimed only where the request provably left no trace at the server.
  * 3. Nothing that is returned holds a secret of `secrets`, raw, hexadecimal, base64 or URL-encoded (INV-S1).
@@ -10,6 +10,7 @@
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { ToolResult } from '../../contracts/schemas/call.ts';
 import type { ServerConfig } from '../../contracts/schemas/config.ts';
+import type { InputAnswer, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 
@@ -35,6 +36,30 @@ export interface ToolCall {
   readonly sharedBy?: number;
   readonly signal: AbortSignal;
   readonly heartbeat: (details: CallProgress) => void;
+  /** Where the server may ask for input in place of a result. It is told so only in a session of 2026-07-28. */
+  readonly input?: ToolInput;
+  /** Why it may not, for whoever reads what became of the call. */
+  readonly noInput?: string;
+}
+
+/** What people have answered to the questions of this call. */
+export interface ToolInput {
+  readonly answers: readonly InputAnswer[];
+  /** Where the call goes on; absent: it begins. */
+  readonly leg?: Leg;
+  /** The server did not take its state any more, and the call began anew. */
+  readonly begunAnew?: true;
+  /** Of this dispatch among those of the call; a call that begins anew has it in its idempotency key, so that it is a new one. */
+  readonly dispatch: string;
+}
+
+/** One `tools/call` that continues an earlier one. */
+export interface Leg {
+  readonly responses: Readonly<Record<string, InputResponse>>;
+  /** As the server gave it. Secret (INV-S1). */
+  readonly state?: string;
+  /** Hashes of the questions that were answered since the call began. */
+  readonly used: readonly string[];
 }
 
 /** Heartbeat details: what is known if this worker dies now. */
@@ -65,6 +90,13 @@ export type CallEnding =
       readonly fault?: ServerFault;
     }
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
+  /** The server has not finished: it asks for what nobody has answered yet. `state` is secret. */
+  | {
+      readonly kind: 'input';
+      readonly requests: InputRequests;
+      readonly state?: string;
+      readonly used: readonly string[];
+    }
   | {
       readonly kind: 'unknown';
       readonly code: ErrorCode;

@@ -34,12 +34,12 @@ export function faultOfConnect(
 }
 
 export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
-  return fault === undefined || ending.kind === 'executed' ? ending : { ...ending, fault };
+  return fault === undefined || ending.kind === 'executed' || ending.kind === 'input' ? ending : { ...ending, fault };
 }
 
 /** @param timeoutMs what the call was given */
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
-  if (ending.kind === 'executed') return 'up';
+  if (ending.kind === 'executed' || ending.kind === 'input') return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
   if (ending.fault === 'failure') return 'down';
   return ending.kind === 'refused' ? 'up' : 'neutral';

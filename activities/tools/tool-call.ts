@@ -6,9 +6,13 @@
  * 1. Sent once. Nothing here sends again, whatever happens.
  * 2. An answer that came counts, also where the deadline passed while it was being read.
  * 3. What is told to the server on cancellation is fixed text: a reason of ours may name people or other servers.
+ * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. Servers of earlier revisions never
+ *    are: their questions die with the call (MCP 2025-11-25, client/elicitation).
  */
-import { SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client';
+import { createHash } from 'node:crypto';
+import { CLIENT_CAPABILITIES_META_KEY, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
 import type { CallProgress, ToolCall } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
@@ -53,20 +57,25 @@ export async function sendCall(session: Session, call: ToolCall, pulse: Pulse): 
   const deadline = setTimeout(() => stop('deadline'), call.timeoutMs);
 
   const sent: CallProgress = { phase: 'sent', sentAt: new Date().toISOString() };
+  const key = legKey(call);
+  const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
   pulse.say(sent);
   try {
     await client.callTool(
       {
         name: call.definition.name,
         arguments: call.arguments,
-        _meta: { [IDEMPOTENCY_META]: call.idempotencyKey },
+        // What is given here goes before what the SDK adds by itself.
+        _meta: { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) },
+        ...continuation(call),
       },
       {
+        allowInputRequired: true,
         signal: ending.signal,
         timeout: NEVER_MS,
         // Without this no progress token is sent (opencode#21701).
         onprogress: ({ progress }) => pulse.say({ ...sent, progress }),
-        headers: { [IDEMPOTENCY_HEADER]: call.idempotencyKey },
+        headers: { [IDEMPOTENCY_HEADER]: key },
         toolDefinition: unvalidated(call.definition),
       },
     );
@@ -83,6 +92,31 @@ export async function sendCall(session: Session, call: ToolCall, pulse: Pulse): 
   if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
   pulse.say({ phase: 'answered' });
   return { kind: 'answered', answer: transport.answer };
+}
+
+/** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
+const ASKING = { elicitation: { form: {}, url: {} } };
+
+/** Known to the protocol and the SDK's wire, and missing from the type of `callTool` (2.4.0). */
+function continuation({ input }: ToolCall): object {
+  if (input?.leg === undefined) return {};
+  const { responses, state } = input.leg;
+  return {
+    ...(Object.keys(responses).length === 0 ? {} : { inputResponses: responses }),
+    ...(state === undefined ? {} : { requestState: state }),
+  };
+}
+
+/**
+ * Each leg is a request of its own: under the key of another one a server would give the other one's answer again. The same leg
+ * has the same key in every attempt.
+ */
+function legKey({ idempotencyKey, input }: ToolCall): string {
+  const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
+  if (input?.leg === undefined) return pass;
+  const { responses, state } = input.leg;
+  const hash = createHash('sha256').update(canonicalJson({ responses, state })).digest('hex');
+  return `${pass}/${hash.slice(0, 16)}`;
 }
 
 /**

@@ -35,12 +35,39 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
     }
     const unsaid = input.retry && (await checkRetrySignature(parts, input.retry, input, scheduler, kept));
     if (unsaid !== undefined) return unsaid;
-    if (proof.kind === 'policy') return undefined;
+    const unprovided = await proveProvided(parts, input, kept, scheduler);
+    if (proof.kind === 'policy') return unprovided;
     const doubt = doubtIn(proof, input, kept);
     // A key may be newer than what was read last.
     const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
-    return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler));
+    return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler)) ?? unprovided;
   };
+}
+
+/** People's answers to what the server asked: as they signed them, and in this chain. */
+async function proveProvided(
+  parts: StartProofParts,
+  { run, input }: DispatchInput,
+  kept: TrustSet,
+  scheduler: Scheduler,
+): Promise<Refused | undefined> {
+  const provided = input?.provided ?? [];
+  if (provided.length === 0) return undefined;
+  const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+  const isDoubted = (trust: TrustSet): boolean =>
+    !provided.every(
+      ({ provision, decidedAt }) =>
+        checkSignedAnswer('provideInput', provision, ids, trust, undefined).kind === 'signed' &&
+        wasGood(provision, Date.parse(decidedAt) / 1_000),
+    );
+  if (isDoubted(kept) && isDoubted(await parts.keys.setFor(run.initiator.tenant, 'new')))
+    return { ...reopen('SIGNATURE_INVALID', 'An answer to what the server asked is not proven.'), asks: 'input' };
+  const elsewhere = await checkWhere(
+    parts,
+    provided.map(({ provision }) => provision),
+    scheduler,
+  );
+  return elsewhere?.kind === 'reopen' ? { ...elsewhere, asks: 'input' } : elsewhere;
 }
 
 /** That a call which may have run is sent again was said by who it names, while their signature was good, in this chain. */

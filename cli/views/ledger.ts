@@ -32,6 +32,8 @@ function about(fact: RunFact): string {
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'outcome.resolved':
       return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+    case 'input.provided':
+      return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'standing.made':
       return `${fact.scope}${fact.names === undefined ? '' : ` (${fact.names.map(said).join(', ')})`} by ${fact.by.map(said).join(', ')}${fact.until === undefined ? '' : ` until ${said(fact.until)}`}, as ${said(fact.standing)}`;
     case 'standing.used':

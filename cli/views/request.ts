@@ -11,6 +11,7 @@ import { shownArguments } from '../../domain/redaction.ts';
 import type { Paint } from '../terminal.ts';
 import { duration, shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
+import { inputRows } from './input.ts';
 
 const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;
@@ -95,6 +96,7 @@ export function requestText(
 /** What is asked, where it is not consent, and what is known. */
 function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
   if (about === undefined) return [];
+  if (about.kind === 'input') return inputRows(about);
   const { message, sentAt, attempt, bytes, lastProgress, token } = about;
   return [
     ['asks', 'what became of it: it was sent, and may or may not have run'],

@@ -1,6 +1,7 @@
 /** What a person is asked of a call besides consent to it, and what the run says to their answer. */
 import { z } from 'zod';
 import { TokenEvidence } from './call.ts';
+import { InputRequests } from './input.ts';
 
 /** The call was sent, and nobody knows what became of it. Answered by `resolveOutcome`. */
 export const OutcomePause = z.strictObject({
@@ -20,7 +21,17 @@ export const OutcomePause = z.strictObject({
 });
 export type OutcomePause = z.infer<typeof OutcomePause>;
 
-export const Pause = z.discriminatedUnion('kind', [OutcomePause]);
+/** The server asks for something before it goes on. Answered by `provideInput`. */
+export const InputPause = z.strictObject({
+  kind: z.literal('input'),
+  /** Times the server has asked in this call, from 1. */
+  round: z.int().positive(),
+  /** What nobody has answered yet, in the server's words. */
+  requests: InputRequests,
+});
+export type InputPause = z.infer<typeof InputPause>;
+
+export const Pause = z.discriminatedUnion('kind', [OutcomePause, InputPause]);
 export type Pause = z.infer<typeof Pause>;
 export type PauseKind = Pause['kind'];
 
@@ -28,7 +39,7 @@ export type PauseKind = Pause['kind'];
 export const PauseAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
-  answer: z.enum(['retry', 'succeeded', 'failed']),
+  answer: z.enum(['retry', 'succeeded', 'failed', 'provide', 'decline', 'cancel']),
   decidedBy: z.string(),
   decidedAt: z.string(),
 });

@@ -77,7 +77,7 @@ export const PendingMemo = z.strictObject({
       reminded: z.literal(true).optional(),
       duplicateOf: z.string().optional(),
       /** What is asked, where it is not consent. */
-      about: z.enum(['outcome']).optional(),
+      about: z.enum(['outcome', 'input']).optional(),
     }),
   ),
   truncated: z.boolean(),

@@ -10,6 +10,7 @@ export const SignedPurpose = z.enum([
   'stop',
   'forget',
   'resolveOutcome',
+  'provideInput',
   'catalog.connect',
   'catalog.refresh',
   'catalog.setToolPolicies',

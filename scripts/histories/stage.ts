@@ -3,7 +3,8 @@
  *
  * Nothing of this machine may get into a history: workers and clients have made-up names, failures no stack traces.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
@@ -132,6 +133,9 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
     for (const close of closing.splice(0).toReversed()) await close();
   };
   try {
+    // Servers may ask people only where their state can be sealed.
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    await writeFile(join(directory, 'zone.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
     const tools = await startToolServer();
     closing.push(() => tools.stop());
     const { address, namespace, stop: stopServer } = await startDevServer({ executable, ui: false });
@@ -148,6 +152,7 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
         worker: { shutdownGraceSeconds: 1 },
         egress: { allowLoopback: true },
         catalog: CATALOG_CONFIG,
+        grants: { keys: [{ kid: 'corpus', privateKeyFile: 'zone.pem' }] },
         servers: {
           notes: {
             url: TOOL_SERVER_URL,

@@ -25,6 +25,7 @@ const TOOLS: Readonly<Record<string, string>> = {
   hold_note: 'Answers when it is told to.',
   lose_answer: 'Writes, and loses the answer.',
   refuse_once: 'Is too busy the first time.',
+  ask_first: 'Asks people before it writes.',
 };
 
 export interface ToolServer {
@@ -42,7 +43,12 @@ export interface ToolServer {
 interface Message {
   readonly id?: unknown;
   readonly method?: string;
-  readonly params?: { readonly name?: string; readonly arguments?: { readonly name?: string } };
+  readonly params?: {
+    readonly name?: string;
+    readonly arguments?: { readonly name?: string };
+    readonly inputResponses?: object;
+    readonly requestState?: string;
+  };
 }
 
 export async function startToolServer(): Promise<ToolServer> {
@@ -95,6 +101,8 @@ export async function startToolServer(): Promise<ToolServer> {
         return watchers.forEach((watch) => watch());
       case 'lose_answer':
         return void response.destroy();
+      case 'ask_first':
+        return asks(note, params.requestState, result) ? undefined : say(`${note} is written`);
       case 'refuse_once':
         if (refused.has(note)) return say(`${note} is done`);
         refused.add(note);
@@ -123,6 +131,20 @@ export async function startToolServer(): Promise<ToolServer> {
       await once(server, 'close');
     },
   };
+}
+
+/** One question, of a note called `twice` another one; each with a state of its own. */
+function asks(note: string, state: string | undefined, result: (fields: object) => void): boolean {
+  const [key, message] = state === undefined ? ['who', 'Who is it for?'] : ['why', 'And why?'];
+  if (state !== undefined && (note !== 'twice' || state !== 'after who')) return false;
+  const requestedSchema = {
+    type: 'object',
+    properties: { text: { type: 'string', minLength: 2 } },
+    required: ['text'],
+  };
+  const inputRequests = { [key]: { method: 'elicitation/create', params: { message, requestedSchema } } };
+  result({ resultType: 'input_required', inputRequests, requestState: `after ${key}` });
+  return true;
 }
 
 const SCHEMA = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };

@@ -48,7 +48,7 @@ function expectedOf({ ends }: FailureRow): Expected {
 
 function seenIn(result: DispatchResult): Expected {
   if (result.kind === 'not-sent') return { class: 'not sent', code: result.code, again: 'always' };
-  if (result.kind !== 'ended') throw new Error(`the call was ${result.kind}: ${result.code}`);
+  if (result.kind !== 'ended') throw new Error(`the call was ${result.kind}: ${'code' in result ? result.code : ''}`);
   const { outcome } = result;
   if (outcome.kind === 'unknown') return { class: 'unknown', code: outcome.code, again: 'if repeatable' };
   if (outcome.kind === 'succeeded') return { class: 'executed', code: undefined, again: 'never' };

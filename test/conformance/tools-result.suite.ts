@@ -36,7 +36,8 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       });
       const toolServer = create(artifacts === undefined ? {} : { artifacts });
       const ending = await toolServer.call(aConnection({ url: server.url, ...connection }), aCall(call));
-      if (ending.kind !== 'executed') throw new Error(`${ending.kind}: ${ending.message}`);
+      if (ending.kind !== 'executed')
+        throw new Error(`${ending.kind}: ${ending.kind === 'input' ? 'asks' : ending.message}`);
       // Whatever came in, what is kept fits the contract.
       expect(ToolResult.parse(ending.result)).toEqual(ending.result);
       return ending;

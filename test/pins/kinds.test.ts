@@ -1,5 +1,7 @@
 /** Kinds that stand in ledgers, histories and stored segments for as long as those are kept. Literals, never imports. */
 import { describe, expect, test } from '@jest/globals';
+import { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
+import { Provision } from '../../contracts/schemas/provision.ts';
 import { Outcome, ResultPart, Verdict } from '../../contracts/schemas/call.ts';
 import {
   CatalogAck,
@@ -29,6 +31,7 @@ describe('kinds', () => {
       'request.opened',
       'decision.accepted',
       'outcome.resolved',
+      'input.provided',
       'standing.made',
       'standing.used',
       'standing.forgotten',
@@ -112,6 +115,9 @@ describe('kinds', () => {
       'answered',
       'resolved',
     ]);
+    expect(Provision.options.map(({ shape }) => shape.kind.value)).toEqual(['provide', 'decline', 'cancel']);
+    expect(InputRequest.options.map(({ shape }) => shape.kind.value)).toEqual(['form', 'url']);
+    expect(InputResponse.options.map(({ shape }) => shape.action.value)).toEqual(['accept', 'decline', 'cancel']);
     expect(DecisionRight.options).toEqual(['edit', 'respond']);
     expect(RememberScope.options).toEqual(['call', 'arguments', 'tool']);
     expect(Remember.options.map(({ shape }) => shape.scope.value)).toEqual(['call', 'arguments', 'tool']);

@@ -47,6 +47,7 @@ describe('names on the wire', () => {
       refreshTrust: 'refreshTrust',
       forget: 'forget',
       resolveOutcome: 'resolveOutcome',
+      provideInput: 'provideInput',
     });
   });
 

@@ -27,10 +27,28 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     find: '    ...(parts.about === undefined ? {} : { about: parts.about }),\n',
     put: '',
   },
+  {
+    name: 'what a server asks is not put before people',
+    file: 'workflows/settle-call.ts',
+    find: 'return askInput(live, flight, result);',
+    put: "return settle(live, callId, { kind: 'cancelled', reason: 'The server asks.' });",
+  },
 ];
 
 /** As `OTHER_CONTENT`. */
 export const PAUSE_CONTENT: readonly Mutation[] = [
+  {
+    name: 'a server is told no answer that people gave it before',
+    file: 'domain/provision.ts',
+    find: 'return { ...sendable, input: { ...input, provided: [...kept, fresh] } };',
+    put: 'return { ...sendable, input: { ...input, provided: [fresh] } };',
+  },
+  {
+    name: 'a server is not given its state back',
+    file: 'domain/provision.ts',
+    find: 'used, ...(state === undefined ? {} : { state }) };',
+    put: 'used };',
+  },
   {
     name: 'dispatch is not told who said that a call is sent again',
     file: 'workflows/settle-call.ts',
@@ -47,6 +65,12 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
 
 /** As `OTHER_REFUSALS`. */
 export const PAUSE_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'any answer fits what a server asks',
+    file: 'domain/provision.ts',
+    find: 'if (problem !== undefined) {',
+    put: 'if (problem === undefined) {',
+  },
   {
     name: 'anybody may say what became of a call',
     file: 'domain/pause.ts',

@@ -84,6 +84,7 @@ try {
       peer: { url, credentials: await credentials(), protocol: version === '2026-07-28' ? 'auto' : 'legacy' },
     },
     policy: { strategy: 'never' },
+    egress: { allowLoopback: true },
   });
   const artifacts = createMemoryStore();
   const loaded = { config, baseDirectory: directory, path: undefined };

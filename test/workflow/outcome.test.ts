@@ -77,7 +77,9 @@ test('is asked about with what is known, of whom policy names, and is not sent m
     },
     approvers: { allOf: [{ layer: 'organisation', ids: ['ann', 'bob'] }] },
   });
-  expect(Date.parse(request.about?.sentAt ?? '')).toBeLessThanOrEqual(Date.parse(request.openedAt));
+  expect(Date.parse(request.about?.kind === 'outcome' ? request.about.sentAt : '')).toBeLessThanOrEqual(
+    Date.parse(request.openedAt),
+  );
   expect(await run.state()).toMatchObject({ status: 'waiting', pending: 1 });
   expect(factsOf(await run.ledger(), 'request.opened')).toMatchObject([{ about: { kind: 'outcome' } }]);
   const waiting = (await world.countersign.waiting()).find(({ runId }) => runId === run.runId);

@@ -43,9 +43,9 @@ export function pausedRun(consent: 'allowed' | 'approved' = 'allowed', over: Par
   return pausedFor(flyingRun(consent), 't1.c0', outcomePause(), pausing(over), runIds()).run;
 }
 
-export function pausedOf(run: Run): Paused {
+export function pausedOf(run: Run): Paused<OutcomePause> {
   // Sound: the request of a run that `pausedRun` made.
-  return askingOf(run, 't1.c0') as Paused;
+  return askingOf(run, 't1.c0') as Paused<OutcomePause>;
 }
 
 const base = {

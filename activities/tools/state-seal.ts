@@ -1,0 +1,99 @@
+/**
+ * A server's `requestState`, sealed for the time in which people answer (INV-S1).
+ *
+ * Owns the keys and what a sealed state is bound to. Does not own when it is opened (`input-leg.ts`).
+ * 1. Only a worker of the zone can make or open one: the key is derived from the zone's private key (`grants.keys`), which no
+ *    client has. A state that somebody else wrote into a history does not open.
+ * 2. It opens for one namespace, run, call, round and server URL; what it was sealed with elsewhere is not said in it.
+ * 3. The first key seals, all open: keys rotate while people think. A state that does not open is no failure: see `input-leg.ts`.
+ */
+import { createPrivateKey, hkdfSync } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { decodeProtectedHeader, FlattenedEncrypt, flattenedDecrypt } from 'jose';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { SealingKey } from '../../contracts/schemas/config.ts';
+import type { SealedState } from '../../contracts/schemas/input.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+
+/** RFC 7518 §4.5 and §5.3: the derived key encrypts by itself. */
+const ALG = 'dir';
+const ENC = 'A256GCM';
+const PURPOSE = 'countersign/request-state/v1';
+
+export interface StateBinding {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly callId: string;
+  /** Of the pause, from 1. */
+  readonly round: number;
+  /** Canonical server URL. */
+  readonly serverUrl: string;
+}
+
+export interface StateSeal {
+  seal(state: string, binding: StateBinding): Promise<SealedState>;
+  /** Undefined where it does not open: sealed elsewhere, for something else, or to a key that is gone. */
+  open(sealed: SealedState, binding: StateBinding): Promise<string | undefined>;
+}
+
+/**
+ * Undefined where no key is configured: then no server is told that it may ask.
+ *
+ * @param baseDirectory of the configuration file. The files are those that `loadPrivateKeys` has checked.
+ */
+export async function loadStateSeal(
+  keys: readonly SealingKey[],
+  baseDirectory: string,
+): Promise<StateSeal | undefined> {
+  const derived = new Map<string, Uint8Array>();
+  for (const { kid, privateKeyFile } of keys)
+    derived.set(kid, derivedFrom(await readFile(resolve(baseDirectory, privateKeyFile), 'utf8')));
+  return createStateSeal(derived);
+}
+
+/** RFC 5869: what is made of the private key for this purpose tells nothing of it, nor of what is made for another. */
+export function derivedFrom(pem: string): Uint8Array {
+  const { d } = createPrivateKey(pem).export({ format: 'jwk' });
+  if (d === undefined) throw new CountersignError('INTERNAL', 'A private key has no private part.');
+  return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', PURPOSE, 32));
+}
+
+export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSeal | undefined {
+  const [newest] = keys;
+  if (newest === undefined) return undefined;
+  const [kid, key] = newest;
+  return {
+    async seal(state, binding) {
+      const jwe = await new FlattenedEncrypt(new TextEncoder().encode(state))
+        .setProtectedHeader({ alg: ALG, enc: ENC, kid })
+        .setAdditionalAuthenticatedData(dataOf(binding))
+        .encrypt(key);
+      const { protected: header, iv, ciphertext, tag } = jwe;
+      if (header === undefined || iv === undefined || tag === undefined)
+        throw new CountersignError('INTERNAL', 'The sealed state came out incomplete; report this as a bug.');
+      // What it is bound to is computed when it is opened, never read from it.
+      return { protected: header, iv, ciphertext, tag };
+    },
+    async open({ protected: header, iv, ciphertext, tag }, binding) {
+      try {
+        const { kid: named } = decodeProtectedHeader({ protected: header });
+        const opener = typeof named === 'string' ? keys.get(named) : undefined;
+        if (opener === undefined) return undefined;
+        const aad = Buffer.from(dataOf(binding)).toString('base64url');
+        const { plaintext } = await flattenedDecrypt({ protected: header, iv, ciphertext, tag, aad }, opener, {
+          keyManagementAlgorithms: [ALG],
+          contentEncryptionAlgorithms: [ENC],
+        });
+        // Not a TextDecoder, which leaves a leading byte order mark out: servers compare their states to the byte.
+        return Buffer.from(plaintext).toString('utf8');
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+function dataOf(binding: StateBinding): Uint8Array {
+  return new TextEncoder().encode(canonicalJson({ purpose: PURPOSE, ...binding }));
+}

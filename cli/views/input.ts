@@ -1,0 +1,74 @@
+/**
+ * What a server asks in the middle of a call, as the person who answers it sees it.
+ *
+ * 1. All of it is shown, whatever is cut elsewhere: nobody answers what they have not read. It is the server's text, made visible.
+ * 2. A page is shown with its whole host first; it is never opened from here.
+ */
+import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
+import type { InputPause } from '../../contracts/schemas/pause.ts';
+import { visible } from '../../domain/escape.ts';
+
+type Row = readonly [string, string | undefined];
+
+export function inputRows({ requests, round }: InputPause): Row[] {
+  return [
+    ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
+    ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
+  ];
+}
+
+function requestRows(key: string, request: InputRequest): Row[] {
+  const name = visible(key);
+  if (request.kind === 'url')
+    return [
+      [name, visible(request.message)],
+      ['host', visible(request.host)],
+      ['page', `${visible(request.url)} [open it yourself where you trust its host, then answer with --accept]`],
+    ];
+  return [
+    [name, visible(request.message)],
+    ...Object.entries(request.fields).map(([field, shape]): Row => [
+      visible(field),
+      fieldText(shape, request.required.includes(field)),
+    ]),
+  ];
+}
+
+function fieldText(field: FormField, isRequired: boolean): string {
+  const parts = [
+    isRequired ? 'required' : 'optional',
+    kindText(field),
+    field.title === undefined ? undefined : `“${visible(field.title)}”`,
+    field.description === undefined ? undefined : visible(field.description),
+    field.default === undefined ? undefined : `proposed: ${visible(String(field.default))}`,
+  ];
+  return parts.filter((part) => part !== undefined).join(', ');
+}
+
+function kindText(field: FormField): string {
+  switch (field.type) {
+    case 'text':
+      return `${field.format ?? 'text'}${rangeText(field.minLength, field.maxLength, ' characters')}`;
+    case 'number':
+    case 'integer':
+      return `${field.type}${rangeText(field.minimum, field.maximum, '')}`;
+    case 'boolean':
+      return 'true or false';
+    case 'choice':
+      return `one of ${optionsText(field.options)}`;
+    case 'choices':
+      return `some of ${optionsText(field.options)}${rangeText(field.minItems, field.maxItems, ' of them')}`;
+  }
+}
+
+function rangeText(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least === undefined && most === undefined) return '';
+  if (least === undefined) return `, at most ${most}${unit}`;
+  return most === undefined ? `, at least ${least}${unit}` : `, ${least} to ${most}${unit}`;
+}
+
+function optionsText(options: readonly { readonly value: string; readonly title?: string | undefined }[]): string {
+  return options
+    .map(({ value, title }) => (title === undefined ? visible(value) : `${visible(value)} (${visible(title)})`))
+    .join(' | ');
+}

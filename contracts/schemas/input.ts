@@ -1,0 +1,95 @@
+/**
+ * What a server asks for in the middle of a call, and what people answer (MCP 2026-07-28, multi round-trip requests and
+ * client/elicitation). Texts and names are the server's: data, not instructions; escape before showing.
+ */
+import { z } from 'zod';
+import { Sha256Hex } from './json.ts';
+
+const label = { title: z.string().optional(), description: z.string().optional() };
+const Option = z.strictObject({ value: z.string(), title: z.string().optional() });
+const count = z.int().nonnegative().optional();
+
+/** One field of a form: the flat kinds that MCP lets a form have. */
+export const FormField = z.discriminatedUnion('type', [
+  z.strictObject({
+    type: z.literal('text'),
+    ...label,
+    minLength: count,
+    maxLength: count,
+    format: z.enum(['email', 'uri', 'date', 'date-time']).optional(),
+    default: z.string().optional(),
+  }),
+  z.strictObject({
+    type: z.enum(['number', 'integer']),
+    ...label,
+    minimum: z.number().optional(),
+    maximum: z.number().optional(),
+    default: z.number().optional(),
+  }),
+  z.strictObject({ type: z.literal('boolean'), ...label, default: z.boolean().optional() }),
+  z.strictObject({ type: z.literal('choice'), ...label, options: z.array(Option), default: z.string().optional() }),
+  z.strictObject({
+    type: z.literal('choices'),
+    ...label,
+    options: z.array(Option),
+    minItems: count,
+    maxItems: count,
+    default: z.array(z.string()).optional(),
+  }),
+]);
+export type FormField = z.infer<typeof FormField>;
+
+const message = z.string();
+/** Of the key and the whole request as the server sent it: the same hash is the same question. */
+const hash = Sha256Hex;
+
+export const FormRequest = z.strictObject({
+  kind: z.literal('form'),
+  message,
+  fields: z.record(z.string(), FormField),
+  required: z.array(z.string()),
+  hash,
+});
+export type FormRequest = z.infer<typeof FormRequest>;
+
+/** Somebody is to open this page: https, without user name and password. It is never opened here. */
+export const UrlRequest = z.strictObject({
+  kind: z.literal('url'),
+  message,
+  url: z.string(),
+  /** Whole, in ASCII, with the port where it is not 443. */
+  host: z.string(),
+  hash,
+});
+export type UrlRequest = z.infer<typeof UrlRequest>;
+
+export const InputRequest = z.discriminatedUnion('kind', [FormRequest, UrlRequest]);
+export type InputRequest = z.infer<typeof InputRequest>;
+
+/** By the server's keys. */
+export const InputRequests = z.record(z.string(), InputRequest);
+export type InputRequests = z.infer<typeof InputRequests>;
+
+export const FormValue = z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]);
+export type FormValue = z.infer<typeof FormValue>;
+
+/** As the server gets it. `decline` is a no; `cancel` is no answer. */
+export const InputResponse = z.discriminatedUnion('action', [
+  z.strictObject({ action: z.literal('accept'), content: z.record(z.string(), FormValue).optional() }),
+  z.strictObject({ action: z.literal('decline') }),
+  z.strictObject({ action: z.literal('cancel') }),
+]);
+export type InputResponse = z.infer<typeof InputResponse>;
+
+/** An answer that is kept as long as its call is open, by the hash of the request that it answers. */
+export const InputAnswer = z.strictObject({ hash, response: InputResponse });
+export type InputAnswer = z.infer<typeof InputAnswer>;
+
+/** A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open. */
+export const SealedState = z.strictObject({
+  protected: z.string(),
+  iv: z.string(),
+  ciphertext: z.string(),
+  tag: z.string(),
+});
+export type SealedState = z.infer<typeof SealedState>;

@@ -1,0 +1,56 @@
+import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { InputPause } from '../../../contracts/schemas/pause.ts';
+import type { InputRequest } from '../../../contracts/schemas/input.ts';
+import type { Provision } from '../../../contracts/schemas/provision.ts';
+import type { Paused, Pausing } from '../../../domain/pause.ts';
+import { askedForInput, provide } from '../../../domain/provision.ts';
+import type { Run } from '../../../domain/run.ts';
+import { askingOf, shown } from './decision.ts';
+import { flyingRun, pausing } from './pause.ts';
+import { runIds, START } from './run.ts';
+
+export const NAME: InputRequest = {
+  kind: 'form',
+  message: 'For whom?',
+  fields: { name: { type: 'text', minLength: 2 } },
+  required: ['name'],
+  hash: '1'.repeat(64),
+};
+export const PAGE: InputRequest = {
+  kind: 'url',
+  message: 'Sign in.',
+  url: 'https://id.example/',
+  host: 'id.example',
+  hash: '2'.repeat(64),
+};
+export const ANN = { action: 'accept', content: { name: 'Ann' } } as const;
+
+type Asked = Extract<DispatchResult, { kind: 'input' }>;
+
+/** What a dispatch brings back of a server that asks. */
+export function serverAsks(over: Partial<Asked> = {}): Asked {
+  return { kind: 'input', round: 1, requests: { who: NAME }, used: [], ...over };
+}
+
+/** A run whose server asks. */
+export function askedRun(over: Partial<Asked> = {}, run = flyingRun(), more: Partial<Pausing> = {}): Run {
+  const { unsure: _, ...given } = pausing(more);
+  return askedForInput(run, 't1.c0', serverAsks(over), given, runIds()).run;
+}
+
+export function askedOf(run: Run): Paused<InputPause> {
+  // Sound: the request of a run that `askedRun` made.
+  return askingOf(run, 't1.c0') as Paused<InputPause>;
+}
+
+/** On the request as it waits in this run. */
+export function provisionIn(run: Run, over: Partial<Provision> = {}): Provision {
+  const { digest, runId } = shown(run, 't1.c0');
+  const said = { kind: 'provide', decisionId: 'p-1', callId: 't1.c0', approver: { id: 'ann', groups: [] } };
+  // Sound: what is given beside is of its kind.
+  return { ...said, digest, runId, responses: { who: ANN }, ...over } as Provision;
+}
+
+export function providedRun(run: Run, over: Partial<Provision> = {}): Run {
+  return provide(run, askedOf(run), provisionIn(run, over), START).run;
+}

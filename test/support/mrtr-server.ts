@@ -1,0 +1,172 @@
+/**
+ * An MCP server of 2026-07-28 that asks people before it goes on, on the SDK's own server: what it makes of answers and states is
+ * not ours. It writes down every `tools/call` and every execution.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  acceptedContent,
+  createMcpHandler,
+  createRequestStateCodec,
+  inputRequired,
+  inputResponse,
+  Server,
+} from '@modelcontextprotocol/server';
+
+export interface MrtrServer {
+  readonly url: string;
+  /** Of every `tools/call`, in the order they came. */
+  readonly legs: readonly { readonly tool: string; readonly key: string; readonly state: string | undefined }[];
+  /** What was done, in the words of the tool. */
+  readonly executed: readonly string[];
+  /** States that were given out, as the client gets them. */
+  readonly states: readonly string[];
+  /** From now on no state that was given out is taken. */
+  expireStates(): void;
+  /** From now on `deploy` asks with another text, `book` for another field in its second question. */
+  changeQuestions(): void;
+  /** As it was at first, with nothing written down; states that were given out stay dead. */
+  reset(): void;
+  close(): Promise<void>;
+}
+
+const object = { type: 'object' } as const;
+export const MRTR_TOOLS = ['deploy', 'book', 'visit', 'think', 'stubborn', 'again', 'insecure'].map((name) => ({
+  name,
+  inputSchema: object,
+}));
+
+export async function startMrtrServer(): Promise<MrtrServer> {
+  const legs: { tool: string; key: string; state: string | undefined }[] = [];
+  const executed: string[] = [];
+  const states: string[] = [];
+  let epoch = 0;
+  let changed = false;
+  const codec = createRequestStateCodec<{ epoch: number; step: number; name?: string }>({
+    key: 'k'.repeat(32),
+    ttlSeconds: 3_600,
+  });
+  const mint = async (step: number, name?: string): Promise<string> => {
+    const state = await codec.mint({ epoch, step, ...(name === undefined ? {} : { name }) });
+    states.push(state);
+    return state;
+  };
+  const done = (text: string): { content: { type: 'text'; text: string }[] } => {
+    executed.push(text);
+    return { content: [{ type: 'text', text }] };
+  };
+  const form = (
+    message: string,
+    properties: object,
+    required: string[] = [],
+  ): ReturnType<typeof inputRequired.elicit> =>
+    inputRequired.elicit({
+      message,
+      // Sound: the tests write schemas as the wire has them.
+      requestedSchema: { ...object, properties: properties as Record<string, { type: 'boolean' }>, required },
+    });
+
+  const handler = createMcpHandler(({ requestInfo }) => {
+    const server = new Server(
+      { name: 'mrtr', version: '1' },
+      {
+        capabilities: { tools: {} },
+        requestState: {
+          verify: async (state, ctx) => {
+            const opened = await codec.verify(state, ctx);
+            if (opened.epoch !== epoch) throw new Error('expired');
+            return opened;
+          },
+        },
+      },
+    );
+    server.setRequestHandler('tools/list', () => ({ tools: [...MRTR_TOOLS] }));
+    server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
+      const { inputResponses } = mcpReq;
+      const state = mcpReq.requestState<{ step: number; name?: string }>();
+      const raw = new Headers(requestInfo?.headers);
+      legs.push({ tool: params.name, key: raw.get('idempotency-key') ?? '', state: state && JSON.stringify(state) });
+      switch (params.name) {
+        case 'deploy': {
+          const answer = inputResponse(inputResponses, 'confirm');
+          if (answer.kind === 'elicit' && answer.action !== 'accept') return done(`not deployed: ${answer.action}`);
+          const given = acceptedContent<{ sure: boolean }>(inputResponses, 'confirm');
+          if (state !== undefined && given !== undefined) return done(`deployed, sure: ${given.sure}`);
+          const message = changed ? 'Deploy ALL services?' : 'Deploy to production?';
+          const confirm = form(message, { sure: { type: 'boolean' } }, ['sure']);
+          return inputRequired({ inputRequests: { confirm }, requestState: await mint(1) });
+        }
+        case 'book': {
+          const name = acceptedContent<{ name: string }>(inputResponses, 'who')?.name ?? state?.name;
+          const paid = acceptedContent<{ card?: string; account?: string }>(inputResponses, 'pay');
+          if (state?.step === 2 && paid !== undefined) return done(`booked for ${state.name}, ${JSON.stringify(paid)}`);
+          if (name !== undefined && state !== undefined) {
+            const pay = changed
+              ? form('Pay how?', { account: { type: 'string' } }, ['account'])
+              : form('Pay how?', { card: { type: 'string', enum: ['visa', 'amex'] } }, ['card']);
+            return inputRequired({ inputRequests: { pay }, requestState: await mint(2, name) });
+          }
+          const who = form('For whom?', { name: { type: 'string', minLength: 2 } }, ['name']);
+          return inputRequired({ inputRequests: { who }, requestState: await mint(1) });
+        }
+        case 'visit': {
+          const answer = inputResponse(inputResponses, 'page');
+          if (answer.kind === 'elicit') return done(`visited: ${answer.action}`);
+          const page = inputRequired.elicitUrl({ message: 'Sign in.', url: 'https://id.example:8443/in?x=1' });
+          return inputRequired({ inputRequests: { page } });
+        }
+        case 'insecure': {
+          const page = inputRequired.elicitUrl({ message: 'Sign in.', url: 'http://id.example/in' });
+          return inputRequired({ inputRequests: { page } });
+        }
+        case 'think':
+          return inputRequired({
+            inputRequests: { thought: inputRequired.createMessage({ messages: [], maxTokens: 10 }) },
+          });
+        case 'again':
+          if (state?.step === 2) return done('done at last');
+          return inputRequired({ requestState: await mint((state?.step ?? 0) + 1) });
+        default:
+          return inputRequired({
+            inputRequests: { more: form('More?', { text: { type: 'string' } }) },
+            requestState: await mint(1),
+          });
+      }
+    });
+    return server;
+  });
+  const answer = toNodeHandler(handler);
+  const http = createServer((request, response) => {
+    // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.
+    void answer(request as Parameters<typeof answer>[0], response);
+  });
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve);
+  });
+  // Sound: a server that listens on a port has an address with one.
+  const { port } = http.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    legs,
+    executed,
+    states,
+    expireStates: () => {
+      epoch += 1;
+    },
+    changeQuestions: () => {
+      changed = true;
+    },
+    reset: () => {
+      epoch += 1;
+      changed = false;
+      for (const list of [legs, executed, states]) list.length = 0;
+    },
+    close: async () => {
+      await handler.close();
+      const closed = new Promise((resolve) => http.close(resolve));
+      http.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** Sealing a server's state for the time in which people answer (INV-S1). */
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import type { SealedState } from '../../../contracts/schemas/input.ts';
+import {
+  createStateSeal,
+  derivedFrom,
+  type StateBinding,
+  type StateSeal,
+} from '../../../activities/tools/state-seal.ts';
+
+const BINDING: StateBinding = {
+  namespace: 'default',
+  workflowId: 'refund-1',
+  callId: 't1.c0',
+  round: 1,
+  serverUrl: 'https://mcp.example/mcp',
+};
+const STATE = '\ufeffv1.eyJwIjp7fX0.c2VjcmV0-state ✓';
+
+function keyOf(): Uint8Array {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return derivedFrom(String(privateKey.export({ type: 'pkcs8', format: 'pem' })));
+}
+
+function sealOf(keys: Record<string, Uint8Array>): StateSeal {
+  const seal = createStateSeal(new Map(Object.entries(keys)));
+  if (seal === undefined) throw new Error('there is a key');
+  return seal;
+}
+
+const ONE = keyOf();
+const seal = sealOf({ one: ONE });
+
+test('INV-S1: a sealed state shows nothing of the state, and comes back to the byte', async () => {
+  const sealed = await seal.seal(STATE, BINDING);
+  expect(JSON.stringify(sealed)).not.toContain('secret');
+  expect(Buffer.from(sealed.ciphertext, 'base64url').toString('latin1')).not.toContain('secret');
+  expect(await seal.open(sealed, BINDING)).toBe(STATE);
+  // Never twice the same.
+  expect((await seal.seal(STATE, BINDING)).ciphertext).not.toBe(sealed.ciphertext);
+});
+
+describe('it opens for nothing else', () => {
+  test.each<[keyof StateBinding, Partial<StateBinding>]>([
+    ['namespace', { namespace: 'other' }],
+    ['workflowId', { workflowId: 'refund-2' }],
+    ['callId', { callId: 't1.c1' }],
+    ['round', { round: 2 }],
+    ['serverUrl', { serverUrl: 'https://evil.example/mcp' }],
+  ])('another %s', async (_, change) => {
+    const sealed = await seal.seal(STATE, BINDING);
+    expect(await seal.open(sealed, { ...BINDING, ...change })).toBeUndefined();
+  });
+
+  test.each(['protected', 'iv', 'ciphertext', 'tag'] as const)('a changed %s', async (field) => {
+    const sealed = await seal.seal(STATE, BINDING);
+    const bytes = Buffer.from(sealed[field], 'base64url');
+    bytes[0] = (bytes[0] ?? 0) ^ 1;
+    expect(await seal.open({ ...sealed, [field]: bytes.toString('base64url') }, BINDING)).toBeUndefined();
+  });
+
+  test('what is no JWE at all, or names no key', async () => {
+    const nonsense = { protected: '', iv: '', ciphertext: '', tag: '' } satisfies SealedState;
+    expect(await seal.open(nonsense, BINDING)).toBeUndefined();
+    const header = Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url');
+    expect(await seal.open({ ...(await seal.seal(STATE, BINDING)), protected: header }, BINDING)).toBeUndefined();
+  });
+});
+
+describe('keys', () => {
+  test('rotate: the first seals, all open; one that is gone opens nothing', async () => {
+    const two = keyOf();
+    const sealed = await seal.seal(STATE, BINDING);
+    const rotated = sealOf({ two, one: ONE });
+    expect(await rotated.open(sealed, BINDING)).toBe(STATE);
+    const fresh = await rotated.seal(STATE, BINDING);
+    expect(JSON.parse(Buffer.from(fresh.protected, 'base64url').toString())).toMatchObject({ kid: 'two' });
+    expect(await seal.open(fresh, BINDING)).toBeUndefined();
+    expect(await sealOf({ one: two }).open(sealed, BINDING)).toBeUndefined();
+  });
+
+  test('without one nothing is sealed', () => {
+    expect(createStateSeal(new Map())).toBeUndefined();
+  });
+});

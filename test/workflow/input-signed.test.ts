@@ -1,0 +1,124 @@
+/** Trust mode `signed`: answers to a server count only as somebody signed them; where no key is configured no server asks (INV-G2). */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import { UPDATES } from '../../contracts/names.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { zoneKey } from '../support/keys.ts';
+import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
+import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
+import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
+import { until } from '../support/until.ts';
+import { startWorld, type World } from '../support/world.ts';
+
+let engine: TestEngine;
+let server: MrtrServer;
+let world: World;
+let keyless: World;
+
+const backend = service('backend');
+const ann = person('ann-key', 'ann');
+const bob = person('bob-key', 'bob');
+
+beforeAll(async () => {
+  server = await startMrtrServer();
+  engine = await startEngine();
+  const zone = await zoneKey();
+  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, bob);
+  const config: ConfigInput = {
+    servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
+    policy: { servers: { desk: { default: 'allow' } }, approvers: { ids: ['acme|ann'] } },
+  };
+  world = await startWorld({
+    engine,
+    client: { signer: backend.signer },
+    config: {
+      ...config,
+      trust: { mode: 'signed', jwks: 'trust.jwks' },
+      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+    },
+  });
+  keyless = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'keyless' } });
+});
+beforeEach(() => server.reset());
+afterEach(async () => {
+  await replayOwn(world);
+});
+afterAll(async () => {
+  await keyless.stop();
+  await world.stop();
+  await server.close();
+  await engine.stop();
+});
+
+const END = { text: 'done' };
+const steps = (tool: string) => [{ calls: [{ tool: `desk/${tool}`, arguments: { n: 1 } }] }, END];
+
+async function question(run: RunHandle, round = 1): Promise<ApprovalRequest> {
+  return await until(
+    async () =>
+      (await run.requests()).find(
+        ({ status, about }) => status === 'open' && about?.kind === 'input' && about.round === round,
+      ),
+    { what: `question ${round} of ${run.runId}` },
+  );
+}
+
+function answerTo({ callId, digest, runId }: ApprovalRequest, decisionId: string, sure = true): ProvisionInput {
+  const approver = { id: 'acme|ann', groups: [] };
+  const responses = { confirm: { action: 'accept' as const, content: { sure } } };
+  return { kind: 'provide', decisionId, callId, digest, runId, approver, responses };
+}
+
+test('an answer counts as it was signed; unsigned, by somebody else, changed, or signed for another purpose it does not', async () => {
+  const run = await world.start(steps('deploy'), { initiator: { id: 'acme|ann' } });
+  const shown = await question(run);
+  const message = answerTo(shown, 'signed-1');
+  const about = {
+    purpose: UPDATES.provideInput,
+    namespace: 'default',
+    tenant: 'default',
+    workflowId: run.runId,
+    runId: shown.runId,
+    iss: 'acme',
+    sub: 'ann',
+  };
+  const good = await signedWith(ann, claimsFor(message, about, { jti: 'signed-1' }));
+  const send = async (input: object): Promise<unknown> =>
+    await world.client.workflow
+      .getHandle(run.runId)
+      .executeUpdate(UPDATES.provideInput, { args: [input] })
+      .catch((error: unknown) => codedFailureIn(error)?.code ?? error);
+  expect(await send(message)).toBe('SIGNATURE_MISSING');
+  expect(await send({ ...answerTo(shown, 'signed-1', false), signature: good })).toBe('SIGNATURE_INVALID');
+  expect(
+    await send({ ...message, signature: await signedWith(bob, claimsFor(message, about, { jti: 'signed-1' })) }),
+  ).toMatch(/SIGN/);
+  const decide = await signedWith(ann, claimsFor(message, { ...about, purpose: UPDATES.decide }, { jti: 'signed-1' }));
+  expect(await send({ ...message, signature: decide })).toBe('SIGNATURE_INVALID');
+  expect(server.executed).toEqual([]);
+  expect(await send({ ...message, signature: good })).toMatchObject({ answer: 'provide' });
+  await run.result();
+  expect(server.executed).toEqual(['deployed, sure: true']);
+  expect(factsOf(await run.ledger(), 'input.provided')).toMatchObject([{ signature: expect.anything() }]);
+  const { address, namespace } = engine.server;
+  const trust = ['--trust', join(engine.directory, 'trust.jwks')];
+  const where = ['--address', address, '--namespace', namespace];
+  const verified = await runCommand(['verify-ledger', run.runId, ...trust, ...where], { directory: engine.directory });
+  expect(verified).toMatchObject({ exitCode: 0 });
+});
+
+test('without a key in grants.keys no server may ask, and the refusal names the setting', async () => {
+  const run = await keyless.start(steps('deploy'));
+  await run.result();
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'failed' });
+  expect(JSON.stringify(await results(keyless, run))).toContain('grants.keys');
+  expect(server.executed).toEqual([]);
+});
