@@ -21,6 +21,7 @@ import type { AuthorizationServers } from './authorization-server.ts';
 import { type Authentication, authenticate } from './client-authentication.ts';
 import type { Exchange } from './exchange.ts';
 import { oauthFailure } from './oauth-failure.ts';
+import { isPrivateAddress } from './private-address.ts';
 import { isSecureTransport } from './secure-transport.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import { tokenError } from './strategy.ts';
@@ -127,8 +128,12 @@ export class ConfiguredClient {
   #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
     const { issuer } = this;
     if (endpoint === undefined || !URL.canParse(endpoint)) return;
-    if (isSecureTransport(endpoint, this.#source.allowInsecure)) return;
-    const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
+    const { hostname } = new URL(endpoint);
+    // Metadata come from elsewhere, and could send a secret into a network that their author cannot reach.
+    const isInside = hostname !== new URL(issuer).hostname && isPrivateAddress(hostname);
+    if (!isInside && isSecureTransport(endpoint, this.#source.allowInsecure)) return;
+    const where = isInside ? 'at a private address' : 'without TLS';
+    const message = `No token for ${server}: its authorization server ${issuer} has a ${what} ${where}. Nothing secret was sent.`;
     throw tokenError('TOKEN_REFUSED', message, { server, issuer });
   }
 

@@ -60,10 +60,7 @@ export function exchangeGrant({ people, resources, actor }: ExchangeRules): Gran
       await verified(params['actor_token'], actor, acting);
       if (params['actor_token_type'] !== `${TYPE}jwt`) throw await refusal('InvalidGrant', 'actor_token_type');
     }
-    await issue(context, provider, resources, {
-      accountId: subject.sub,
-      extra: { act: { sub: client.clientId } },
-    });
+    await issue(context, provider, resources, subject.sub);
   };
 }
 
@@ -116,7 +113,7 @@ export function bearerGrant(
     if (claims['resource'] !== params['resource']) throw await refusal('InvalidTarget', 'not known');
     if (used.has(claims.jti ?? '')) throw await refusal('InvalidGrant', 'replayed');
     used.add(claims.jti ?? '');
-    await issue(context, provider, resources, { accountId: claims.sub });
+    await issue(context, provider, resources, claims.sub);
   };
 }
 
@@ -124,7 +121,7 @@ async function issue(
   context: KoaContext,
   provider: Provider,
   resources: Readonly<Record<string, string>>,
-  fields: Readonly<Record<string, unknown>>,
+  accountId: string | undefined,
 ): Promise<void> {
   const { params, client } = context.oidc;
   const resource = params['resource'] ?? '';
@@ -133,7 +130,7 @@ async function issue(
   const scope = params['scope'] ?? '';
   for (const each of scope.split(' ').filter(Boolean))
     if (!allowed.split(' ').includes(each)) throw await refusal('InvalidScope', each);
-  const token = new provider.AccessToken({ client, scope: scope || undefined, ...fields });
+  const token = new provider.AccessToken({ client, scope: scope || undefined, accountId });
   const info: ResourceServerInfo = {
     scope: allowed,
     accessTokenFormat: 'jwt',

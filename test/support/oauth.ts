@@ -40,6 +40,8 @@ export interface ProviderOptions {
   /** Resource URI → its scopes, separated by spaces. */
   readonly resources: Readonly<Record<string, string>>;
   readonly authMethods?: readonly string[];
+  /** Default: those of the resources. */
+  readonly scopes?: readonly string[];
   /** Default: the resource itself. */
   readonly audience?: string;
   readonly format?: 'jwt' | 'opaque';
@@ -74,8 +76,11 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
         response_types: [],
       }),
     ),
-    scopes: [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
+    scopes: options.scopes ?? [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
     ...(options.authMethods === undefined ? {} : { clientAuthMethods: options.authMethods }),
+    // Of what was exchanged, who acts for the subject (RFC 8693 §4.1).
+    extraTokenClaims: ({ oidc: { params, client } }) =>
+      params?.['subject_token'] === undefined ? undefined : { act: { sub: client.clientId } },
     cookies: { keys: ['test'] },
     jwks: { keys: [await signingKey()] },
     features: {

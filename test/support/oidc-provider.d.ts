@@ -15,6 +15,7 @@ declare module 'oidc-provider' {
     scopes: readonly string[];
     clientAuthMethods?: readonly string[];
     features: Record<string, unknown>;
+    extraTokenClaims?: (context: KoaContext) => Record<string, unknown> | undefined;
     jwks?: { keys: readonly object[] };
     cookies?: { keys: readonly string[] };
   }
