@@ -4,11 +4,10 @@
  * 1. Reads nothing of a request but method and path, and answers with what was there before it came.
  */
 import { createServer, type ServerResponse } from 'node:http';
-import { issuerMetadata, KEYS_PATH, METADATA_PATH, publishedKeys } from '../activities/tokens/issuer.ts';
+import { issuerMetadata, publishedKeys } from '../activities/tokens/issuer.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { PUBLISHED_PATHS } from '../contracts/published.ts';
 import type { LoadedConfig } from './config.ts';
-
-export const HEALTH_PATH = '/healthz';
 
 /** Servers that verify tokens keep keys for so long, at the most. */
 const KEYS_KEPT_SECONDS = 300;
@@ -34,15 +33,15 @@ export async function startHealth(
     issuer === undefined
       ? []
       : [
-          [KEYS_PATH, JSON.stringify(await publishedKeys(issuer, baseDirectory))],
-          [METADATA_PATH, JSON.stringify(issuerMetadata(issuer))],
+          [PUBLISHED_PATHS.keys, JSON.stringify(await publishedKeys(issuer, baseDirectory))],
+          [PUBLISHED_PATHS.metadata, JSON.stringify(issuerMetadata(issuer))],
         ],
   );
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0] ?? '';
     const document = published.get(path);
     if (request.method !== 'GET' && request.method !== 'HEAD') answer(response, 405, { error: 'method not allowed' });
-    else if (path === HEALTH_PATH) answer(response, isAlive() ? 200 : 503, { alive: isAlive() });
+    else if (path === PUBLISHED_PATHS.alive) answer(response, isAlive() ? 200 : 503, { alive: isAlive() });
     else if (document === undefined) answer(response, 404, { error: 'not found' });
     else {
       response.setHeader('cache-control', `public, max-age=${KEYS_KEPT_SECONDS}`);

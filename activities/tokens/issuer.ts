@@ -8,12 +8,9 @@ import { createPublicKey, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type CryptoKey, type JWK, SignJWT } from 'jose';
+import { PUBLISHED_PATHS } from '../../contracts/published.ts';
 import type { Issuer, SigningKey } from '../../contracts/schemas/credentials.ts';
 import type { IssuedClaims } from '../../contracts/schemas/issued-claims.ts';
-
-/** Where a worker publishes, and what. */
-export const KEYS_PATH = '/.well-known/jwks.json';
-export const METADATA_PATH = '/.well-known/oauth-authorization-server';
 
 export type UnsignedClaims = Omit<IssuedClaims, 'iss' | 'exp' | 'iat' | 'jti' | 'client_id'>;
 
@@ -63,7 +60,7 @@ export async function publishedKeys(
 export function issuerMetadata({ url }: Issuer): Readonly<Record<string, unknown>> {
   return {
     issuer: url,
-    jwks_uri: `${url.replace(/\/$/, '')}${KEYS_PATH}`,
+    jwks_uri: `${url.replace(/\/$/, '')}${PUBLISHED_PATHS.keys}`,
     response_types_supported: [],
     grant_types_supported: [],
   };

@@ -27,6 +27,8 @@ export interface GuardedRules {
   readonly scopes: Readonly<Record<string, string>>;
   /** Tools that want a token for exactly the call; to each those who must have approved it, or nobody. */
   readonly countersigned?: Readonly<Record<string, readonly string[]>>;
+  /** Wants a token for calls only. */
+  readonly openListing?: boolean;
 }
 
 export interface GuardedServer {
@@ -62,7 +64,7 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
         return {
           token,
           clientId: String(payload['client_id']),
-          scopes: String(payload['scope'] ?? '').split(' '),
+          scopes: typeof payload['scope'] === 'string' ? payload['scope'].split(' ') : [],
           expiresAt: payload.exp ?? 0,
           resource: new URL(String(payload.aud)),
           extra: payload,
@@ -113,6 +115,11 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     // Sound: without an encoding, a request gives buffers.
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
+    if (request.method === 'GET' && request.url === '/.well-known/oauth-protected-resource/mcp') {
+      const metadata = { resource: url, authorization_servers: [rules.issuer] };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(metadata));
+      return;
+    }
     received.push(`${JSON.stringify(request.headers)}\n${text}`);
     // Sound: what is no message has none of its fields.
     const message = (text === '' ? {} : JSON.parse(text)) as Message;
@@ -121,6 +128,11 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     seen.push({ method, tool: params.name, token: header?.replace(/^Bearer /, '') ?? '' });
     const scope = rules.scopes[method === 'tools/call' ? (params.name ?? '') : method];
     const requiredScopes = scope === undefined ? [] : [scope];
+    if (rules.openListing === true && method !== 'tools/call') {
+      // Sound: as below.
+      await answer(request as Parameters<typeof answer>[0], response, message);
+      return;
+    }
     let info: AuthInfo;
     try {
       info = await verifyBearerToken(header, { verifier, requiredScopes, expectedResource: new URL(url) });
