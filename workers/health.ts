@@ -8,6 +8,7 @@ import { issuerMetadata, publishedKeys } from '../activities/tokens/issuer.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { PUBLISHED_PATHS } from '../contracts/published.ts';
 import type { LoadedConfig } from './config.ts';
+import type { WorkerRole } from './role.ts';
 
 /** Servers that verify tokens keep keys for so long, at the most. */
 const KEYS_KEPT_SECONDS = 300;
@@ -20,17 +21,19 @@ export interface HealthServer {
 /**
  * Undefined where the configuration has no health port.
  *
+ * @param role `runs` has no key of the issuer, and so publishes none
  * @param isAlive asked for each request
  * @throws CountersignError `SETUP_INCOMPLETE` where the port cannot be had
  */
 export async function startHealth(
   { config, baseDirectory }: LoadedConfig,
+  role: WorkerRole,
   isAlive: () => boolean,
 ): Promise<HealthServer | undefined> {
   const { health, issuer } = config;
   if (health === undefined) return undefined;
   const published = new Map<string, string>(
-    issuer === undefined
+    issuer === undefined || role === 'runs'
       ? []
       : [
           [PUBLISHED_PATHS.keys, JSON.stringify(await publishedKeys(issuer, baseDirectory))],

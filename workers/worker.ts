@@ -80,7 +80,7 @@ export async function startWorkers({
     const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
-    const health = await startHealth(loaded, () => workers.every((worker) => worker.getState() === 'RUNNING'));
+    const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
     const stopped = runCrew(workers, connections);
     return {

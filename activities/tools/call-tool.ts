@@ -32,7 +32,7 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
-import type { CallEnding, ToolServer } from './port.ts';
+import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
@@ -151,7 +151,8 @@ async function callWithToken(
   }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
     return resultOf(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1). Metadata and issuer may take most of a heartbeat's time.
+  heartbeat({ phase: 'connecting' } satisfies CallProgress);
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { type ConfigInput, Config } from '../../../contracts/schemas/config.ts';
 import { freePort } from '../../../workers/free-port.ts';
 import { type HealthServer, startHealth } from '../../../workers/health.ts';
+import type { WorkerRole } from '../../../workers/role.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { refusalOf } from '../../support/keys-refusal.ts';
 import { signingKey } from '../../support/signing-key.ts';
@@ -21,16 +22,21 @@ describe('the health port', () => {
     taken = undefined;
   });
 
-  async function start(config: ConfigInput, isAlive: () => boolean, baseDirectory = '.'): Promise<string> {
+  async function start(
+    config: ConfigInput,
+    isAlive: () => boolean,
+    baseDirectory = '.',
+    role: WorkerRole = 'all',
+  ): Promise<string> {
     const port = await freePort();
     const loaded = { config: Config.parse({ ...config, health: { port } }), path: undefined, baseDirectory };
-    open = await startHealth(loaded, isAlive);
+    open = await startHealth(loaded, role, isAlive);
     return `http://127.0.0.1:${port}`;
   }
 
   test('without one in the configuration nothing listens', async () => {
     expect(
-      await startHealth({ config: Config.parse({}), path: undefined, baseDirectory: '.' }, () => true),
+      await startHealth({ config: Config.parse({}), path: undefined, baseDirectory: '.' }, 'all', () => true),
     ).toBeUndefined();
   });
 
@@ -65,6 +71,13 @@ describe('the health port', () => {
     expect(await answer.json()).toEqual({ keys: [key.publicJwk] });
   });
 
+  test('a worker of role runs needs no key of the issuer, and publishes none', async () => {
+    const issuer = { url: 'https://c.example.com', keys: [{ kid: 'k', privateKeyFile: 'elsewhere.pem' }] };
+    const url = await start({ issuer }, () => true, '.', 'runs');
+    expect((await fetch(`${url}/.well-known/jwks.json`)).status).toBe(404);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
   test('a port that is taken is named, and the worker does not start', async () => {
     const other = createServer();
     taken = other;
@@ -74,7 +87,9 @@ describe('the health port', () => {
     // Sound: a server that listens on a port has an address with one.
     const { port } = other.address() as AddressInfo;
     const config = Config.parse({ health: { port } });
-    expect(await refusalOf(startHealth({ config, path: undefined, baseDirectory: '.' }, () => true))).toMatchObject({
+    expect(
+      await refusalOf(startHealth({ config, path: undefined, baseDirectory: '.' }, 'all', () => true)),
+    ).toMatchObject({
       code: 'SETUP_INCOMPLETE',
       message: expect.stringContaining(`127.0.0.1:${port}`),
     });
