@@ -65,8 +65,11 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   }
   const { resource, authorization_servers: issuers } = read.metadata;
   const expected = canonicalServerUrl(check.resource ?? serverUrl);
-  if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected)
+  if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected) {
+    // Metadata of another resource say nothing of this one.
+    if (!isRequired) return;
     throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
+  }
   const named = Array.isArray(issuers) ? issuers.filter((one) => typeof one === 'string') : [];
   if (named.length === 0 && !isRequired) return;
   if (named.some((one) => sameIssuer(one, issuer))) return;

@@ -171,4 +171,10 @@ describe('metadata of a protected resource', () => {
       expect((await mint('on-refusal', 'at-0')).accessToken).toBe('at-1');
     },
   );
+
+  test('after a refusal, metadata of another resource say nothing of this one', async () => {
+    publishes({ ...named(foreign.issuer), resource: `${url}/` });
+    expect((await mint('on-refusal', 'at-0')).accessToken).toBe('at-1');
+    expect(foreign.discoveries()).toBe(0);
+  });
 });

@@ -71,7 +71,9 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       return { status: 400, body: { error: 'invalid_grant', error_description: echo } };
     },
   });
-  const [exchanged, managed, issued] = await Promise.all(EXCHANGED.map(async () => await startCanaryServer()));
+  const [exchanged, managed, issued] = await Promise.all(
+    EXCHANGED.map(async () => await startCanaryServer({ readsTokens: true })),
+  );
   // Sound: as many as there are names.
   const servers = { exchanged, managed, issued } as Record<Name, CanaryServer>;
   const [zone, clientKey, issuerKey] = [await zoneKey(), await signingKey('client'), await signingKey('issuer')];

@@ -54,9 +54,14 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
   unparsable: (exchange, echo) => exchange.json(`{"jsonrpc":"2.0","result":${echo}`),
 };
 
-export async function startCanaryServer({
-  refusesListing = false,
-}: { readonly refusesListing?: boolean } = {}): Promise<CanaryServer> {
+export interface CanaryServerOptions {
+  readonly refusesListing?: boolean;
+  /** Also gives away what stands in the claims of its token. */
+  readonly readsTokens?: boolean;
+}
+
+export async function startCanaryServer(options: CanaryServerOptions = {}): Promise<CanaryServer> {
+  const { refusesListing = false, readsTokens = false } = options;
   const waiting: (() => void)[] = [];
   let isRefusing = refusesListing;
   const hold: Tool = (exchange, echo) => {
@@ -77,7 +82,7 @@ export async function startCanaryServer({
     exchange.execute();
     const { headers } = exchange.request;
     // Not in definitions: with all of it they would be refused for their size.
-    const hidden = claimsIn(headers.authorization ?? '').flatMap(formsOf);
+    const hidden = readsTokens ? claimsIn(headers.authorization ?? '').flatMap(formsOf) : [];
     tools[String(exchange.params['name'])]?.(exchange, [echoOf(headers), ...hidden].join('\n'));
   };
   const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
