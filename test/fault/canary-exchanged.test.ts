@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => scene?.close());
 
 test('every tool of every server was called, with tokens that hold what was to be hidden', async () => {
-  for (const name of EXCHANGED) expect(scene.servers[name].executions()).toBeGreaterThanOrEqual(9);
+  for (const name of EXCHANGED) expect(scene.servers[name].executions()).toBeGreaterThanOrEqual(6);
   const token = scene.servers.exchanged.seen.at(-1)?.headers.authorization?.replace('Bearer ', '') ?? '';
   expect(decodeJwt(token).jti).toBe(scene.subject);
   const [runId = ''] = scene.world.runs;
@@ -34,15 +34,19 @@ test('every tool of every server was called, with tokens that hold what was to b
   expect(exchanged.map(({ token: evidence }) => evidence?.jti)).toEqual(exchanged.map(() => undefined));
 });
 
-test('none of it is found in any store', () => {
-  const canaries = scene.canaries();
-  expect(canaries.length).toBeGreaterThan(30);
-  const scanner = new CanaryScanner(canaries);
-  const found = pieces.flatMap(({ store, place, content }) =>
-    scanner.scan(place, content).map(({ canary, form, near }) => ({ store, place, canary, form, near })),
-  );
-  expect(found.slice(0, 5)).toEqual([]);
-});
+test(
+  'none of it is found in any store',
+  () => {
+    const canaries = scene.canaries();
+    expect(canaries.length).toBeGreaterThan(30);
+    const scanner = new CanaryScanner(canaries);
+    const found = pieces.flatMap(({ store, place, content }) =>
+      scanner.scan(place, content).map(({ canary, form, near }) => ({ store, place, canary, form, near })),
+    );
+    expect(found.slice(0, 5)).toEqual([]);
+  },
+  LONG_MS,
+);
 
 test('control: what the servers say is there, and where it was hidden it was masked', () => {
   const stores = new Set<Store>(pieces.map(({ store }) => store));

@@ -16,7 +16,7 @@ import type { WorkerProcess } from './worker-process.ts';
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;
 type Name = (typeof EXCHANGED)[number];
 /** Each says all that it can read in its token in another way. */
-const TOOLS = ['words', 'error', 'structured', 'image', 'rpc-failed', 'forbidden', 'scope', 'unauthorized', 'broken'];
+const TOOLS = ['words', 'error', 'structured', 'rpc-failed', 'scope', 'unauthorized'];
 
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 const SHOWN = ['subject_token', 'actor_token', 'client_assertion', 'assertion', 'client_secret'];
@@ -128,9 +128,10 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       );
       const values = new Set([subject, clientSecret, ...shown, ...given, ...EXCHANGED.flatMap(tokensAt)]);
       return [
-        ...[...values].filter(Boolean).map((value) => ({ name: value.slice(0, 16), value })),
-        // Of a token, what nobody could guess.
-        ...[...values].flatMap((value) => value.split('.')[2] ?? []).map((value) => ({ name: 'signature', value })),
+        // Of a token, what nobody could guess: where all of it stands, that does, too.
+        ...[...values]
+          .filter(Boolean)
+          .map((value) => ({ name: value.slice(0, 16), value: value.split('.')[2] ?? value })),
         ...[zone, clientKey, issuerKey].flatMap(({ pem }) =>
           privateLines(pem).map((value) => ({ name: 'private key', value })),
         ),
