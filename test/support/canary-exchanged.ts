@@ -27,7 +27,7 @@ export interface ExchangedScene {
   readonly servers: Readonly<Record<Name, CanaryServer>>;
   /** What callers seal. */
   readonly subject: string;
-  /** All that authorization servers were shown, the tokens they gave, what callers sealed, and private keys. */
+  /** Of each kind two: what authorization servers were shown, the tokens they gave, what callers sealed, and private keys. */
   canaries(): readonly Canary[];
   /** One run that calls everything, one whose authorization server refuses. */
   pieces(): Promise<readonly Piece[]>;
@@ -124,9 +124,10 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
     subject,
     canaries: () => {
       const shown = [issuer, people, refuser].flatMap(({ seen }) =>
-        seen.flatMap(({ form }) => SHOWN.flatMap((field) => form.get(field) ?? [])),
+        SHOWN.flatMap((field) => ends(seen.flatMap(({ form }) => form.get(field) ?? []))),
       );
-      const values = new Set([subject, clientSecret, ...shown, ...given, ...EXCHANGED.flatMap(tokensAt)]);
+      const tokens = EXCHANGED.flatMap((name) => ends(tokensAt(name)));
+      const values = new Set([subject, clientSecret, ...shown, ...ends(given), ...tokens]);
       return [
         // Of a token, what nobody could guess: where all of it stands, that does, too.
         ...[...values]
@@ -164,6 +165,11 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       await Promise.all([...Object.values(servers), issuer, people, refuser].map((part) => part.close()));
     },
   };
+}
+
+/** Of a kind, the one that listed tools and one of the last call: what is true of these is true of all between. */
+function ends(values: readonly string[]): readonly string[] {
+  return [...values.slice(0, 1), ...values.slice(-1)];
 }
 
 function jwtOf(typ: string, claims: object): string {
