@@ -18,6 +18,7 @@ import {
 import { CatalogFile } from '../contracts/schemas/catalog-file.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { Decision, DecisionAck, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
+import { IssuedClaims } from '../contracts/schemas/issued-claims.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
 import { LedgerLine, LedgerRecord } from '../contracts/schemas/ledger-record.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
@@ -56,6 +57,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   outcome: { schema: Outcome, io: 'output', title: 'Outcome: how a call ended' },
   verdict: { schema: Verdict, io: 'output', title: 'Verdict: what policy says of a call' },
   'tool-definition': { schema: ToolDefinition, io: 'output', title: 'Tool definition: what its hash covers' },
+  'issued-token': { schema: IssuedClaims, io: 'output', title: 'Claims of a token that a worker issues for one call' },
   'ledger-entry': { schema: LedgerEntry, io: 'output', title: 'Ledger entry' },
   'ledger-record': {
     schema: LedgerRecord,

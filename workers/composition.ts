@@ -29,6 +29,7 @@ import { createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
+import { loadSigningKeys, signingKeysOf } from '../activities/tokens/signing-keys.ts';
 import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
@@ -95,7 +96,7 @@ export async function runSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
-  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellGlass);
+  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
@@ -120,7 +121,13 @@ export async function toolSideActivities(
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
   const egress = openEgress(config);
-  const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory), egress });
+  const broker = createTokenBroker({
+    config,
+    keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
+    signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
+    warn: tellLog,
+    egress,
+  });
   const server = createMcpToolServer({ artifacts, egress });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);
@@ -149,6 +156,6 @@ export async function toolSideActivities(
 }
 
 /** To the log of the process, whatever its level. */
-function tellGlass(message: string, meta: Readonly<Record<string, string>>): void {
+function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
 }

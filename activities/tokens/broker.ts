@@ -1,25 +1,38 @@
 /**
  * Chooses, by configuration, how a token for a server is obtained.
  *
- * 1. A grant for a server whose credentials are not `given` is refused, not ignored: its sender believes that it is used.
+ * 1. A grant for a server whose credentials take none is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
  */
+import { CountersignError } from '../../contracts/errors.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
+import type { Issuer } from '../../contracts/schemas/credentials.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { createAuthorizationServers } from './authorization-server.ts';
-import { type TokenSource, clientCredentialsStrategy } from './client-credentials.ts';
+import { clientCredentialsStrategy } from './client-credentials.ts';
+import { takeGrant } from './clients.ts';
+import { enterpriseManagedStrategy } from './enterprise-managed.ts';
 import { LARGEST_ANSWER_BYTES } from './exchange.ts';
+import { issuedStrategy } from './issued.ts';
+import { tokenSigner } from './issuer.ts';
+import type { TokenSource } from './oauth-client.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
-import { sealedStrategy } from './sealed.ts';
+import { type CheckSource, forResource } from './resource-metadata.ts';
+import { grantOpener, type OpenGrant, sealedStrategy } from './sealed.ts';
 import { secretHeaderValues } from './secret-headers.ts';
+import type { SigningKeys } from './signing-keys.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
+import { tokenExchangeStrategy } from './token-exchange.ts';
 
 export interface TokenBrokerOptions {
-  readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress'>;
+  readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
   readonly keys: PrivateKeys;
+  /** Needed where a client or the issuer signs. */
+  readonly signingKeys?: SigningKeys;
+  readonly warn?: TokenSource['warn'];
   readonly egress: Egress;
   /** For all that one mint asks of an authorization server. */
   readonly timeoutMs?: number;
@@ -28,9 +41,6 @@ export interface TokenBrokerOptions {
 }
 
 const DEFAULT_TIMEOUT_MS = 20_000;
-
-/** What credentials of an issuer are obtained with: a way out that leads to that issuer alone. */
-type SourceAt = (issuer: string) => TokenSource;
 
 export function createTokenBroker({ config, keys, egress, ...options }: TokenBrokerOptions): TokenBroker {
   const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
@@ -41,19 +51,26 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
     },
     now,
   });
+  const { signingKeys = noKeys, warn = () => undefined } = options;
   const { allowInsecure, issuerEndpoints } = config.egress;
-  const common = { servers: createAuthorizationServers(now), timeoutMs, allowInsecure, now };
-  const sourceAt: SourceAt = (issuer) => {
-    const to = [issuer, ...issuerEndpoints];
-    const { fetch: send } = egress.outlet({ what: `Issuer ${issuer}`, to, maxBytes: LARGEST_ANSWER_BYTES });
-    return { ...common, send };
+  const common = { servers: createAuthorizationServers(now), signingKeys, timeoutMs, allowInsecure, now, warn };
+  const parts: StrategyParts = {
+    given,
+    openGrant: grantOpener({ keys, now }),
+    sourceAt: (...issuers) => {
+      const to = [...issuers, ...issuerEndpoints];
+      const outlet = egress.outlet({ what: `Issuer ${issuers.join(', ')}`, to, maxBytes: LARGEST_ANSWER_BYTES });
+      return { ...common, send: outlet.fetch };
+    },
+    check: { egress, now },
+    sign: (issuer) => tokenSigner(issuer, signingKeys, now),
+    issuer: config.issuer,
+    trust: config.trust.mode,
   };
   const strategies = new Map(
-    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, sourceAt)]),
+    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, parts)]),
   );
-  const named = new Map(
-    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, sourceAt)]),
-  );
+  const named = new Map(Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, parts)]));
 
   return {
     async mint(request): Promise<MintedToken> {
@@ -64,7 +81,7 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
       if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
       checkAddress(configured, request);
       const { credentials, headers } = configured;
-      if (request.grant !== undefined && credentials.kind !== 'given') {
+      if (request.grant !== undefined && !takeGrant(credentials)) {
         const message = `The run gives an authorization for ${request.server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
         throw tokenError('GRANT_INVALID', message, { server: request.server });
       }
@@ -97,22 +114,62 @@ async function mintNamed(
     const message = `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`;
     throw tokenError('TOKEN_REFUSED', message, { server });
   }
-  if (request.grant !== undefined && named.use.kind !== 'given') {
+  if (request.grant !== undefined && !takeGrant(named.use)) {
     const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
     throw tokenError('GRANT_INVALID', message, { server });
   }
   return await strategy.mint(request);
 }
 
-function strategyOf(credentials: ServerConfig['credentials'], given: TokenStrategy, sourceAt: SourceAt): TokenStrategy {
+interface StrategyParts {
+  readonly given: TokenStrategy;
+  readonly openGrant: OpenGrant;
+  /** What credentials of these issuers are obtained with: a way out that leads to them alone. */
+  readonly sourceAt: (...issuers: readonly string[]) => TokenSource;
+  readonly check: CheckSource;
+  readonly sign: (issuer: Issuer) => ReturnType<typeof tokenSigner>;
+  readonly issuer: Config['issuer'];
+  readonly trust: Config['trust']['mode'];
+}
+
+function strategyOf(credentials: ServerConfig['credentials'], parts: StrategyParts): TokenStrategy {
+  const { given, openGrant, sourceAt, check } = parts;
   switch (credentials.kind) {
     case 'none':
       return noToken;
     case 'given':
       return given;
     case 'client-credentials':
-      return clientCredentialsStrategy(credentials, sourceAt(credentials.issuer));
+      return forResource(credentials, clientCredentialsStrategy(credentials, sourceAt(credentials.issuer)), check);
+    case 'token-exchange':
+      return forResource(
+        credentials,
+        tokenExchangeStrategy(credentials, openGrant, sourceAt(credentials.issuer)),
+        check,
+      );
+    case 'enterprise-managed': {
+      const source = sourceAt(credentials.identityProvider.issuer, credentials.issuer);
+      return forResource(credentials, enterpriseManagedStrategy(credentials, openGrant, source), check);
+    }
+    case 'issued': {
+      const { issuer, trust } = parts;
+      if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
+      const strategy = issuedStrategy(credentials, {
+        issuer,
+        sign: parts.sign(issuer),
+        trust,
+      });
+      return forResource({ ...credentials, issuer: issuer.url }, strategy, check);
+    }
   }
+}
+
+function noKeys(): never {
+  throw unusable('No signing keys were loaded.');
+}
+
+function unusable(message: string): CountersignError {
+  return new CountersignError('CONFIG_INVALID', message, { path: 'issuer' });
 }
 
 const noToken: TokenStrategy = {

@@ -12,6 +12,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
 import { resultText } from '../../domain/model-text.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
@@ -38,6 +39,7 @@ import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
+import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
@@ -104,8 +106,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const { verdict } = weighed;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+    const proven = provenCall(input, tool, verdict);
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog),
+      callWithToken({ ...parts, server: limited }, input, tool, catalog, proven),
     );
   };
 }
@@ -159,6 +162,7 @@ async function callWithToken(
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
+  call: IssuedCall,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
@@ -167,6 +171,8 @@ async function callWithToken(
     server: input.server.name,
     serverUrl: input.server.url,
     tool: tool.definition.name,
+    initiator: input.run.initiator,
+    call,
     signal: cancellationSignal(),
     ...(input.grant === undefined ? {} : { grant: input.grant }),
     ...credentialsOf(catalog, input.run.initiator.tenant),
@@ -182,23 +188,39 @@ async function callWithToken(
     ending.kind === 'input'
       ? await pausedBy(ending, input, parts.seal, minted.evidence)
       : resultOf(ending, minted, told);
-  const first = await send(parts, input, tool, access, token, told);
+  let first: CallEnding;
+  try {
+    first = await send(parts, input, tool, access, token, told);
+  } finally {
+    token.release?.();
+  }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
     return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1). Metadata and issuer may take most of a heartbeat's time.
+  heartbeat({ phase: 'connecting' } satisfies CallProgress);
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
-  } catch {
-    return await finish(first, token);
+  } catch (error) {
+    return await finish({ ...first, message: `${first.message}${whyNone(error)}` }, token);
   }
   if (fresh.accessToken === token.accessToken) return await finish(first, token);
-  return await finish(await send(parts, input, tool, access, fresh, told), fresh);
+  try {
+    return await finish(await send(parts, input, tool, access, fresh, told), fresh);
+  } finally {
+    fresh.release?.();
+  }
 }
 
 /** What Temporal was told last of a call: what is known where it ends without an answer. */
 interface Told {
   last?: CallProgress;
+}
+
+/** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
+function whyNone(error: unknown): string {
+  const coded = codedFailureIn(error);
+  return coded === undefined ? '' : ` ${coded.message}`;
 }
 
 async function send(

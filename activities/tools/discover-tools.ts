@@ -66,11 +66,12 @@ export function createDiscoverTools({
       run,
       server: binding.name,
       serverUrl: binding.url,
+      initiator: run.initiator,
       signal,
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     });
-    const listing = await server.list(connectionOf(binding, access, token), signal);
+    const listing = await server.list(connectionOf(binding, access, token), signal).finally(() => token.release?.());
     liveTools.learn({ run, server: binding, grant }, listing);
     const { tools: listed, refused } = listing;
     const tools = listed.filter(({ name }) => catalog === undefined || isOffered(catalog, name));

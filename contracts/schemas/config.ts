@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ArtifactsConfig } from './artifact-store.ts';
 import { CatalogRight } from './catalog.ts';
+import { ClientCredentials, EnterpriseManaged, Health, IssuedTokens, Issuer, TokenExchange } from './credentials.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Ceilings, Priority } from './run-spec.ts';
@@ -9,7 +10,6 @@ import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
-const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
 /** Also of servers without limits, which may ask for time themselves. */
 export const DEFAULT_WAIT_SECONDS = 3_600;
 const HttpUrl = z.url({ protocol: /^https?$/ });
@@ -19,24 +19,10 @@ export const Credentials = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   /** The `authorization` that the caller sealed into the run. */
   z.strictObject({ kind: z.literal('given') }),
-  /** OAuth 2.0 client credentials (RFC 6749 §4.4) with a resource indicator (RFC 8707). */
-  z.strictObject({
-    kind: z.literal('client-credentials'),
-    issuer: HttpUrl,
-    clientId: z.string().min(1),
-    clientSecret: Secret,
-    /** Canonical URI of the server where it differs from the configured URL. */
-    resource: HttpUrl.optional(),
-    scopes: z
-      .strictObject({
-        /** For listing tools. */
-        discovery: Scopes.default([]),
-        /** For a call of a tool that is not named below. */
-        default: Scopes.default([]),
-        tools: z.record(ToolName, Scopes).default({}),
-      })
-      .prefault({}),
-  }),
+  ClientCredentials,
+  TokenExchange,
+  EnterpriseManaged,
+  IssuedTokens,
 ]);
 export type Credentials = z.infer<typeof Credentials>;
 
@@ -260,6 +246,9 @@ export const Config = z.strictObject({
     .prefault({}),
   artifacts: ArtifactsConfig.prefault({}),
   ledger: LedgerConfig.optional(),
+  /** For servers whose credentials are `issued`. */
+  issuer: Issuer.optional(),
+  health: Health.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */

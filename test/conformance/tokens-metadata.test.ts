@@ -19,6 +19,21 @@ describe('metadata and repeated requests at a hostile authorization server', () 
     ['another issuer', (issuer: string) => ({ issuer: 'https://evil.example.com', token_endpoint: `${issuer}/token` })],
     ['no token endpoint', (issuer: string) => ({ issuer })],
     ['a token endpoint without TLS', (issuer: string) => ({ issuer, token_endpoint: 'http://evil.example.com/token' })],
+    ...[
+      'https://169.254.169.254/latest',
+      'https://10.1.2.3/token',
+      'https://192.168.0.1./token',
+      'https://2130706434/token',
+      'https://0x7f.2/token',
+      'https://[::1]/token',
+      'https://[fd00::1]/token',
+      'https://[::ffff:169.254.169.254]/token',
+      'https://localhost:9/token',
+      'https://admin.localhost/token',
+    ].map((endpoint): [string, (issuer: string) => object] => [
+      `a token endpoint at a private address, ${endpoint}`,
+      (issuer) => ({ issuer, token_endpoint: endpoint }),
+    ]),
     [
       'no way to send a secret',
       (issuer: string) => ({
@@ -32,6 +47,29 @@ describe('metadata and repeated requests at a hostile authorization server', () 
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
     expect(error.code).toBe('TOKEN_REFUSED');
     expect(server.seen).toHaveLength(0);
+  });
+
+  test('S1.6: a private address is named as such, and is not tried', async () => {
+    server = await startHostile({
+      metadata: (issuer) => ({ body: { issuer, token_endpoint: 'https://169.254.169.254/latest' } }),
+    });
+    const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
+    expect(error.message).toContain('at a private address. Nothing secret was sent.');
+  });
+
+  test('a redirect of metadata is not followed', async () => {
+    const elsewhere = await startHostile({ token: () => ({ body: good }) });
+    server = await startHostile({
+      metadata: () => ({
+        status: 302,
+        headers: { location: `${elsewhere.issuer}/.well-known/oauth-authorization-server` },
+        body: {},
+      }),
+    });
+    const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
+    expect(error.code).toBe('TOKEN_REFUSED');
+    expect(elsewhere.discoveries()).toBe(0);
+    await elsewhere.close();
   });
 
   test('metadata are found where OpenID Connect puts them too', async () => {

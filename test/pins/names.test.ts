@@ -17,7 +17,9 @@ import {
   SPEC_HASH_MEMO,
   UPDATES,
 } from '../../contracts/names.ts';
+import { PUBLISHED_PATHS } from '../../contracts/published.ts';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/ledger-head.ts';
+import { IssuedCall, IssuedClaims, IssuedConsent, IssuedContext } from '../../contracts/schemas/issued-claims.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { catalogId } from '../../domain/catalog.ts';
@@ -115,6 +117,27 @@ describe('names on the wire', () => {
 
   test('the signature of ledger heads', () => {
     expect([HEAD_TYPE, HEAD_ALG]).toEqual(['countersign-ledger-head+jws', 'EdDSA']);
+  });
+
+  test('where a worker publishes the keys of its issuer, and that it lives', () => {
+    expect(PUBLISHED_PATHS).toEqual({
+      alive: '/healthz',
+      keys: '/.well-known/jwks.json',
+      metadata: '/.well-known/oauth-authorization-server',
+    });
+  });
+
+  test('what a token of ours says of a call', () => {
+    expect(Object.keys(IssuedClaims.shape)).toEqual(
+      'iss sub aud exp iat jti client_id scope act countersign'.split(' '),
+    );
+    expect(Object.keys(IssuedContext.shape)).toEqual(['namespace', 'run', 'tenant', 'trust', 'call']);
+    expect(Object.keys(IssuedCall.shape)).toEqual('callId executionId tool definition arguments consent'.split(' '));
+    expect(IssuedConsent.options.map(({ shape }) => Object.keys(shape))).toEqual([
+      ['kind', 'rules'],
+      ['kind', 'digest', 'approvers'],
+      ['kind', 'digest', 'approvers', 'callId'],
+    ]);
   });
 
   test('algorithms with which grants are sealed', () => {

@@ -54,9 +54,14 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
   unparsable: (exchange, echo) => exchange.json(`{"jsonrpc":"2.0","result":${echo}`),
 };
 
-export async function startCanaryServer({
-  refusesListing = false,
-}: { readonly refusesListing?: boolean } = {}): Promise<CanaryServer> {
+export interface CanaryServerOptions {
+  readonly refusesListing?: boolean;
+  /** Also gives away what stands in the claims of its token. */
+  readonly readsTokens?: boolean;
+}
+
+export async function startCanaryServer(options: CanaryServerOptions = {}): Promise<CanaryServer> {
+  const { refusesListing = false, readsTokens = false } = options;
   const waiting: (() => void)[] = [];
   let isRefusing = refusesListing;
   const hold: Tool = (exchange, echo) => {
@@ -75,7 +80,10 @@ export async function startCanaryServer({
   const tools: Readonly<Record<string, Tool>> = { ...CANARY_TOOLS, held: hold };
   const onCall = (exchange: CallExchange): void => {
     exchange.execute();
-    tools[String(exchange.params['name'])]?.(exchange, echoOf(exchange.request.headers));
+    const { headers } = exchange.request;
+    // Not in definitions: with all of it they would be refused for their size.
+    const hidden = readsTokens ? claimsIn(headers.authorization ?? '').flatMap(formsOf) : [];
+    tools[String(exchange.params['name'])]?.(exchange, [echoOf(headers), ...hidden].join('\n'));
   };
   const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
     if (rpcMethod !== 'tools/list') return false;
@@ -122,6 +130,22 @@ function echoOf(headers: IncomingHttpHeaders): string {
     .flatMap(([, value]) => [String(value), String(value).replace(/^Bearer /, '')])
     .flatMap(formsOf)
     .join('\n');
+}
+
+/** What an issuer wrote into a token, for whoever can read it. */
+function claimsIn(token: string): string[] {
+  const [, payload = ''] = token.split('.');
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return claims === null || typeof claims !== 'object' ? [] : Object.values(claims).flatMap(textsIn);
+  } catch {
+    return [];
+  }
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return value === null || typeof value !== 'object' ? [] : Object.values(value).flatMap(textsIn);
 }
 
 /** As a server may write what it was sent; each of these is promised to be found (INV-S1). */

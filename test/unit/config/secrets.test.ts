@@ -31,6 +31,29 @@ const config = Config.parse({
       },
     },
     files: { url: 'https://files.example.com/mcp' },
+    desk: {
+      url: 'https://desk.example.com/mcp',
+      credentials: {
+        kind: 'enterprise-managed',
+        issuer: 'https://desk.example.com',
+        clientId: 'countersign',
+        clientSecret: 'canary-desk-secret',
+        identityProvider: {
+          issuer: 'https://idp.example.com',
+          clientId: 'countersign',
+          clientSecret: 'canary-provider-secret',
+        },
+      },
+    },
+    bank: {
+      url: 'https://bank.example.com/mcp',
+      credentials: {
+        kind: 'token-exchange',
+        issuer: 'https://idp.example.com',
+        clientId: 'countersign',
+        clientKey: { kid: 'client', privateKeyFile: 'client.pem' },
+      },
+    },
   },
   credentials: {
     vault: {
@@ -60,6 +83,8 @@ const CANARIES = [
   'canary-header',
   'canary-client-secret',
   'canary-named-secret',
+  'canary-desk-secret',
+  'canary-provider-secret',
   'canary-api-key',
   'canary-bucket-secret',
   'canary-session-token',
@@ -83,6 +108,15 @@ describe('secrets of a configuration', () => {
         clientSecret: '[redacted]',
         scopes: { tools: { write: ['notes:write'] } },
       },
+    });
+    expect(shown.servers).toMatchObject({
+      desk: {
+        credentials: {
+          clientSecret: '[redacted]',
+          identityProvider: { clientSecret: '[redacted]', clientId: 'countersign' },
+        },
+      },
+      bank: config.servers['bank'],
     });
     expect(shown.credentials).toMatchObject({
       vault: { use: { clientId: 'catalogs', clientSecret: '[redacted]' }, origins: ['https://tools.example.com'] },
@@ -119,6 +153,7 @@ describe('secrets of a configuration', () => {
     expect(suspicious.toSorted()).toEqual([
       'accessKeyId', // a name: it stands in every request in clear
       'apiKey', // masked
+      'clientKey', // names a file
       'clientSecret', // masked
       'credentials', // its fields are masked one by one
       'givenTokens', // a policy
@@ -129,6 +164,7 @@ describe('secrets of a configuration', () => {
       'secret', // masked
       'secretAccessKey', // masked
       'sessionToken', // masked
+      'subjectTokenType', // a name
       'tokens', // a limit
     ]);
   });

@@ -1,0 +1,202 @@
+/** Token exchange (RFC 8693) with client keys (RFC 7523): what is asked, what comes out, and what is refused (INV-S1, INV-S2). */
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose';
+import type { TokenRequest } from '../../activities/tokens/port.ts';
+import { RESOURCES, SCOPES, type ZonedBroker, zonedBroker } from '../support/exchange-broker.ts';
+import { refusalOf } from '../support/keys-refusal.ts';
+import { CLIENT, SECRET, URL_OF, expectNoSecret } from '../support/oauth-broker.ts';
+import { EXCHANGE, exchangeGrant, type Identity, identity } from '../support/oauth-grants.ts';
+import { type HostileServer, type RunningProvider, startHostile, startProvider } from '../support/oauth.ts';
+import { type TestSigningKey, signingKey } from '../support/signing-key.ts';
+
+// oidc-provider says on the console that it runs on Node 20 and without a store.
+beforeAll(() => {
+  jest.spyOn(console, 'info').mockImplementation(() => undefined);
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+const TYPE = 'urn:ietf:params:oauth:token-type:';
+
+describe('token exchange at a real authorization server', () => {
+  let key: TestSigningKey;
+  let people: Identity;
+  let provider: RunningProvider;
+  let zoned: ZonedBroker;
+  let assertion: string;
+  beforeAll(async () => {
+    [key, people] = await Promise.all([signingKey('client-1'), identity()]);
+    provider = await startProvider({
+      clients: [{ id: CLIENT.id, authMethod: 'private_key_jwt', publicJwk: key.publicJwk, grantTypes: [EXCHANGE] }],
+      resources: RESOURCES,
+      grants: { [EXCHANGE]: exchangeGrant({ people, resources: RESOURCES, actor: key.publicJwk }) },
+    });
+    zoned = await zonedBroker(settings(), [key]);
+    assertion = await people.assertion('ann', provider.issuer);
+  });
+  afterAll(async () => provider.close());
+
+  const settings = (over: object = {}) => ({
+    kind: 'token-exchange' as const,
+    issuer: provider.issuer,
+    clientId: CLIENT.id,
+    clientKey: key.config,
+    scopes: SCOPES,
+    ...over,
+  });
+
+  test.each([
+    ['write', 'notes:write'],
+    ['delete', 'notes:delete'],
+    [undefined, 'notes:read'],
+  ])(
+    'INV-S2: the token for the tool %s is for the caller, this server and %s alone, for 120 s',
+    async (tool, scope) => {
+      const { accessToken, evidence } = await zoned.broker.mint(await zoned.request(assertion, tool));
+      const claims = decodeJwt(accessToken ?? '');
+      expect(claims).toMatchObject({
+        sub: 'ann',
+        aud: URL_OF.notes,
+        scope,
+        act: { sub: CLIENT.id },
+        client_id: CLIENT.id,
+      });
+      expect((claims.exp ?? 0) - (claims.iat ?? 0)).toBe(120);
+      expect(evidence).toMatchObject({
+        strategy: 'token-exchange',
+        issuer: provider.issuer,
+        scopes: [scope],
+        jti: claims.jti,
+      });
+    },
+  );
+
+  test('RFC 8693 §2.1, RFC 8707: the caller is the subject, this service the actor, the server the resource', async () => {
+    await zoned.broker.mint(await zoned.request(assertion, 'write'));
+    const { form, authorization } = provider.seen.at(-1) ?? {};
+    expect(authorization).toBeUndefined();
+    expect(Object.fromEntries(form ?? [])).toMatchObject({
+      grant_type: EXCHANGE,
+      subject_token: assertion,
+      subject_token_type: `${TYPE}jwt`,
+      actor_token_type: `${TYPE}jwt`,
+      requested_token_type: `${TYPE}access_token`,
+      resource: URL_OF.notes,
+      scope: 'notes:write',
+      client_id: CLIENT.id,
+    });
+    expect(form?.has('client_secret')).toBe(false);
+  });
+
+  test('RFC 7523 §3: what the client signs is for this issuer only, short, and never the same twice', async () => {
+    await zoned.broker.mint(await zoned.request(assertion, 'write'));
+    const form = provider.seen.at(-1)?.form;
+    const keys = createLocalJWKSet({ keys: [key.publicJwk] });
+    const options = { issuer: CLIENT.id, subject: CLIENT.id, audience: provider.issuer };
+    const signed = await Promise.all(
+      ['client_assertion', 'actor_token'].map(async (field) => await jwtVerify(form?.get(field) ?? '', keys, options)),
+    );
+    for (const { payload, protectedHeader } of signed) {
+      expect(payload.aud).toBe(provider.issuer);
+      expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(60);
+      expect(protectedHeader).toMatchObject({ alg: 'ES256', kid: 'client-1' });
+    }
+    expect(new Set(signed.map(({ payload }) => payload.jti)).size).toBe(2);
+  });
+
+  test.each<[string, (good: TokenRequest) => Promise<TokenRequest> | TokenRequest, string]>([
+    [
+      'made for another audience',
+      async () => zoned.request(await people.assertion('ann', 'https://other.example.com'), 'write'),
+      'TOKEN_REFUSED',
+    ],
+    [
+      'of people whom nobody knows',
+      async () => zoned.request(await (await identity()).assertion('ann', provider.issuer), 'write'),
+      'TOKEN_REFUSED',
+    ],
+    ['that is missing', ({ grant: _grant, ...rest }) => rest, 'GRANT_MISSING'],
+    [
+      'that was sealed for another run',
+      (good) => ({ ...good, run: { ...good.run, workflowId: 'another' } }),
+      'GRANT_INVALID',
+    ],
+    ['of a vault', (good) => ({ ...good, grant: { server: 'notes', ref: 'x' } }), 'GRANT_INVALID'],
+  ])('an assertion %s gets no token, and nothing of ours takes its place', async (_what, change, code) => {
+    const request = await change(await zoned.request(assertion, 'write'));
+    const error = await refusalOf(zoned.broker.mint(request));
+    expect(error.code).toBe(code);
+    expectNoSecret(error, assertion);
+  });
+
+  test('INV-S1: what is exchanged is not a token that callers give: givenTokens: deny does not forbid it', async () => {
+    const strict = await zonedBroker(settings(), [key], { policy: { givenTokens: 'deny' } });
+    const { accessToken } = await strict.broker.mint(await strict.request(assertion, 'write'));
+    expect(decodeJwt(accessToken ?? '').sub).toBe('ann');
+  });
+
+  test('F15: a foreign scope is refused by the issuer, and finally', async () => {
+    const greedy = await zonedBroker(settings({ scopes: { default: ['admin'] } }), [key]);
+    await expect(greedy.broker.mint(await greedy.request(assertion, 'write'))).rejects.toMatchObject({
+      code: 'TOKEN_REFUSED',
+      message: expect.stringContaining('invalid_scope'),
+    });
+  });
+});
+
+describe('token exchange at a hostile authorization server', () => {
+  let server: HostileServer;
+  afterEach(async () => server.close());
+
+  const GOOD = { access_token: 'at-1', token_type: 'Bearer', expires_in: 60, issued_token_type: `${TYPE}access_token` };
+
+  async function mint(body: (form: URLSearchParams) => object) {
+    server = await startHostile({ token: ({ form }) => ({ body: body(form) }) });
+    const zoned = await zonedBroker({
+      kind: 'token-exchange',
+      issuer: server.issuer,
+      clientId: CLIENT.id,
+      clientSecret: SECRET,
+      actor: 'client',
+      scopes: SCOPES,
+    });
+    return zoned.broker.mint(await zoned.request('subject-canary-1', 'write'));
+  }
+
+  test('control: its good answer is taken', async () => {
+    expect((await mint(() => GOOD)).accessToken).toBe('at-1');
+  });
+
+  test.each<[string, (form: URLSearchParams) => object, string]>([
+    [
+      'the assertion itself (token passthrough)',
+      (form) => ({ ...GOOD, access_token: form.get('subject_token') }),
+      'sent itself',
+    ],
+    ['a token of another type', () => ({ ...GOOD, issued_token_type: `${TYPE}id_token` }), 'another type'],
+    ['a token without its type', () => ({ ...GOOD, issued_token_type: undefined }), 'another type'],
+    ['a token that is no bearer token', () => ({ ...GOOD, token_type: 'N_A' }), 'no bearer token'],
+    ['a wider scope', () => ({ ...GOOD, scope: 'notes:write notes:delete' }), 'wider than asked'],
+  ])('INV-S2: %s is refused, not used', async (_what, body, reason) => {
+    const error = await refusalOf(mint(body));
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', message: expect.stringContaining(reason) });
+    expectNoSecret(error, 'subject-canary-1', SECRET);
+  });
+
+  test('a redirect of the token endpoint takes the assertion nowhere', async () => {
+    const elsewhere = await startHostile({ token: () => ({ body: GOOD }) });
+    server = await startHostile({
+      token: () => ({ status: 307, headers: { location: `${elsewhere.issuer}/token` }, body: {} }),
+    });
+    const client = { issuer: server.issuer, clientId: CLIENT.id, clientSecret: SECRET, actor: 'client' as const };
+    const zoned = await zonedBroker({ kind: 'token-exchange', ...client, scopes: SCOPES });
+    await expect(zoned.broker.mint(await zoned.request('subject-canary-1', 'write'))).rejects.toMatchObject({
+      code: 'TOKEN_REFUSED',
+    });
+    expect(elsewhere.seen).toEqual([]);
+    expect(elsewhere.discoveries()).toBe(0);
+    await elsewhere.close();
+  });
+});
