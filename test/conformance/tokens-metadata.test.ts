@@ -42,10 +42,10 @@ describe('metadata and repeated requests at a hostile authorization server', () 
         token_endpoint_auth_methods_supported: ['private_key_jwt'],
       }),
     ],
-  ])('INV-S1: metadata with %s send the client secret nowhere', async (_what, metadata) => {
+  ])('INV-S1: metadata with %s send the client secret nowhere', async (what, metadata) => {
     server = await startHostile({ metadata: (issuer) => ({ body: metadata(issuer) }), token: () => ({ body: good }) });
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
-    expect(error.code).toBe('TOKEN_REFUSED');
+    expect(error.code).toBe(what.includes('private address') ? 'EGRESS_FORBIDDEN' : 'TOKEN_REFUSED');
     expect(server.seen).toHaveLength(0);
   });
 
@@ -54,7 +54,7 @@ describe('metadata and repeated requests at a hostile authorization server', () 
       metadata: (issuer) => ({ body: { issuer, token_endpoint: 'https://169.254.169.254/latest' } }),
     });
     const error = await refusalOf(brokerFor(withClient(server.issuer)).mint(requestFor('notes')));
-    expect(error.message).toContain('at a private address. Nothing secret was sent.');
+    expect(error.message).toContain('169.254.169.254 is the metadata service of a cloud');
   });
 
   test('a redirect of metadata is not followed', async () => {
