@@ -18,6 +18,7 @@ import { addSetup } from './commands/setup.ts';
 import { addShow } from './commands/show.ts';
 import { addStart } from './commands/start.ts';
 import { addStop } from './commands/stop.ts';
+import { addVault } from './commands/vault.ts';
 import { addVerifyLedger } from './commands/verify-ledger.ts';
 import { addWatch } from './commands/watch.ts';
 import { addWithdraw } from './commands/withdraw.ts';
@@ -50,6 +51,7 @@ const VERBS = [
   addLedger,
   addVerifyLedger,
   addKeys,
+  addVault,
   addReplay,
 ];
 

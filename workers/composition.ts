@@ -3,7 +3,7 @@
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
  */
-import { resolve, sep } from 'node:path';
+import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
@@ -35,6 +35,8 @@ import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { LoadedConfig } from './config.ts';
+import { isBeside } from './beside.ts';
+import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -64,10 +66,6 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
     ...(webhook === undefined ? [] : [createLedgerWebhook(webhook)]),
   ];
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
-}
-
-function isBeside(baseDirectory: string, root: string): boolean {
-  return root.startsWith(resolve(baseDirectory) + sep);
 }
 
 /** @param client on the worker's connection: model steps read what they have not cached by query, and so are catalogs */
@@ -100,12 +98,14 @@ export async function runSideActivities(
 }
 
 export async function toolSideActivities(
-  { config, baseDirectory }: LoadedConfig,
+  loaded: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
-  const broker = createTokenBroker({ config, keys: await loadPrivateKeys(config.grants.keys, baseDirectory) });
+  const { config, baseDirectory } = loaded;
+  const keys = await loadPrivateKeys(config.grants.keys, baseDirectory);
+  const broker = createTokenBroker({ config, keys, vault: openVault(loaded, process.env) });
   const server = createMcpToolServer({ artifacts });
   const readCatalog = createCatalogReader(client);
   const loadToolset = createToolsetLoader(artifacts);

@@ -15,7 +15,7 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     url,
   }));
   const issuers = credentialsOf(config).flatMap(({ path, credentials }) =>
-    credentials.kind === 'client-credentials' ? [{ path: pathText([...path, 'issuer']), url: credentials.issuer }] : [],
+    'issuer' in credentials ? [{ path: pathText([...path, 'issuer']), url: credentials.issuer }] : [],
   );
   const models = Object.entries(config.models).flatMap(([name, model]) =>
     model.provider === 'scripted' || model.baseUrl === undefined
@@ -46,7 +46,7 @@ export function origins(config: Config): ConfiguredUrl[] {
 /** URIs that are only names. */
 export function identifiers(config: Config): ConfiguredUrl[] {
   return credentialsOf(config).flatMap(({ path, credentials }) =>
-    credentials.kind === 'client-credentials' && credentials.resource !== undefined
+    'resource' in credentials && credentials.resource !== undefined
       ? [{ path: pathText([...path, 'resource']), url: credentials.resource }]
       : [],
   );

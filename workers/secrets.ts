@@ -5,20 +5,20 @@
  */
 import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
-import type { Config, Credentials } from '../contracts/schemas/config.ts';
+import type { CodecKey, Config, Credentials } from '../contracts/schemas/config.ts';
 
 /** Every secret of the configuration, for a scrubber. */
 export function secretsOf(config: Config): readonly string[] {
   const credentials = [
     ...Object.values(config.servers).map((server) => server.credentials),
     ...Object.values(config.credentials).map(({ use }) => use),
-  ].flatMap((each) => (each.kind === 'client-credentials' ? [each.clientSecret] : []));
+  ].flatMap((each) => clientSecretOf(each) ?? []);
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).flatMap((model) =>
     model.provider !== 'scripted' && model.apiKey !== undefined ? [model.apiKey] : [],
   );
   const webhooks = config.ledger?.webhook === undefined ? [] : [config.ledger.webhook.secret];
-  const keys = config.encryption.keys.map(({ key }) => key);
+  const keys = [...config.encryption.keys, ...vaultKeysOf(config)].map(({ key }) => key);
   return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...keys])];
 }
 
@@ -38,12 +38,27 @@ export function describeConfig(config: Config): Config {
     ...(config.ledger?.webhook === undefined
       ? {}
       : { ledger: { ...config.ledger, webhook: { ...config.ledger.webhook, url: MASK, secret: MASK } } }),
-    encryption: { keys: config.encryption.keys.map((key) => ({ ...key, key: MASK })) },
+    ...(config.vault?.kind === 'directory' ? { vault: { ...config.vault, keys: maskedKeys(config.vault.keys) } } : {}),
+    encryption: { keys: maskedKeys(config.encryption.keys) },
   };
 }
 
+function maskedKeys(keys: readonly CodecKey[]): CodecKey[] {
+  return keys.map((key) => ({ ...key, key: MASK }));
+}
+
+function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
+  return vault?.kind === 'directory' ? vault.keys : [];
+}
+
+function clientSecretOf(credentials: Credentials): string | undefined {
+  return 'clientSecret' in credentials ? credentials.clientSecret : undefined;
+}
+
 function masked(credentials: Credentials): Credentials {
-  return credentials.kind === 'client-credentials' ? { ...credentials, clientSecret: MASK } : credentials;
+  return 'clientSecret' in credentials && credentials.clientSecret !== undefined
+    ? { ...credentials, clientSecret: MASK }
+    : credentials;
 }
 
 function mapValues<Value, Mapped>(

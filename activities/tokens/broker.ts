@@ -1,7 +1,7 @@
 /**
  * Chooses, by configuration, how a token for a server is obtained.
  *
- * 1. A grant for a server whose credentials are not `given` is refused, not ignored: its sender believes that it is used.
+ * 1. A grant for a server whose credentials are neither `given` nor `refresh` is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
  */
@@ -13,12 +13,16 @@ import { type TokenSource, clientCredentialsStrategy } from './client-credential
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
 import { sealedStrategy } from './sealed.ts';
+import { refreshStrategy } from './refresh.ts';
 import { secretHeaderValues } from './secret-headers.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
+import type { Vault } from '../vault/port.ts';
+import { vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress'>;
   readonly keys: PrivateKeys;
+  readonly vault?: Vault | undefined;
   readonly dispatcher?: Dispatcher;
   /** For all that one mint asks of an authorization server. */
   readonly timeoutMs?: number;
@@ -29,21 +33,25 @@ export interface TokenBrokerOptions {
 const DEFAULT_TIMEOUT_MS = 20_000;
 
 export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptions): TokenBroker {
-  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, dispatcher = new Agent() } = options;
+  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, dispatcher = new Agent(), vault } = options;
   const given = sealedStrategy({
     keys,
     get givenTokens() {
       return config.policy.givenTokens;
     },
+    vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
   const { allowInsecure } = config.egress;
   const source = { servers: createAuthorizationServers(now), dispatcher, timeoutMs, allowInsecure, now };
   const strategies = new Map(
-    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, given, source)]),
+    Object.entries(config.servers).map(([name, { credentials }]) => [
+      name,
+      strategyOf(credentials, given, source, vault),
+    ]),
   );
   const named = new Map(
-    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, source)]),
+    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, source, vault)]),
   );
 
   return {
@@ -55,7 +63,7 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
       if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
       checkAddress(configured, request);
       const { credentials, headers } = configured;
-      if (request.grant !== undefined && credentials.kind !== 'given') {
+      if (request.grant !== undefined && !takesGrant(credentials)) {
         const message = `The run gives an authorization for ${request.server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
         throw tokenError('GRANT_INVALID', message, { server: request.server });
       }
@@ -88,7 +96,7 @@ async function mintNamed(
     const message = `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`;
     throw tokenError('TOKEN_REFUSED', message, { server });
   }
-  if (request.grant !== undefined && named.use.kind !== 'given') {
+  if (request.grant !== undefined && !takesGrant(named.use)) {
     const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
     throw tokenError('GRANT_INVALID', message, { server });
   }
@@ -99,6 +107,7 @@ function strategyOf(
   credentials: ServerConfig['credentials'],
   given: TokenStrategy,
   source: TokenSource,
+  vault: Vault | undefined,
 ): TokenStrategy {
   switch (credentials.kind) {
     case 'none':
@@ -107,8 +116,21 @@ function strategyOf(
       return given;
     case 'client-credentials':
       return clientCredentialsStrategy(credentials, source);
+    case 'refresh':
+      return vault === undefined ? noVault : refreshStrategy(credentials, source, vault);
   }
 }
+
+function takesGrant({ kind }: ServerConfig['credentials']): boolean {
+  return kind === 'given' || kind === 'refresh';
+}
+
+const noVault: TokenStrategy = {
+  async mint({ server }) {
+    const message = `${server} needs a refresh token from the vault, and this worker has none (vault in countersign.yaml).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  },
+};
 
 const noToken: TokenStrategy = {
   async mint({ server, refused }) {

@@ -49,7 +49,7 @@ export function clientCredentialsStrategy(credentials: ClientCredentials, source
       const exchange = openExchange({ ...source, signal: request.signal });
       try {
         const metadata = await source.servers.metadataOf(issuer, exchange);
-        checkEndpoint(metadata, server);
+        checkEndpoint(metadata, { server, issuer, allowInsecure: source.allowInsecure });
         const parameters = new URLSearchParams({ resource: asked.resource });
         if (asked.scopes.length > 0) parameters.set('scope', asked.scopes.join(' '));
         const client = { client_id: clientId };
@@ -61,7 +61,14 @@ export function clientCredentialsStrategy(credentials: ClientCredentials, source
           { [customFetch]: exchange.fetch, [allowInsecureRequests]: new URL(issuer).protocol === 'http:' },
         );
         const granted = await processClientCredentialsResponse(metadata, client, answer);
-        return checkGranted(granted, asked, { server, issuer, clientSecrets, refused, now: source.now() });
+        return checkGranted(granted, asked, {
+          strategy: 'client-credentials',
+          server,
+          issuer,
+          clientSecrets,
+          refused,
+          now: source.now(),
+        });
       } catch (error) {
         // What failed may be metadata that no longer hold.
         source.servers.forget(issuer);
@@ -69,15 +76,26 @@ export function clientCredentialsStrategy(credentials: ClientCredentials, source
       }
     },
   };
-
-  function checkEndpoint({ token_endpoint: endpoint }: AuthorizationServer, server: string): void {
-    if (endpoint === undefined || !URL.canParse(endpoint) || isSecureTransport(endpoint, source.allowInsecure)) return;
-    const message = `No token for ${server}: its authorization server ${issuer} has a token endpoint without TLS. The client secret was not sent.`;
-    throw tokenError('TOKEN_REFUSED', message, { server, issuer });
-  }
 }
 
-function askedFor({ resource, scopes }: ClientCredentials, { serverUrl, tool }: TokenRequest): Asked {
+/** Secrets are not sent in clear, whatever metadata say. */
+export function checkEndpoint(
+  { token_endpoint: endpoint }: AuthorizationServer,
+  {
+    server,
+    issuer,
+    allowInsecure,
+  }: { readonly server: string; readonly issuer: string; readonly allowInsecure: boolean },
+): void {
+  if (endpoint === undefined || !URL.canParse(endpoint) || isSecureTransport(endpoint, allowInsecure)) return;
+  const message = `No token for ${server}: its authorization server ${issuer} has a token endpoint without TLS. The client secret was not sent.`;
+  throw tokenError('TOKEN_REFUSED', message, { server, issuer });
+}
+
+export function askedFor(
+  { resource, scopes }: Pick<ClientCredentials, 'resource' | 'scopes'>,
+  { serverUrl, tool }: TokenRequest,
+): Asked {
   // Own fields only: a tool may be called `constructor`.
   const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
   const asked = tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
@@ -85,7 +103,7 @@ function askedFor({ resource, scopes }: ClientCredentials, { serverUrl, tool }: 
 }
 
 /** RFC 8414 §2: `client_secret_basic` where the server states nothing. */
-function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
+export function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   if (methods.includes('client_secret_basic')) return ClientSecretBasic(clientSecret);
   if (methods.includes('client_secret_post')) return ClientSecretPost(clientSecret);
@@ -97,7 +115,7 @@ function authenticationFor(metadata: AuthorizationServer, clientSecret: string, 
  * The secret, and the forms in which it travels that a scrubber of the plain secret would not know: form encoding and then
  * base64 of it together with the client id (RFC 6749 §2.3.1), as oauth4webapi writes it, and as others do.
  */
-function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
+export function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
   const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
   return [...new Set([clientSecret, secret, ...basic])];

@@ -17,6 +17,8 @@ export interface Asked {
 }
 
 export interface GrantedContext {
+  /** For the record. */
+  readonly strategy: string;
   readonly server: string;
   readonly issuer: string;
   readonly clientSecrets: readonly string[];
@@ -26,7 +28,7 @@ export interface GrantedContext {
 }
 
 export function checkGranted(answer: TokenEndpointResponse, asked: Asked, context: GrantedContext): MintedToken {
-  const { server, issuer, clientSecrets, refused, now } = context;
+  const { strategy, server, issuer, clientSecrets, refused, now } = context;
   const { access_token: token, refresh_token: refresh, id_token: id } = answer;
   const secrets = [token, refresh, id, ...clientSecrets].filter((secret) => secret !== undefined);
   const refuse = (reason: string, next: string): never => {
@@ -56,7 +58,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   return {
     accessToken: token,
     evidence: {
-      strategy: 'client-credentials',
+      strategy,
       issuer,
       ...recordable('jti', claims?.jti, secrets),
       scopes: [...granted],

@@ -3,8 +3,8 @@
  *
  * 1. Called inside an activity only; what it returns is never recorded (INV-S1).
  * 2. The scope is never wider than asked, and never widened by itself (INV-S2).
- * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | TOKEN_REFUSED` (final)
- *    or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
+ * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | GRANT_LOST |
+ *    TOKEN_REFUSED` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
@@ -12,7 +12,9 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 
 export interface TokenRequest {
   /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
-  readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'>;
+  readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'> &
+    /** Whose vault entries it may name; a catalog has none. */
+    Partial<Pick<RunIdentity, 'initiator'>>;
   readonly server: string;
   /** Canonical server URL (RFC 8707 resource). */
   readonly serverUrl: string;

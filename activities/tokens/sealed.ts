@@ -22,6 +22,8 @@ export interface SealedGrants {
   readonly keys: PrivateKeys;
   /** Organisation policy `givenTokens`. */
   readonly givenTokens: 'allow' | 'deny';
+  /** For grants that name an entry of the vault. */
+  readonly vaulted?: TokenStrategy | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -40,7 +42,11 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
         throw tokenError('GRANT_MISSING', message, { server });
       }
-      if (!('jwe' in grant)) throw invalid(server, 'names a vault reference, and this worker has no vault');
+      if (!('jwe' in grant)) {
+        if (grants.vaulted === undefined)
+          throw invalid(server, 'names a vault entry, and this worker has no vault (vault in countersign.yaml)');
+        return await grants.vaulted.mint(request);
+      }
       if (grant.server !== server) throw invalid(server, 'is for another server of the run');
       const token = await open(grant.jwe, request);
       if (token === request.refused) {

@@ -11,6 +11,17 @@ const Secret = z.string().min(1);
 const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
+/** What is asked for: for listing tools, and for each tool. */
+const ScopesByTool = z
+  .strictObject({
+    /** For listing tools. */
+    discovery: Scopes.default([]),
+    /** For a call of a tool that is not named below. */
+    default: Scopes.default([]),
+    tools: z.record(ToolName, Scopes).default({}),
+  })
+  .prefault({});
+
 /** How tokens for a server are obtained. */
 export const Credentials = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
@@ -24,15 +35,22 @@ export const Credentials = z.discriminatedUnion('kind', [
     clientSecret: Secret,
     /** Canonical URI of the server where it differs from the configured URL. */
     resource: HttpUrl.optional(),
-    scopes: z
-      .strictObject({
-        /** For listing tools. */
-        discovery: Scopes.default([]),
-        /** For a call of a tool that is not named below. */
-        default: Scopes.default([]),
-        tools: z.record(ToolName, Scopes).default({}),
-      })
-      .prefault({}),
+    scopes: ScopesByTool,
+  }),
+  /** A refresh token of the run's initiator, from the vault (RFC 6749 §6), with a resource indicator. */
+  z.strictObject({
+    kind: z.literal('refresh'),
+    issuer: HttpUrl,
+    clientId: z.string().min(1),
+    /** Absent: a public client. */
+    clientSecret: Secret.optional(),
+    resource: HttpUrl.optional(),
+    scopes: ScopesByTool,
+    /**
+     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700 §4.14.2).
+     * `reusable`: it does not, and one whose answer was lost is used again.
+     */
+    refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
   }),
 ]);
 export type Credentials = z.infer<typeof Credentials>;
@@ -190,6 +208,23 @@ export const CodecKey = z.strictObject({
 });
 export type CodecKey = z.infer<typeof CodecKey>;
 
+/** Where secrets are kept that outlive a call, such as refresh tokens. */
+export const VaultConfig = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('directory'),
+    /** Relative to the configuration file, shared by all workers that call the servers. */
+    directory: z.string().min(1),
+    /** The first encrypts; all decrypt. */
+    keys: z.array(CodecKey).min(1).max(10),
+  }),
+  z.strictObject({
+    kind: z.literal('environment'),
+    /** Reference → environment variable that holds the entry as JSON. */
+    variables: z.record(Identifier, z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
+  }),
+]);
+export type VaultConfig = z.infer<typeof VaultConfig>;
+
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
   servers: z.record(Name, ServerConfig).default({}),
@@ -209,6 +244,7 @@ export const Config = z.strictObject({
   artifacts: z.strictObject({ directory: z.string().min(1).default('.countersign/artifacts') }).prefault({}),
   ledger: LedgerConfig.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
+  vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */
   limits: Ceilings.default({}),

@@ -14,6 +14,7 @@ declare module 'oidc-provider' {
     clients: readonly Record<string, unknown>[];
     scopes: readonly string[];
     clientAuthMethods?: readonly string[];
+    rotateRefreshToken?: boolean;
     features: Record<string, unknown>;
     jwks?: { keys: readonly object[] };
     cookies?: { keys: readonly string[] };
@@ -21,6 +22,12 @@ declare module 'oidc-provider' {
 
   export class Provider {
     constructor(issuer: string, configuration: ProviderConfiguration);
+    readonly Client: { find(id: string): Promise<object> };
+    readonly Grant: new (properties: object) => {
+      addResourceScope(resource: string, scope: string): void;
+      save(): Promise<string>;
+    };
+    readonly RefreshToken: new (properties: object) => { save(): Promise<string> };
     callback(): (request: IncomingMessage, response: ServerResponse) => void;
   }
 

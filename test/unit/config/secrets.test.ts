@@ -113,6 +113,7 @@ describe('secrets of a configuration', () => {
       'keys', // lists, whose fields are masked
       'maxOutputTokens', // a number
       'privateKeyFile', // a file name
+      'refreshTokens', // a word
       'secret', // masked
       'tokens', // a limit
     ]);
