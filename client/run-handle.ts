@@ -226,6 +226,7 @@ function assertDigest(request: ApprovalRequest): void {
     target,
     arguments: request.arguments,
     approvers,
+    about: request.about,
   });
   if (digest === request.digest) return;
   throw new CountersignError(

@@ -2,12 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
-import type { DispatchProof } from './dispatch-proof.ts';
+import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
+import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
 import type { Tally } from './schemas/tally.ts';
@@ -58,6 +59,10 @@ export interface PreparedRun {
   readonly price?: ModelPrice;
   /** In trust mode `signed`; absent, every message is believed. */
   readonly trust?: TrustSet;
+  /** What a person is asked of a call besides consent. Absent: prepared by an earlier release, or by one whose policy asks nobody. */
+  readonly pauses?: readonly PauseKind[];
+  /** With `pauses`: who answers where nobody was asked for consent. */
+  readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
   /** With `trust`: what was signed when the run was started. */
   readonly signedSpec?: SignedSpec;
 }
@@ -141,6 +146,8 @@ export interface DispatchInput {
   readonly target: ToolTarget;
   readonly arguments: JsonObject;
   readonly proof: DispatchProof;
+  /** Where an earlier attempt may have run, and a person said that it is sent again. */
+  readonly retry?: RetryProof;
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
   /** As the judge saw it. */
@@ -164,7 +171,13 @@ export interface ShownDefinition {
 
 export type DispatchResult =
   /** The call ended. */
-  | { readonly kind: 'ended'; readonly outcome: Outcome; readonly token?: TokenEvidence }
+  | {
+      readonly kind: 'ended';
+      readonly outcome: Outcome;
+      readonly token?: TokenEvidence;
+      /** Where it is not known whether it ran: when it left, bytes of an answer that came in part, the server's last progress. */
+      readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
+    }
   /** Proven not sent; may be sent again after the delay. */
   | { readonly kind: 'not-sent'; readonly code: string; readonly message: string; readonly retryAfterMs?: number }
   /** The proof no longer holds; nothing was sent. The request is opened (again). */
@@ -176,6 +189,8 @@ export type DispatchResult =
       readonly deadlineSeconds?: number;
       /** The tool is another one than was shown: what the fresh decision is about. */
       readonly definition?: ShownDefinition;
+      /** What does not hold is an answer about something else than consent: this is asked again. */
+      readonly asks?: PauseKind;
     }
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };

@@ -1,7 +1,9 @@
 /** What a dispatch is given as the consent to a call. The activity believes none of it before it has proven it. */
 import type { SignedDecision } from './schemas/decision.ts';
 import type { JsonObject } from './schemas/json.ts';
+import type { Pause } from './schemas/pause.ts';
 import type { ApproverRule } from './schemas/policy.ts';
+import type { SignedResolution } from './schemas/resolution.ts';
 
 /** Why a call may be sent. The activity trusts none of it: it judges again and recomputes the digest. */
 export type DispatchProof =
@@ -42,6 +44,20 @@ export type DispatchProof =
       readonly connection?: string;
       readonly grant?: string;
     };
+
+/** Somebody's word that a call which may have run is sent again, and the request that it answers. */
+export interface RetryProof {
+  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+  readonly about: Pause;
+  readonly generation: number;
+  readonly approvers: ApproverRule;
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+  readonly openedAt: string;
+  readonly deadline: string;
+  /** When the run took it. */
+  readonly decidedAt: string;
+}
 
 /** What somebody read of a request on another call, or with other arguments, than would be sent. */
 export interface ShownRequest {

@@ -20,6 +20,8 @@ export const UPDATES = {
   refreshTrust: 'refreshTrust',
   /** Takes a standing decision back. */
   forget: 'forget',
+  /** Says what became of a call whose outcome is not known. */
+  resolveOutcome: 'resolveOutcome',
 } as const;
 
 /** Of a catalog. */

@@ -3,14 +3,15 @@
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
- * 3. Reopening makes a new generation, and with it another digest.
  */
-import type { ShownDefinition } from '../contracts/activities.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
-import type { SignedDecision } from '../contracts/schemas/decision.ts';
+import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
+import type { Pause } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import { settled } from './settlement.ts';
 
 /** Times are epoch ms. */
 export interface OpenRequest {
@@ -24,6 +25,8 @@ export interface OpenRequest {
   /** Of what happens by time alone (`steps.ts`), the time of the last thing that people were told. */
   readonly told?: number;
   readonly because?: string;
+  /** What is asked, where it is not consent to the call (`pause.ts`). */
+  readonly about?: Pause;
 }
 
 export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
@@ -45,6 +48,30 @@ export interface MadeDecision {
 
 /** One of several approvals that a request needs. */
 export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
+
+/** What let a call leave that was asked for. */
+export interface Consent {
+  readonly request: OpenRequest;
+  readonly made: MadeDecision;
+}
+
+/** Somebody's word that a call which may have run is sent again, and what they read. */
+export interface Retry {
+  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: OpenRequest & { readonly about: Pause };
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+}
+
+/** How a request about something else than consent was closed. */
+export type PauseEnding =
+  | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
+  | { readonly status: 'expired' | 'cancelled' };
+
+/** What every answer to a request says of which one it is. */
+export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
@@ -75,12 +102,21 @@ interface Resolved extends Common {
   /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
   readonly unsure?: Unsure;
   readonly edit?: Edit;
+  /** Generation of the newest request, where that was about something else than consent. */
+  readonly asked?: number;
+  readonly retry?: Retry;
 }
 
 export type CallState =
   | (Common & { readonly status: 'proposed' })
   | (Resolved & { readonly status: 'cleared' })
-  | (Resolved & { readonly status: 'asking'; readonly request: OpenRequest; readonly votes?: readonly Vote[] })
+  | (Resolved & {
+      readonly status: 'asking';
+      readonly request: OpenRequest;
+      readonly votes?: readonly Vote[];
+      /** Of a request about something else: the consent with which the call left; none where policy had allowed it. */
+      readonly consented?: Consent;
+    })
   | (Resolved & { readonly status: 'approved'; readonly request: OpenRequest; readonly made: MadeDecision })
   | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
   | (Common & {
@@ -91,6 +127,7 @@ export type CallState =
       readonly made?: MadeDecision;
       readonly duplicateOf?: string;
       readonly edit?: Edit;
+      readonly pause?: PauseEnding;
     });
 
 export type CallStatus = CallState['status'];
@@ -187,7 +224,7 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit }: Resolved): Resolved {
+export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit, asked, retry }: Resolved): Resolved {
   return {
     call,
     judgement,
@@ -195,65 +232,7 @@ function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit }: Re
     ...(duplicateOf === undefined ? {} : { duplicateOf }),
     ...(unsure === undefined ? {} : { unsure }),
     ...(edit === undefined ? {} : { edit }),
+    ...(asked === undefined ? {} : { asked }),
+    ...(retry === undefined ? {} : { retry }),
   };
-}
-
-export interface Reopening {
-  readonly at: number;
-  readonly because: string;
-  /** What a stricter policy now asks for; else as before, else the default of the caller. */
-  readonly approvers: ApproverRule;
-  readonly deadlineSeconds: number;
-  /** Where the tool is another one than was shown. */
-  readonly definition?: ShownDefinition;
-}
-
-/** The consent no longer holds, and nothing was sent: ask again. */
-export function reopened(
-  state: InFlight | Approved,
-  { at, because, approvers, deadlineSeconds, definition }: Reopening,
-): Asking {
-  const generation = (state.request?.generation ?? 0) + 1;
-  return {
-    status: 'asking',
-    ...resolvedOf(state),
-    ...(definition === undefined ? {} : { judgement: redefined(state.judgement, definition) }),
-    request: { generation, approvers, openedAt: at, deadline: at + deadlineSeconds * 1_000, because },
-  };
-}
-
-/** What the fresh decision is about, and what its digest covers (INV-G2). */
-function redefined(
-  { description: _, annotations: __, ...judgement }: ResolvedJudgement,
-  { hash, description, annotations }: ShownDefinition,
-): ResolvedJudgement {
-  return {
-    ...judgement,
-    target: { ...judgement.target, definitionHash: hash },
-    ...(description === undefined ? {} : { description }),
-    ...(annotations === undefined ? {} : { annotations }),
-  };
-}
-
-export function settled(
-  state: Exclude<CallState, { status: 'settled' }>,
-  outcome: Outcome,
-  made?: MadeDecision,
-): Extract<CallState, { status: 'settled' }> {
-  const decision = made ?? ('made' in state ? state.made : undefined);
-  const unsure = 'unsure' in state && !didRun(outcome) ? state.unsure : undefined;
-  return {
-    status: 'settled',
-    call: state.call,
-    outcome: unsure ?? outcome,
-    ...('judgement' in state ? { judgement: state.judgement } : {}),
-    ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
-    ...(decision === undefined ? {} : { made: decision }),
-    ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
-    ...('edit' in state && state.edit !== undefined ? { edit: state.edit } : {}),
-  };
-}
-
-function didRun(outcome: Outcome): boolean {
-  return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
 }

@@ -12,9 +12,10 @@ import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { groupsOf, isMet, isWanted, mayDecide, type Voter } from './approver.ts';
 import { type Asking, type CallState, decided, voted } from './call-state.ts';
 import { hashOf, sha256Hex } from './canonical.ts';
+import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { isEdit, refuseRight } from './decision-rights.ts';
 import { extended, refuseExtension } from './extension.ts';
-import { digestOf, outcomeFact } from './facts.ts';
+import { outcomeFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { signatureEvidence } from './jws.ts';
 import { refuseRemember } from './standing.ts';
@@ -36,25 +37,13 @@ export function admit(
 ): Admission {
   const { callId } = decision;
   const before = run.answered.find(({ ack }) => ack.decisionId === decision.decisionId);
-  if (before !== undefined) {
-    if (isSame(before, decision)) return { kind: 'repeat', ack: before.ack };
-    return refuse(
-      'DECISION_INVALID',
-      `Decision id ${decision.decisionId} was used for another decision; send a new id.`,
-      { callId, path: 'decisionId' },
-    );
-  }
+  if (before !== undefined && isSame(before, decision)) return { kind: 'repeat', ack: before.ack };
+  if (before !== undefined || isUsed(run, decision.decisionId)) return refuseUsed(decision);
   const state = callOf(run, callId);
   if (state?.status !== 'asking') return refuseClosed(run, state, callId);
-  const digest = digestOf(state, { ...ids, runId: decision.runId });
-  if (digest !== decision.digest) {
-    return refuse(
-      'DIGEST_MISMATCH',
-      `The digest is not that of call ${callId} as it waits now; read the request again before deciding.`,
-      { callId },
-    );
-  }
-  if (now >= state.request.deadline) return refuseExpired(callId, new Date(state.request.deadline).toISOString());
+  if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);
+  const untimely = refuseUntimely(state, decision, ids, now);
+  if (untimely !== undefined) return untimely;
   // Whoever has agreed may take it back, whatever has become of their groups.
   if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, voterOf(state, decision, now))) {
     return refuse(
@@ -106,7 +95,10 @@ function voterOf({ request }: Asking, { approver }: Decision, at: number): Voter
 }
 
 /** Was it made in a run that counts? For live code only: the answer changes with a reset. */
-export function madeInTime(decision: Decision, executions: readonly string[]): Refusal | undefined {
+export function madeInTime(
+  decision: Pick<Decision, 'runId' | 'callId'>,
+  executions: readonly string[],
+): Refusal | undefined {
   if (executions.includes(decision.runId)) return undefined;
   return refuse(
     'DECISION_STALE_RUN',
@@ -255,36 +247,4 @@ function isSame({ ack, digest, content }: Answered, decision: Decision): boolean
     digest === decision.digest &&
     content === contentOf(decision)
   );
-}
-
-/** Why a call that does not ask cannot be decided, with who decided it where somebody did. */
-function refuseClosed(run: Run, state: CallState | undefined, callId: string): Refusal {
-  // Looked at first: a call that was approved, asked again and then left to expire has expired.
-  const expired = run.expired.findLast((entry) => entry.callId === callId);
-  if (expired !== undefined) return refuseExpired(callId, expired.deadline);
-  const first = run.answered.findLast(
-    ({ ack }) => ack.callId === callId && ['approved', 'rejected', 'answered'].includes(ack.status),
-  )?.ack;
-  if (first !== undefined) {
-    const { decidedBy, decidedAt } = first;
-    return refuse(
-      'ALREADY_DECIDED',
-      `Call ${callId} was ${first.status} by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-      { callId, decidedBy, decidedAt },
-    );
-  }
-  // A call of an earlier turn is no longer held; one that no turn so far had was never made.
-  if (state === undefined && !(turnOf(callId) < run.turn))
-    return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
-  return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
-}
-
-function refuseExpired(callId: string, deadline: string): Refusal {
-  return refuse('DECISION_EXPIRED', `The request for call ${callId} expired at ${deadline}; nothing was changed.`, {
-    callId,
-  });
-}
-
-function turnOf(callId: string): number {
-  return Number(/^t([0-9]+)\./.exec(callId)?.[1] ?? Number.NaN);
 }

@@ -5,6 +5,7 @@
  * 2. The digest depends on the Temporal run in which the request is shown, so that what was shown before a reset is stale.
  */
 import type { ToolTarget } from '../contracts/schemas/call.ts';
+import type { Pause } from '../contracts/schemas/pause.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import type { RunSpec } from '../contracts/schemas/run-spec.ts';
@@ -21,6 +22,8 @@ export interface DigestParts {
   readonly target: ToolTarget;
   readonly arguments: JsonObject;
   readonly approvers: ApproverRule;
+  /** What is asked, where it is not consent: then it is a part, and no digest of consent is one of it. */
+  readonly about?: Pause | undefined;
 }
 
 export function requestDigest(parts: DigestParts): string {
@@ -35,6 +38,7 @@ export function requestDigest(parts: DigestParts): string {
     definition: parts.target.definitionHash,
     arguments: parts.arguments,
     approvers: parts.approvers,
+    ...(parts.about === undefined ? {} : { about: parts.about }),
   });
 }
 

@@ -19,6 +19,7 @@ export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
     deadline: new Date(request.deadline).toISOString(),
     ...(request.because === undefined ? {} : { because: request.because }),
     ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
+    ...(request.about === undefined ? {} : { about: { kind: request.about.kind, hash: hashOf(request.about) } }),
   };
 }
 
@@ -45,6 +46,7 @@ export function digestOf({ request, call, judgement }: Asking, ids: RunIds): str
     target: judgement.target,
     arguments: call.arguments,
     approvers: request.approvers,
+    about: request.about,
   });
 }
 

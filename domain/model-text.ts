@@ -24,8 +24,11 @@ export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edit
 export function modelText(outcome: Outcome): ModelText {
   switch (outcome.kind) {
     case 'succeeded':
+      if (outcome.recordedBy !== undefined)
+        return recordedText(outcome.recordedBy, 'succeeded', resultText(outcome.result));
       return { text: resultText(outcome.result), isError: false };
     case 'failed':
+      if (outcome.recordedBy !== undefined) return recordedText(outcome.recordedBy, 'failed', outcome.message);
       return outcome.executed
         ? { text: `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`, isError: true }
         : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
@@ -62,6 +65,14 @@ export function modelText(outcome: Outcome): ModelText {
         isError: true,
       };
   }
+}
+
+/** Marked as no success, as an answer in the tool's place is: nothing that a tool returns can read the same. */
+function recordedText(by: string, what: 'succeeded' | 'failed', words: string): ModelText {
+  return {
+    text: `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`,
+    isError: true,
+  };
 }
 
 /** A call that is refused as it was before: nothing has changed, and nothing will before the user says more. */

@@ -4,6 +4,7 @@
  * 1. Every text of a model, tool or server is escaped (see `escape.ts`).
  * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
  */
+import type { Pause } from '../contracts/schemas/pause.ts';
 import type { PendingMemo } from '../contracts/schemas/request.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
 import { describeRule } from './approver.ts';
@@ -84,6 +85,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(approvers))}`,
+    ...aboutLines(request.about),
     ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
     ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
@@ -106,6 +108,16 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
   ];
 }
 
+/** What is asked, where it is not consent. */
+function aboutLines(about: Pause | undefined): string[] {
+  if (about === undefined) return [];
+  return [
+    `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
+    `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
+    '  - say what became of it: `countersign resolve`',
+  ];
+}
+
 function postponers(extensions: readonly Extension[]): string {
   return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
@@ -122,6 +134,7 @@ export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
     digest: digestOf(state, ids),
     ...(shownOf(state.request).remindedAt === undefined ? {} : { reminded: true as const }),
     ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
+    ...(state.request.about === undefined ? {} : { about: state.request.about.kind }),
   }));
   const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
     count: asking.length,

@@ -9,6 +9,7 @@ import type { DispatchResult } from '../contracts/activities.ts';
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { DecisionAck, ForgetAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
 import {
@@ -16,13 +17,14 @@ import {
   duplicate,
   judged,
   notSent,
+  type OpenRequest,
   refusedAgain,
-  reopened,
   sent,
-  settled,
   type Unsure,
 } from './call-state.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
+import { reopened } from './reopening.ts';
+import { settled } from './settlement.ts';
 import type { Standing } from './standing.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
@@ -34,6 +36,13 @@ export interface Answered {
   readonly digest: string;
   /** Hash of what else it says: other arguments, or an answer. */
   readonly content?: string;
+}
+
+/** The same for an answer to a request about something else than consent. */
+export interface AnsweredPause {
+  readonly ack: PauseAck;
+  /** Hash of all that it says. */
+  readonly content: string;
 }
 
 export interface RunIds {
@@ -55,6 +64,8 @@ export interface Run {
   readonly spent?: number;
   readonly repairs: number;
   readonly answered: readonly Answered[];
+  /** Absent where nothing but consent was asked so far. */
+  readonly resumed?: readonly AnsweredPause[];
   /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];
@@ -189,12 +200,18 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
     facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
   }
   const next = settled(state, outcome);
-  facts.push(outcomeFact(callId, next.outcome, token));
+  const evidence = token ?? (state.status === 'asking' ? tokenOf(state.request) : undefined);
+  facts.push(outcomeFact(callId, next.outcome, evidence));
   const expired =
     outcome.kind === 'expired'
       ? [...run.expired, { callId, deadline: outcome.deadline }].slice(-MOST_ANSWERED)
       : run.expired;
   return { run: { ...replaceCall(run, next), expired }, facts };
+}
+
+/** Of the attempt that a request is about. */
+function tokenOf({ about }: OpenRequest): TokenEvidence | undefined {
+  return about?.kind === 'outcome' ? about.token : undefined;
 }
 
 /** Proven not sent, or `unsure` and repeatable by the operator's word: the call may leave again. */

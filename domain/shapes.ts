@@ -3,6 +3,7 @@
  * Written by hand because zod in a workflow bundle doubles its cost; a property test holds each equal to its schema.
  */
 import type { Decision, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
+import type { Resolution } from '../contracts/schemas/resolution.ts';
 import {
   approver,
   callId,
@@ -22,14 +23,15 @@ import {
   withGroups,
 } from './field-checks.ts';
 
-const decisionFields = {
-  kind: oneOf('approve', 'reject', 'withdraw', 'extend', 'respond'),
+const answerFields = {
   decisionId: identifier,
   callId,
   digest,
   runId: text(1, 200),
   approver,
 };
+
+const decisionFields = { kind: oneOf('approve', 'reject', 'withdraw', 'extend', 'respond'), ...answerFields };
 
 export function parseDecision(value: unknown): Parsed<Decision> {
   const kind = isFields(value) ? value['kind'] : undefined;
@@ -52,6 +54,26 @@ const remember: Check = (value) => {
 
 const NAMES = listOf(text(1, 200), 20);
 const names: Check = (value) => (Array.isArray(value) && value.length === 0 ? 'must not be empty' : NAMES(value));
+
+/** The text that goes with each kind. */
+const RESOLUTIONS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
+  succeeded: { result: text(1, 16_384) },
+  failed: { message: text(1, 4_096) },
+};
+
+export function parseResolution(value: unknown): Parsed<Resolution> {
+  const kind = isFields(value) ? value['kind'] : undefined;
+  const problem = problemOf(value, {
+    kind: oneOf('retry', 'succeeded', 'failed'),
+    ...answerFields,
+    ...(typeof kind === 'string' && Object.hasOwn(RESOLUTIONS, kind) ? RESOLUTIONS[kind] : {}),
+    comment: optional(text(0, 4_096)),
+  });
+  if (problem !== undefined) return { kind: 'bad', ...problem };
+  // Sound: every field was checked above, and no other field is there.
+  const resolution = value as Resolution & { approver: { id: string; groups?: string[] } };
+  return { kind: 'ok', value: { ...resolution, approver: withGroups(resolution.approver) } };
+}
 
 export function parseForget(value: unknown): Parsed<Forget> {
   const problem = problemOf(value, { standing: identifier, by: approver, comment: optional(text(0, 4_096)) });

@@ -4,8 +4,8 @@
  * 1. It is compared with its signature whole and as it stands, defaults written out.
  */
 import type { SignedDecision } from '../contracts/schemas/decision.ts';
-import type { TrustSet } from '../contracts/schemas/trust.ts';
-import type { Asking } from './call-state.ts';
+import type { SignedPurpose, TrustSet } from '../contracts/schemas/trust.ts';
+import type { Answerable, Asking } from './call-state.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { type Admission, admit } from './decision.ts';
 import { isEdit } from './decision-rights.ts';
@@ -15,15 +15,29 @@ import { checkSignature, isSameVoice, type Signer } from './signed-message.ts';
 
 type Trusted = Pick<TrustSet, 'keys'>;
 
+/** Purposes of answers to a request: each is good for its own update. */
+export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome'>;
+
 /** @param now epoch ms; undefined at dispatch */
 export function checkSignedDecision(
-  { signature, ...message }: SignedDecision,
+  decision: SignedDecision,
+  ids: Omit<RunIds, 'runId'>,
+  trust: Trusted,
+  now: number | undefined,
+): Signer | Refusal {
+  return checkSignedAnswer('decide', decision, ids, trust, now);
+}
+
+/** The same for every answer. */
+export function checkSignedAnswer(
+  purpose: AnswerPurpose,
+  { signature, ...message }: Answerable & { readonly signature?: string },
   { namespace, tenant, workflowId }: Omit<RunIds, 'runId'>,
   trust: Trusted,
   now: number | undefined,
 ): Signer | Refusal {
   const about = {
-    purpose: 'decide',
+    purpose,
     namespace,
     tenant,
     workflowId,
@@ -32,7 +46,7 @@ export function checkSignedDecision(
     jti: message.decisionId,
     person: message.approver.id,
     groups: message.approver.groups,
-  } as const;
+  };
   return checkSignature(signature, about, trust, now);
 }
 

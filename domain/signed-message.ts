@@ -74,6 +74,7 @@ const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
     'say',
     'stop',
     'forget',
+    'resolveOutcome',
     'catalog.connect',
     'catalog.refresh',
     'catalog.setToolPolicies',

@@ -3,9 +3,10 @@ import type { Judgement } from '../contracts/schemas/call.ts';
 import type { Forget, ForgetAck } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from './approver.ts';
-import { type CallState, reopened } from './call-state.ts';
+import type { CallState } from './call-state.ts';
 import { requestOpenedFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
+import { reopened } from './reopening.ts';
 import type { Change, Run, RunIds } from './run.ts';
 import {
   agreedTo,

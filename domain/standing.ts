@@ -111,6 +111,7 @@ export function answers(standing: Standing, { call, judgement, request, unsure }
     extent !== undefined &&
     // What was asked again needs a fresh decision, whatever the reason was.
     request.generation === 1 &&
+    request.about === undefined &&
     unsure === undefined &&
     holds(standing, now) &&
     now < request.deadline &&

@@ -4,7 +4,7 @@
  * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  */
-import { type ApplicationFailure, HandlerUnfinishedPolicy } from '@temporalio/common';
+import { HandlerUnfinishedPolicy } from '@temporalio/common';
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
@@ -13,7 +13,6 @@ import type { Asking } from '../domain/call-state.ts';
 import type { Advance } from '../contracts/schemas/run-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
-import type { Parsed } from '../domain/field-checks.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import { parseForget, parseSay, parseStop } from '../domain/shapes.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
@@ -29,12 +28,14 @@ import {
   sayUpdate,
   stopUpdate,
 } from './messages.ts';
+import { servePauses } from './pauses.ts';
 import { serveQueries } from './queries.ts';
+import { closed, openFor, parsed, refuseWith } from './refusals.ts';
 import { acceptAll, assertForgettable, forgetStanding } from './standing-calls.ts';
 import {
   assertRefreshable,
   assertSigned,
-  assertSignedDecision,
+  assertSignedAnswer,
   opened,
   openedDecision,
   refreshTrust,
@@ -43,6 +44,7 @@ import {
 
 export function registerHandlers(live: LiveRun): void {
   serveQueries(live);
+  servePauses(live);
 
   setHandler(decideUpdate, (input) => decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID')), {
     description: 'Decide one waiting call',
@@ -50,7 +52,7 @@ export function registerHandlers(live: LiveRun): void {
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
       const decision = parsed(openedDecision(live, input), 'DECISION_INVALID');
-      assertSignedDecision(live, decision);
+      assertSignedAnswer(live, 'decide', decision);
       const admission = admitted(live, decision, Date.now());
       const refusal =
         admission.kind === 'refuse' ? admission : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
@@ -204,26 +206,4 @@ function refuseSignal(
 
 function advance(live: LiveRun): Advance {
   return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
-}
-
-/** A message that could no longer be read must not be accepted (INV-D3). */
-function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
-  const message = parsed(shape, 'MESSAGE_INVALID');
-  if (live.closing) throw closed();
-  return message;
-}
-
-function refuseWith(refusal: Refusal | undefined): void {
-  if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
-}
-
-function closed(): ApplicationFailure {
-  return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
-}
-
-function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
-  if (shape.kind === 'ok') return shape.value;
-  throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {
-    path: shape.path,
-  });
 }

@@ -2,6 +2,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import { QUERIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { DecisionAck, ForgetAck } from '../contracts/schemas/decision.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import type { Advance, LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 
@@ -11,6 +12,7 @@ export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
 export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
 export const forgetUpdate = defineUpdate<ForgetAck, [unknown]>(UPDATES.forget);
 export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
+export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);

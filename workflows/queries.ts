@@ -2,7 +2,7 @@
 import { setHandler } from '@temporalio/workflow';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
-import type { CallState, Extension, OpenRequest } from '../domain/call-state.ts';
+import type { CallState, Extension, MadeDecision, OpenRequest } from '../domain/call-state.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
@@ -59,7 +59,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   const { call } = state;
   const edit = 'edit' in state ? state.edit : undefined;
   const made = 'made' in state ? state.made : undefined;
-  const votes = state.status === 'asking' ? state.votes : made?.further;
+  const votes = request.about !== undefined ? undefined : state.status === 'asking' ? state.votes : made?.further;
   return [
     {
       ...ids,
@@ -73,7 +73,9 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
         target,
         arguments: call.arguments,
         approvers: request.approvers,
+        about: request.about,
       }),
+      ...(request.about === undefined ? {} : { about: request.about }),
       ...target,
       arguments: call.arguments,
       ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
@@ -94,10 +96,22 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(votes === undefined
         ? {}
         : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),
-      ...(made === undefined ? {} : { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) }),
-      ...(made?.standing === undefined ? {} : { standing: made.standing }),
+      ...decidedBy(state, request, made),
+      ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
+}
+
+function decidedBy(
+  state: CallState,
+  { about }: OpenRequest,
+  made: MadeDecision | undefined,
+): Pick<ApprovalRequest, 'decidedBy' | 'decidedAt'> {
+  const pause = state.status === 'settled' ? state.pause : undefined;
+  if (pause?.status === 'resolved') return { decidedBy: pause.by, decidedAt: instant(pause.at) };
+  // The consent that it left with is none to what is asked now.
+  if (about !== undefined || made === undefined) return {};
+  return { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) };
 }
 
 function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
@@ -115,6 +129,7 @@ function shownExtension({ decision, decidedAt }: Extension): NonNullable<Approva
 function requestStatus(state: CallState): RequestStatus {
   if (state.status === 'asking') return 'open';
   if (state.status !== 'settled') return 'approved';
+  if (state.pause !== undefined) return state.pause.status;
   switch (state.outcome.kind) {
     case 'rejected':
       return 'rejected';

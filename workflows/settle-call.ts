@@ -5,13 +5,23 @@
  * 2. A call is sent only from the state `cleared` or `approved` (INV-G1), and again only where nothing was sent or the
  *    operator calls the tool repeatable (INV-X1).
  */
+import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
 import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
-import type { DispatchProof } from '../contracts/dispatch-proof.ts';
+import type { DispatchProof, RetryProof } from '../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import { describeRule, isStaged } from '../domain/approver.ts';
-import type { Asking, CallState, InFlight, MadeDecision, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
+import type {
+  Asking,
+  CallState,
+  InFlight,
+  MadeDecision,
+  OpenRequest,
+  Retry,
+  Sendable,
+  Unsure,
+} from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { summaryOf } from '../domain/present.ts';
@@ -20,7 +30,9 @@ import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
 import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
+import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
+import { askAnew, askOutcome, asksAbout } from './pauses.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -100,6 +112,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   // Sound: `dispatched` answered, so the call is in flight.
   const flight = callOf(live.run, callId) as InFlight;
   const { judgement, attempts } = flight;
+  const handedAt = Date.now();
   const result = await send(live, flight);
   switch (result.kind) {
     case 'ended':
@@ -111,12 +124,15 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       ) {
         return await tryAgain(live, callId, attempts, undefined, result.outcome);
       }
+      if (isUnsure(result) && asksAbout(live, 'outcome') && !live.work.consideredCancelled)
+        return askOutcome(live, flight, result, handedAt);
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (attempts >= MOST_ATTEMPTS)
         return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
       return await tryAgain(live, callId, attempts, result.retryAfterMs);
     case 'reopen':
+      if (askAnew(live, flight, result)) return;
       dropRefused(live, flight, result.code);
       return askAgain(live, flight, result);
     case 'refused':
@@ -141,8 +157,23 @@ async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
     // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
     if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
     const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
-    return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+    const sent = sentAsTold(lastWordIn(error));
+    return {
+      kind: 'ended',
+      outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message },
+      ...(sent === undefined ? {} : { sent }),
+    };
   }
+}
+
+/** Of a worker that is lost, its last heartbeat. */
+function lastWordIn(error: unknown): unknown {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
+}
+
+function isUnsure<T extends DispatchResult>(result: T): result is T & { readonly outcome: Unsure } {
+  return result.kind === 'ended' && result.outcome.kind === 'unknown';
 }
 
 async function tryAgain(
@@ -200,6 +231,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             ...(shown === undefined ? {} : { edit: shown }),
             ...votedAt(request, made, shown),
           }),
+    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined
@@ -213,6 +245,12 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     idempotencyKey: `${workflowId}/${call.callId}`,
     ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
   };
+}
+
+function retryProof({ resolution, decidedAt, request, definitionHash }: Retry): RetryProof {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
+  return { resolution, about, generation, approvers, definitionHash, ...times };
 }
 
 /** As it was first, and how it came to be what it was in the end. */

@@ -16,7 +16,8 @@ import { hashOf } from '../domain/canonical.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { claimedRunId } from '../domain/jws.ts';
-import { checkSignedDecision } from '../domain/signed-decision.ts';
+import type { PauseAnswer } from '../domain/pause.ts';
+import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../domain/signed-decision.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../domain/signed-message.ts';
 import { parseDecision } from '../domain/shapes.ts';
 import { trustActivities } from './activity-stubs.ts';
@@ -32,17 +33,26 @@ export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknow
 
 /** A decision keeps its signature: dispatch asks for it. */
 export function openedDecision(live: LiveRun, input: unknown): Parsed<SignedDecision> {
-  const shape = opened(live, input, parseDecision);
+  return openedAnswer(live, input, parseDecision);
+}
+
+/** So does every answer to a request. */
+export function openedAnswer<T extends object>(
+  live: LiveRun,
+  input: unknown,
+  parse: (message: unknown) => Parsed<T>,
+): Parsed<T & { readonly signature?: string }> {
+  const shape = opened(live, input, parse);
   const { signature } = live.isSigned ? openMessage(input) : {};
   if (shape.kind === 'bad' || signature === undefined) return shape;
   return { kind: 'ok', value: { ...shape.value, signature } };
 }
 
-/** For the validator. */
-export function assertSignedDecision(live: LiveRun, decision: SignedDecision): void {
-  const trust = freshTrust(live, decision.signature);
+/** For validators. */
+export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
+  const trust = freshTrust(live, answer.signature);
   if (trust === undefined) return;
-  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());
+  const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(checked);
 }
 
@@ -60,7 +70,7 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
 /** For validators of updates that are no decision, each with senders of its own. @param message as it was read, defaults written out */
 export function assertSigned(
   live: LiveRun,
-  purpose: Exclude<SignedPurpose, 'start' | 'decide' | CatalogPurpose>,
+  purpose: Exclude<SignedPurpose, 'start' | AnswerPurpose | CatalogPurpose>,
   input: unknown,
   message: unknown,
   { person, jti, groups }: { readonly person: string; readonly jti?: string; readonly groups?: readonly string[] },

@@ -132,12 +132,21 @@ const code = z.string();
 const message = z.string();
 /** The call of an earlier turn, the same as this one, whose refusal answers it: nobody was asked again. */
 const repeatOf = z.string().optional();
+/** Nobody knew what became of the call, and this person has said it: the words are theirs, not the tool's. */
+const recordedBy = z.string().optional();
 
 /** How a call ended. Each kind is told apart for the model, the ledger and the caller. */
 export const Outcome = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('succeeded'), result: ToolResult }),
+  z.strictObject({ kind: z.literal('succeeded'), result: ToolResult, recordedBy }),
   /** The tool ran and said that it failed (`isError`), or it was proven not to have run. */
-  z.strictObject({ kind: z.literal('failed'), code, message, executed: z.boolean(), result: ToolResult.optional() }),
+  z.strictObject({
+    kind: z.literal('failed'),
+    code,
+    message,
+    executed: z.boolean(),
+    result: ToolResult.optional(),
+    recordedBy,
+  }),
   z.strictObject({ kind: z.literal('denied'), code, message, repeatOf }),
   z.strictObject({ kind: z.literal('rejected'), by: z.string(), reason: z.string(), repeatOf }),
   z.strictObject({ kind: z.literal('expired'), deadline: z.string() }),

@@ -9,7 +9,8 @@ export const Approver = z.strictObject({
 });
 export type Approver = z.infer<typeof Approver>;
 
-const base = {
+/** What every answer to a request says, whatever was asked. */
+export const answerTo = {
   /** Chosen by the sender, also used as Temporal's update id: a resent decision gets its first answer. */
   decisionId: Identifier,
   callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0'),
@@ -38,21 +39,21 @@ export type Remember = z.infer<typeof Remember>;
 export const Decision = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('approve'),
-    ...base,
+    ...answerTo,
     comment: z.string().max(4_096).optional(),
     /** Sent in place of those that were shown, all of them. Only where the rule lets arguments be edited. */
     arguments: JsonObject.optional(),
     remember: Remember.optional(),
   }),
-  z.strictObject({ kind: z.literal('reject'), ...base, reason: z.string().min(1).max(4_096) }),
+  z.strictObject({ kind: z.literal('reject'), ...answerTo, reason: z.string().min(1).max(4_096) }),
   /** Takes back an approval of one's own while others are still needed. */
-  z.strictObject({ kind: z.literal('withdraw'), ...base, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('withdraw'), ...answerTo, comment: z.string().max(4_096).optional() }),
   /** Postpones the deadline, where the rule permits it. Says nothing of the call. */
-  z.strictObject({ kind: z.literal('extend'), ...base, until: Instant, comment: z.string().max(4_096).optional() }),
+  z.strictObject({ kind: z.literal('extend'), ...answerTo, until: Instant, comment: z.string().max(4_096).optional() }),
   /** An answer in the tool's place, which is not run. Only where the rule lets it be answered. */
   z.strictObject({
     kind: z.literal('respond'),
-    ...base,
+    ...answerTo,
     answer: z.string().min(1).max(16_384),
     comment: z.string().max(4_096).optional(),
   }),

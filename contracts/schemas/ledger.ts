@@ -69,6 +69,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     because: z.string().optional(),
     /** An earlier call of the turn with the same tool and arguments. */
     duplicateOf: z.string().optional(),
+    /** What is asked, where it is not consent to the call; the hash is of all that was shown of it. */
+    about: z.strictObject({ kind: z.enum(['outcome']), hash: Sha256Hex }).optional(),
   }),
   z.strictObject({
     kind: z.literal('decision.accepted'),
@@ -91,6 +93,21 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** Of the JWS that the decision came with, in trust mode `signed`. */
     signature: SignatureEvidence.optional(),
     remember: Remember.optional(),
+  }),
+  /** A person said what became of a call whose outcome was not known, or that it is sent again. */
+  z.strictObject({
+    kind: z.literal('outcome.resolved'),
+    callId,
+    generation: z.int(),
+    decisionId: z.string(),
+    answer: z.enum(['retry', 'succeeded', 'failed']),
+    approver: Approver,
+    digest: Sha256Hex,
+    runId: z.string(),
+    comment: z.string().optional(),
+    /** Of the result, or of the message. */
+    recordedHash: Sha256Hex.optional(),
+    signature: SignatureEvidence.optional(),
   }),
   /** An approval that answers later calls, too. */
   z.strictObject({

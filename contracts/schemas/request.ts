@@ -3,10 +3,11 @@ import { z } from 'zod';
 import { Explanation } from './call.ts';
 import { Approver } from './decision.ts';
 import { JsonObject, Sha256Hex } from './json.ts';
+import { Pause } from './pause.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
 
-export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered']);
+export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered', 'resolved']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
 /** As the `requests` query shows it. A client recomputes `digest` from the other fields before it shows them. */
@@ -20,6 +21,8 @@ export const ApprovalRequest = z.strictObject({
   /** Times this call has been asked, from 1. A reopened request has a new digest. */
   generation: z.int().positive(),
   status: RequestStatus,
+  /** What is asked, where it is not consent to the call: answered by an update of its own. */
+  about: Pause.optional(),
   digest: Sha256Hex,
   server: z.string(),
   serverUrl: z.string(),
@@ -73,6 +76,8 @@ export const PendingMemo = z.strictObject({
       digest: Sha256Hex,
       reminded: z.literal(true).optional(),
       duplicateOf: z.string().optional(),
+      /** What is asked, where it is not consent. */
+      about: z.enum(['outcome']).optional(),
     }),
   ),
   truncated: z.boolean(),

@@ -9,6 +9,7 @@ export const SignedPurpose = z.enum([
   'say',
   'stop',
   'forget',
+  'resolveOutcome',
   'catalog.connect',
   'catalog.refresh',
   'catalog.setToolPolicies',

@@ -28,6 +28,7 @@ describe('kinds', () => {
       'verdict',
       'request.opened',
       'decision.accepted',
+      'outcome.resolved',
       'standing.made',
       'standing.used',
       'standing.forgotten',
@@ -101,7 +102,15 @@ describe('kinds', () => {
     expect(Decision.options.map(({ shape }) => shape.kind.value)).toEqual(kinds);
     const answers = ['approved', 'rejected', 'counted', 'withdrawn', 'extended', 'answered', 'edited'];
     expect(DecisionAck.shape.status.options).toEqual(answers);
-    expect(RequestStatus.options).toEqual(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered']);
+    expect(RequestStatus.options).toEqual([
+      'open',
+      'approved',
+      'rejected',
+      'expired',
+      'cancelled',
+      'answered',
+      'resolved',
+    ]);
     expect(DecisionRight.options).toEqual(['edit', 'respond']);
     expect(RememberScope.options).toEqual(['call', 'arguments', 'tool']);
     expect(Remember.options.map(({ shape }) => shape.scope.value)).toEqual(['call', 'arguments', 'tool']);

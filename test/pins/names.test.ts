@@ -37,6 +37,7 @@ describe('names on the wire', () => {
       stop: 'stop',
       refreshTrust: 'refreshTrust',
       forget: 'forget',
+      resolveOutcome: 'resolveOutcome',
     });
   });
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
-import { reopened } from '../../../domain/call-state.ts';
+import { reopened } from '../../../domain/reopening.ts';
 import { hashOf } from '../../../domain/canonical.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { acceptEdit, refuseEdit, shownToEditor } from '../../../domain/edit.ts';

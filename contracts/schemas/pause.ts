@@ -1,0 +1,35 @@
+/** What a person is asked of a call besides consent to it, and what the run says to their answer. */
+import { z } from 'zod';
+import { TokenEvidence } from './call.ts';
+
+/** The call was sent, and nobody knows what became of it. Answered by `resolveOutcome`. */
+export const OutcomePause = z.strictObject({
+  kind: z.literal('outcome'),
+  /** When it left; where no worker could say so, when the run handed it to one. */
+  sentAt: z.string(),
+  /** Why it is not known. */
+  message: z.string(),
+  /** The dispatch that is meant. */
+  attempt: z.int().positive(),
+  /** Of an answer that came in part. */
+  bytes: z.int().nonnegative().optional(),
+  /** What the server said last of how far it has come (`notifications/progress`). */
+  lastProgress: z.number().optional(),
+  /** Of the token that it was made with: by its id the server's own log may name the call. */
+  token: TokenEvidence.optional(),
+});
+export type OutcomePause = z.infer<typeof OutcomePause>;
+
+export const Pause = z.discriminatedUnion('kind', [OutcomePause]);
+export type Pause = z.infer<typeof Pause>;
+export type PauseKind = Pause['kind'];
+
+/** The first answer; whoever sends the same one again gets it again. */
+export const PauseAck = z.strictObject({
+  callId: z.string(),
+  decisionId: z.string(),
+  answer: z.enum(['retry', 'succeeded', 'failed']),
+  decidedBy: z.string(),
+  decidedAt: z.string(),
+});
+export type PauseAck = z.infer<typeof PauseAck>;

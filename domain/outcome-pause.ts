@@ -1,0 +1,41 @@
+/**
+ * What is known of a call whose outcome is not, for whoever says what became of it.
+ *
+ * 1. What a worker said before it was lost is looked at like anything that comes from outside: what does not fit is left out.
+ */
+import type { DispatchResult } from '../contracts/activities.ts';
+import type { OutcomePause } from '../contracts/schemas/pause.ts';
+import type { InFlight } from './call-state.ts';
+import { instant, isFields, wholeNumber } from './field-checks.ts';
+
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
+
+/** Of a server's word, what is shown of it whole. */
+const LONGEST_MESSAGE = 1_000;
+
+/** @param handedAt when the run handed it to a worker, epoch ms */
+export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: Ended, handedAt: number): OutcomePause {
+  const message = 'message' in outcome ? outcome.message : 'Its outcome is not known.';
+  return {
+    kind: 'outcome',
+    sentAt: sent?.at ?? new Date(handedAt).toISOString(),
+    message: message.slice(0, LONGEST_MESSAGE),
+    attempt: attempts,
+    ...(sent?.bytes === undefined ? {} : { bytes: sent.bytes }),
+    ...(sent?.progress === undefined ? {} : { lastProgress: sent.progress }),
+    ...(token === undefined ? {} : { token }),
+  };
+}
+
+const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+
+/** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
+export function sentAsTold(details: unknown): Ended['sent'] {
+  if (!isFields(details) || instant(details['sentAt']) !== undefined) return undefined;
+  const { sentAt, progress, bytes: received } = details;
+  return {
+    at: String(sentAt),
+    ...(bytes(received) === undefined ? { bytes: Number(received) } : {}),
+    ...(typeof progress === 'number' && Number.isFinite(progress) ? { progress } : {}),
+  };
+}

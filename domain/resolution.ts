@@ -1,0 +1,107 @@
+/**
+ * What a person says became of a call whose outcome is not known.
+ *
+ * 1. One who may decide is enough to record what became of it. To send it again takes all whom its rule wants: where one person
+ *    does not meet it, the call is asked anew, and whoever approves it reads that it may have run (INV-X1).
+ * 2. What is recorded is told apart from what a tool said: it bears the name of whoever said it (INV-X2).
+ */
+import type { Outcome } from '../contracts/schemas/call.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
+import type { Limits } from '../contracts/schemas/run-spec.ts';
+import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import { isMet } from './approver.ts';
+import type { CallState } from './call-state.ts';
+import { byteLength, sha256Hex } from './canonical.ts';
+import { namedIn } from './decision.ts';
+import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { signatureEvidence } from './jws.ts';
+import { answererOf, type Paused, remembering, resumed } from './pause.ts';
+import { type Refusal, refuse } from './refusal.ts';
+import { reopened } from './reopening.ts';
+import { type Change, replaceCall, type Run, type RunIds } from './run.ts';
+import { settled } from './settlement.ts';
+import { tellDue } from './steps.ts';
+
+/** Records an admitted resolution. @param at epoch ms */
+export function resolve(
+  run: Run,
+  asked: Paused,
+  resolution: SignedResolution,
+  ids: RunIds,
+  at: number,
+): Change & { readonly ack: PauseAck } {
+  const due = tellDue(asked, at);
+  // Sound: telling changes nothing but what was told.
+  const state = due.state as Paused;
+  const next = nextOf(state, resolution, at);
+  return {
+    ...remembering(replaceCall(run, next), 'outcome', resolution, at),
+    facts: [
+      ...due.facts,
+      resolvedFact(state, resolution),
+      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, asked.request.about.token)] : []),
+      ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
+    ],
+  };
+}
+
+function nextOf(state: Paused, resolution: SignedResolution, at: number): CallState {
+  const { approver } = resolution;
+  if (resolution.kind !== 'retry') {
+    const by = namedIn([state.request.approvers], approver);
+    return settled(state, recordedOutcome(resolution), undefined, { status: 'resolved', by, at });
+  }
+  const { request } = state;
+  const { definitionHash } = state.judgement.target;
+  const next = resumed(state, { resolution, decidedAt: at, request, definitionHash });
+  if (isMet(request.approvers, [answererOf(state, resolution, at)])) return next;
+  return reopened(next, {
+    at,
+    because: `OUTCOME_UNKNOWN: ${approver.id} wants the call sent again, and others must agree. It may have run: ${request.about.message}`,
+    approvers: request.approvers,
+    deadlineSeconds: Math.ceil((request.deadline - request.openedAt) / 1_000),
+  });
+}
+
+/** What is recorded stands in the transcript like a result, and is held to the same bound. */
+export function refuseLongResult(
+  resolution: SignedResolution,
+  { resultBytes }: Pick<Limits, 'resultBytes'>,
+): Refusal | undefined {
+  if (resolution.kind !== 'succeeded') return undefined;
+  const { callId, result } = resolution;
+  const bytes = byteLength(result);
+  if (bytes <= resultBytes) return undefined;
+  return refuse('DECISION_INVALID', `The result has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
+    callId,
+    path: 'result',
+  });
+}
+
+function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }>): Outcome {
+  const recordedBy = resolution.approver.id;
+  return resolution.kind === 'succeeded'
+    ? { kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] }, recordedBy }
+    : // It was sent: nobody says that nothing came of it.
+      { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
+}
+
+function resolvedFact({ request }: Paused, resolution: SignedResolution): LedgerFact {
+  const { callId, decisionId, kind, approver, digest, runId, comment, signature } = resolution;
+  return {
+    kind: 'outcome.resolved',
+    callId,
+    generation: request.generation,
+    decisionId,
+    answer: kind,
+    approver: namedIn([request.approvers], approver),
+    digest,
+    runId,
+    ...(comment === undefined ? {} : { comment }),
+    ...(kind === 'retry'
+      ? {}
+      : { recordedHash: sha256Hex(kind === 'succeeded' ? resolution.result : resolution.message) }),
+    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
+  };
+}

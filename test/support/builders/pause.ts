@@ -1,0 +1,76 @@
+import type { OutcomePause } from '../../../contracts/schemas/pause.ts';
+import type { Judgement } from '../../../contracts/schemas/call.ts';
+import type { Resolution } from '../../../contracts/schemas/resolution.ts';
+import { type Paused, pausedFor, type Pausing } from '../../../domain/pause.ts';
+import { accept, admit } from '../../../domain/decision.ts';
+import { callOf, dispatched, type Run } from '../../../domain/run.ts';
+import { approval, askingOf, shown } from './decision.ts';
+import { identicalCalls } from './call.ts';
+import { allowVerdict, approverRule } from './judgement.ts';
+import { judgedRun, runIds, START } from './run.ts';
+
+export const UNSURE = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'the answer was lost' } as const;
+
+export function outcomePause(over: Partial<OutcomePause> = {}): OutcomePause {
+  return { kind: 'outcome', sentAt: '2026-01-01T00:00:00.000Z', message: UNSURE.message, attempt: 1, ...over };
+}
+
+export function pausing(over: Partial<Pausing> = {}): Pausing {
+  return { at: START, approvers: approverRule(), deadlineSeconds: 3_600, unsure: UNSURE, ...over };
+}
+
+/** A run whose call is under way: allowed by policy, or approved by ann. */
+export function flyingRun(consent: 'allowed' | 'approved' = 'allowed', over: Partial<Judgement> = {}): Run {
+  const judged = judgedRun(identicalCalls(1), () => ({
+    ...(consent === 'allowed' ? { verdict: allowVerdict() } : {}),
+    ...over,
+  }));
+  const run = consent === 'allowed' ? judged : approvedBy(judged);
+  const flying = dispatched(run, 't1.c0')?.run;
+  if (flying === undefined) throw new Error('the call is not sent');
+  return flying;
+}
+
+export function approvedBy(run: Run, ann = 'ann', decisionId = 'd-0'): Run {
+  const decision = approval({ ...shown(run, 't1.c0'), decisionId, approver: { id: ann, groups: [] } });
+  const admission = admit(run, decision, runIds(), START);
+  if (admission.kind !== 'accept') throw new Error(`not taken: ${JSON.stringify(admission)}`);
+  return accept(run, admission.state, decision, START).run;
+}
+
+/** A run that asks what became of its call. */
+export function pausedRun(consent: 'allowed' | 'approved' = 'allowed', over: Partial<Pausing> = {}): Run {
+  return pausedFor(flyingRun(consent), 't1.c0', outcomePause(), pausing(over), runIds()).run;
+}
+
+export function pausedOf(run: Run): Paused {
+  // Sound: the request of a run that `pausedRun` made.
+  return askingOf(run, 't1.c0') as Paused;
+}
+
+const base = {
+  decisionId: 'r-1',
+  callId: 't1.c0',
+  digest: 'a'.repeat(64),
+  runId: 'run-1',
+  approver: { id: 'ann', groups: [] },
+};
+
+export function retry(over: Partial<Resolution> = {}): Extract<Resolution, { kind: 'retry' }> {
+  // Sound: what is given beside is of every kind.
+  return { kind: 'retry', ...base, ...over } as Extract<Resolution, { kind: 'retry' }>;
+}
+
+export function recorded(over: Partial<Resolution> = {}): Resolution {
+  // Sound: as above.
+  return { kind: 'succeeded', result: 'It is there: note 7.', ...base, ...over } as Resolution;
+}
+
+export function recordedFailure(over: Partial<Resolution> = {}): Resolution {
+  // Sound: as above.
+  return { kind: 'failed', message: 'Nothing of it is there.', ...base, ...over } as Resolution;
+}
+
+export function statusIn(run: Run): string | undefined {
+  return callOf(run, 't1.c0')?.status;
+}

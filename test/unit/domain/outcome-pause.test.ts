@@ -1,0 +1,58 @@
+/** What is known of a call whose outcome is not. */
+import { describe, expect, test } from '@jest/globals';
+import { outcomePause, sentAsTold } from '../../../domain/outcome-pause.ts';
+import { callOf } from '../../../domain/run.ts';
+import { flyingRun, UNSURE } from '../../support/builders/pause.ts';
+import { START } from '../../support/builders/run.ts';
+
+const AT = '2026-01-01T00:00:05.000Z';
+
+function flight() {
+  const state = callOf(flyingRun(), 't1.c0');
+  if (state?.status !== 'in-flight') throw new Error('not sent');
+  return state;
+}
+
+test('a worker tells when it left, how much came back, how far it was, and with which token', () => {
+  const token = { strategy: 'none' };
+  const sent = { at: AT, bytes: 12, progress: 0.5 };
+  expect(outcomePause(flight(), { kind: 'ended', outcome: UNSURE, sent, token }, START)).toEqual({
+    kind: 'outcome',
+    sentAt: AT,
+    message: UNSURE.message,
+    attempt: 1,
+    bytes: 12,
+    lastProgress: 0.5,
+    token,
+  });
+});
+
+test('where no worker tells, it may have left when the run handed it over', () => {
+  expect(outcomePause(flight(), { kind: 'ended', outcome: UNSURE }, START)).toEqual({
+    kind: 'outcome',
+    sentAt: '2026-01-01T00:00:00.000Z',
+    message: UNSURE.message,
+    attempt: 1,
+  });
+});
+
+test('an outcome without words is said to be unknown', () => {
+  const outcome = { kind: 'cancelled', reason: 'x' } as const;
+  expect(outcomePause(flight(), { kind: 'ended', outcome }, START).message).toBe('Its outcome is not known.');
+});
+
+describe('the last heartbeat of a worker that is lost', () => {
+  test('says what it says', () => {
+    expect(sentAsTold({ phase: 'sent', sentAt: AT, progress: 3, bytes: 7 })).toEqual({ at: AT, progress: 3, bytes: 7 });
+    expect(sentAsTold({ phase: 'sent', sentAt: AT })).toEqual({ at: AT });
+  });
+
+  test.each([undefined, null, 'sent', { phase: 'connecting' }, { sentAt: 'yesterday' }, { sentAt: 5 }])(
+    'is nothing where it says %p',
+    (details) => expect(sentAsTold(details)).toBeUndefined(),
+  );
+
+  test.each([{ bytes: -1 }, { bytes: '7' }, { progress: Number.NaN }, { progress: 'half' }])('leaves out %p', (odd) =>
+    expect(sentAsTold({ sentAt: AT, ...odd })).toEqual({ at: AT }),
+  );
+});

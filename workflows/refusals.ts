@@ -1,0 +1,30 @@
+/** How a run refuses a message: as a failure with a code, before it changes anything. */
+import type { ApplicationFailure } from '@temporalio/common';
+import { workflowInfo } from '@temporalio/workflow';
+import type { ErrorCode } from '../contracts/errors.ts';
+import { failureOf } from '../contracts/failure.ts';
+import type { Parsed } from '../domain/field-checks.ts';
+import type { Refusal } from '../domain/refusal.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** A message that could no longer be read must not be accepted (INV-D3). */
+export function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
+  const message = parsed(shape, 'MESSAGE_INVALID');
+  if (live.closing) throw closed();
+  return message;
+}
+
+export function refuseWith(refusal: Refusal | undefined): void {
+  if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+}
+
+export function closed(): ApplicationFailure {
+  return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+}
+
+export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
+  if (shape.kind === 'ok') return shape.value;
+  throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {
+    path: shape.path,
+  });
+}
