@@ -27,6 +27,7 @@ import { createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
+import { loadSigningKeys, signingKeysOf } from '../activities/tokens/signing-keys.ts';
 import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
@@ -34,8 +35,8 @@ import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
-import type { LoadedConfig } from './config.ts';
 import { isBeside } from './beside.ts';
+import type { LoadedConfig } from './config.ts';
 import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
@@ -79,7 +80,7 @@ export async function runSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   const readCatalog = createCatalogReader(client);
   const conditions = new Conditions();
-  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellGlass);
+  const judge = createJudge(config, loadToolset, readCatalog, conditions, tellLog);
   return {
     prepareRun: coded(createPrepareRun(config, readCatalog, conditions, signing)),
     readTrust: coded(async (tenant) => await signing?.keys.setFor(tenant, 'new')),
@@ -104,8 +105,13 @@ export async function toolSideActivities(
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
-  const keys = await loadPrivateKeys(config.grants.keys, baseDirectory);
-  const broker = createTokenBroker({ config, keys, vault: openVault(loaded, process.env) });
+  const broker = createTokenBroker({
+    config,
+    keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
+    signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
+    vault: openVault(loaded, process.env),
+    warn: tellLog,
+  });
   const server = createMcpToolServer({ artifacts });
   const readCatalog = createCatalogReader(client);
   const loadToolset = createToolsetLoader(artifacts);
@@ -129,6 +135,6 @@ export async function toolSideActivities(
 }
 
 /** To the log of the process, whatever its level. */
-function tellGlass(message: string, meta: Readonly<Record<string, string>>): void {
+function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
 }

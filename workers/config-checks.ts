@@ -10,7 +10,8 @@ import { approverWarnings } from './approver-warnings.ts';
 import { catalogWarnings } from './catalog-warnings.ts';
 import { conditionProblems } from './condition-problems.ts';
 import { ruleWarnings } from './rule-warnings.ts';
-import { contactedUrls, credentialsOf, identifiers, origins } from './config-urls.ts';
+import { credentialsOf, isExchanged } from '../activities/tokens/clients.ts';
+import { contactedUrls, identifiers, origins } from './config-urls.ts';
 
 /** @param what names the file in errors. */
 export function checkConfig(config: Config, what: string): void {
@@ -62,6 +63,18 @@ export function checkConfig(config: Config, what: string): void {
     if (price !== undefined && price.currency !== currency)
       refuse(`${path}.currency`, `must be ${currency}, as of the other models: a limit has one currency`);
   }
+  for (const { path, credentials } of credentialsOf(config)) {
+    if (credentials.kind === 'issued' && config.issuer === undefined)
+      refuse(pathText(path), 'is issued, and there is no issuer: state its url and keys');
+  }
+  if (config.issuer !== undefined && !isSecureTransport(config.issuer.url, config.egress.allowInsecure))
+    refuse('issuer.url', 'must use https: who answers in its place would issue tokens');
+  refuseRepeated(
+    'issuer.keys',
+    (config.issuer?.keys ?? []).map(({ kid }) => kid),
+    'kid',
+    refuse,
+  );
   refuseRepeated(
     'grants.keys',
     config.grants.keys.map(({ kid }) => kid),
@@ -119,6 +132,14 @@ export function warningsOf(config: Config): string[] {
     else if (config.grants.keys.length === 0 && config.vault === undefined)
       warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
   }
+  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => isExchanged(credentials))) {
+    if (config.grants.keys.length === 0)
+      warnings.push(
+        `${pathText(at)} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`,
+      );
+  }
+  if (config.issuer !== undefined && config.health === undefined)
+    warnings.push('issuer publishes its keys nowhere: no worker with this file has a health port (health.port).');
   for (const [name, { repeatable }] of Object.entries(config.servers)) {
     const tools = config.policy.servers?.[name]?.tools ?? {};
     for (const tool of repeatable) {

@@ -1,5 +1,6 @@
 /** The URLs of a configuration by what they are for: each kind has its own checks (`config-checks.ts`). */
-import type { Config, Credentials } from '../contracts/schemas/config.ts';
+import { clientsOf, credentialsOf } from '../activities/tokens/clients.ts';
+import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import { isTrustUrl } from '../contracts/schemas/trust.ts';
 
@@ -14,9 +15,7 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
     path: pathText(['servers', name, 'url']),
     url,
   }));
-  const issuers = credentialsOf(config).flatMap(({ path, credentials }) =>
-    'issuer' in credentials ? [{ path: pathText([...path, 'issuer']), url: credentials.issuer }] : [],
-  );
+  const issuers = clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer }));
   const models = Object.entries(config.models).flatMap(([name, model]) =>
     model.provider === 'scripted' || model.baseUrl === undefined
       ? []
@@ -45,32 +44,10 @@ export function origins(config: Config): ConfiguredUrl[] {
 
 /** URIs that are only names. */
 export function identifiers(config: Config): ConfiguredUrl[] {
-  return credentialsOf(config).flatMap(({ path, credentials }) =>
+  const resources = credentialsOf(config).flatMap(({ path, credentials }) =>
     'resource' in credentials && credentials.resource !== undefined
       ? [{ path: pathText([...path, 'resource']), url: credentials.resource }]
       : [],
   );
-}
-
-interface PlacedCredentials {
-  readonly path: readonly string[];
-  /** Whose they are, for warnings. */
-  readonly name: string;
-  readonly credentials: Credentials;
-}
-
-/** Credentials of servers, and those that catalogs may name. */
-export function credentialsOf(config: Config): PlacedCredentials[] {
-  return [
-    ...Object.entries(config.servers).map(([name, { credentials }]) => ({
-      path: ['servers', name, 'credentials'],
-      name,
-      credentials,
-    })),
-    ...Object.entries(config.credentials).map(([name, { use }]) => ({
-      path: ['credentials', name, 'use'],
-      name,
-      credentials: use,
-    })),
-  ];
+  return [...resources, ...(config.issuer === undefined ? [] : [{ path: 'issuer.url', url: config.issuer.url }])];
 }

@@ -5,14 +5,13 @@
  */
 import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
+import { clientsOf } from '../activities/tokens/clients.ts';
 import type { CodecKey, Config, Credentials } from '../contracts/schemas/config.ts';
+import type { OAuthClient } from '../contracts/schemas/credentials.ts';
 
 /** Every secret of the configuration, for a scrubber. */
 export function secretsOf(config: Config): readonly string[] {
-  const credentials = [
-    ...Object.values(config.servers).map((server) => server.credentials),
-    ...Object.values(config.credentials).map(({ use }) => use),
-  ].flatMap((each) => clientSecretOf(each) ?? []);
+  const credentials = clientsOf(config).flatMap(({ client }) => client.clientSecret ?? []);
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
   const models = Object.values(config.models).flatMap((model) =>
     model.provider !== 'scripted' && model.apiKey !== undefined ? [model.apiKey] : [],
@@ -51,14 +50,25 @@ function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
   return vault?.kind === 'directory' ? vault.keys : [];
 }
 
-function clientSecretOf(credentials: Credentials): string | undefined {
-  return 'clientSecret' in credentials ? credentials.clientSecret : undefined;
+function masked(credentials: Credentials): Credentials {
+  switch (credentials.kind) {
+    case 'client-credentials':
+    case 'refresh':
+    case 'token-exchange':
+      return { ...credentials, ...maskedSecret(credentials) };
+    case 'enterprise-managed': {
+      const { identityProvider: own } = credentials;
+      return { ...credentials, ...maskedSecret(credentials), identityProvider: { ...own, ...maskedSecret(own) } };
+    }
+    case 'none':
+    case 'given':
+    case 'issued':
+      return credentials;
+  }
 }
 
-function masked(credentials: Credentials): Credentials {
-  return 'clientSecret' in credentials && credentials.clientSecret !== undefined
-    ? { ...credentials, clientSecret: MASK }
-    : credentials;
+function maskedSecret({ clientSecret }: Pick<OAuthClient, 'clientSecret'>): Pick<OAuthClient, 'clientSecret'> {
+  return clientSecret === undefined ? {} : { clientSecret: MASK };
 }
 
 function mapValues<Value, Mapped>(

@@ -20,6 +20,7 @@ import { createDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
+import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { assertSetUp } from './setup.ts';
@@ -79,6 +80,8 @@ export async function startWorkers({
     const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
+    const health = await startHealth(loaded, () => workers.every((worker) => worker.getState() === 'RUNNING'));
+    if (health !== undefined) connections.push(health);
     const stopped = runCrew(workers, connections);
     return {
       stopped,

@@ -9,6 +9,7 @@ import type { Review, ReviewInput } from '../../contracts/activities.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { takeGrant } from '../tokens/clients.ts';
 import { isSecureTransport } from '../tokens/secure-transport.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
@@ -66,10 +67,10 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
   const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
   const objections: Objection[] = [];
   if (configured !== undefined) {
-    if (configured.credentials.kind === 'given')
+    if (takeGrant(configured.credentials))
       objections.push({
         path: 'server',
-        reason: `is called with the token of each run (servers.${server}.credentials), so its tools cannot be listed for a catalog.`,
+        reason: `is called with what each run was given (servers.${server}.credentials), so its tools cannot be listed for a catalog.`,
       });
     if (canonicalServerUrl(configured.url) !== url)
       objections.push({ path: 'url', reason: `is not the configured URL of ${server}; choose another name.` });

@@ -16,6 +16,7 @@ import { TALLY_BYTES } from '../../domain/tally.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import { Conditions } from '../policy/conditions.ts';
 import { policyVersionOf } from '../policy/judge.ts';
+import { isExchanged } from '../tokens/clients.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint } from './bind-server.ts';
@@ -123,7 +124,7 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
     }
     // A reference is resolved, and refused, where the vault is: on the workers that call the server.
     if ('ref' in grant) continue;
-    if (config.policy.givenTokens === 'deny') {
+    if (config.policy.givenTokens === 'deny' && !mayExchange(config, grant.server)) {
       throw new CountersignError(
         'GRANT_FORBIDDEN',
         `${path}: organisation policy (givenTokens: deny) takes no token from a caller.`,
@@ -131,6 +132,13 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
       );
     }
   }
+}
+
+/** May it be an assertion, which no tool server gets? Where a catalog names the credentials, the broker says which they are. */
+function mayExchange({ servers, credentials }: Config, server: string): boolean {
+  const configured = Object.hasOwn(servers, server) ? servers[server] : undefined;
+  if (configured !== undefined) return isExchanged(configured.credentials);
+  return Object.values(credentials).some(({ use }) => isExchanged(use));
 }
 
 /** @param beside what else each call brings, in bytes */

@@ -1,28 +1,40 @@
 /**
  * Chooses, by configuration, how a token for a server is obtained.
  *
- * 1. A grant for a server whose credentials are neither `given` nor `refresh` is refused, not ignored: its sender believes that it is used.
+ * 1. A grant for a server whose credentials take none is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
  */
 import { Agent, type Dispatcher } from 'undici';
+import { CountersignError } from '../../contracts/errors.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { createAuthorizationServers } from './authorization-server.ts';
-import { type TokenSource, clientCredentialsStrategy } from './client-credentials.ts';
+import { clientCredentialsStrategy } from './client-credentials.ts';
+import { takeGrant } from './clients.ts';
+import { enterpriseManagedStrategy } from './enterprise-managed.ts';
+import { issuedStrategy } from './issued.ts';
+import { tokenSigner } from './issuer.ts';
+import type { TokenSource } from './oauth-client.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
-import { sealedStrategy } from './sealed.ts';
 import { refreshStrategy } from './refresh.ts';
+import { forResource } from './resource-metadata.ts';
+import { grantOpener, type OpenGrant, sealedStrategy } from './sealed.ts';
 import { secretHeaderValues } from './secret-headers.ts';
+import type { SigningKeys } from './signing-keys.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
+import { tokenExchangeStrategy } from './token-exchange.ts';
 import type { Vault } from '../vault/port.ts';
 import { vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
-  readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress'>;
+  readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
   readonly keys: PrivateKeys;
   readonly vault?: Vault | undefined;
+  /** Needed where a client or the issuer signs. */
+  readonly signingKeys?: SigningKeys;
+  readonly warn?: TokenSource['warn'];
   readonly dispatcher?: Dispatcher;
   /** For all that one mint asks of an authorization server. */
   readonly timeoutMs?: number;
@@ -42,17 +54,20 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
     vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
+  const { signingKeys = noKeys, warn = () => undefined } = options;
   const { allowInsecure } = config.egress;
-  const source = { servers: createAuthorizationServers(now), dispatcher, timeoutMs, allowInsecure, now };
+  const parts: StrategyParts = {
+    given,
+    openGrant: grantOpener({ keys, now }),
+    vault,
+    source: { servers: createAuthorizationServers(now), signingKeys, dispatcher, timeoutMs, allowInsecure, now, warn },
+    issuer: config.issuer,
+    trust: config.trust.mode,
+  };
   const strategies = new Map(
-    Object.entries(config.servers).map(([name, { credentials }]) => [
-      name,
-      strategyOf(credentials, given, source, vault),
-    ]),
+    Object.entries(config.servers).map(([name, { credentials }]) => [name, strategyOf(credentials, parts)]),
   );
-  const named = new Map(
-    Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, given, source, vault)]),
-  );
+  const named = new Map(Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, parts)]));
 
   return {
     async mint(request): Promise<MintedToken> {
@@ -63,7 +78,7 @@ export function createTokenBroker({ config, keys, ...options }: TokenBrokerOptio
       if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
       checkAddress(configured, request);
       const { credentials, headers } = configured;
-      if (request.grant !== undefined && !takesGrant(credentials)) {
+      if (request.grant !== undefined && !takeGrant(credentials)) {
         const message = `The run gives an authorization for ${request.server}, whose credentials are configured as ${credentials.kind}. Start it without that grant.`;
         throw tokenError('GRANT_INVALID', message, { server: request.server });
       }
@@ -96,33 +111,57 @@ async function mintNamed(
     const message = `Credentials ${name} are not for tenant ${tenant}, whose catalog names them for ${server} (credentials.${name}.tenants).`;
     throw tokenError('TOKEN_REFUSED', message, { server });
   }
-  if (request.grant !== undefined && !takesGrant(named.use)) {
+  if (request.grant !== undefined && !takeGrant(named.use)) {
     const message = `The run gives an authorization for ${server}, whose catalog names credentials of its own. Start it without that grant.`;
     throw tokenError('GRANT_INVALID', message, { server });
   }
   return await strategy.mint(request);
 }
 
-function strategyOf(
-  credentials: ServerConfig['credentials'],
-  given: TokenStrategy,
-  source: TokenSource,
-  vault: Vault | undefined,
-): TokenStrategy {
+interface StrategyParts {
+  readonly given: TokenStrategy;
+  readonly openGrant: OpenGrant;
+  readonly vault: Vault | undefined;
+  readonly source: TokenSource;
+  readonly issuer: Config['issuer'];
+  readonly trust: Config['trust']['mode'];
+}
+
+function strategyOf(credentials: ServerConfig['credentials'], parts: StrategyParts): TokenStrategy {
+  const { given, openGrant, source } = parts;
   switch (credentials.kind) {
     case 'none':
       return noToken;
     case 'given':
       return given;
     case 'client-credentials':
-      return clientCredentialsStrategy(credentials, source);
+      return forResource(credentials, clientCredentialsStrategy(credentials, source), source);
     case 'refresh':
-      return vault === undefined ? noVault : refreshStrategy(credentials, source, vault);
+      if (parts.vault === undefined) return noVault;
+      return forResource(credentials, refreshStrategy(credentials, source, parts.vault), source);
+    case 'token-exchange':
+      return forResource(credentials, tokenExchangeStrategy(credentials, openGrant, source), source);
+    case 'enterprise-managed':
+      return forResource(credentials, enterpriseManagedStrategy(credentials, openGrant, source), source);
+    case 'issued': {
+      const { issuer, trust } = parts;
+      if (issuer === undefined) throw unusable('Credentials of the kind issued need an issuer in the configuration.');
+      const strategy = issuedStrategy(credentials, {
+        issuer,
+        sign: tokenSigner(issuer, source.signingKeys, source.now),
+        trust,
+      });
+      return forResource({ ...credentials, issuer: issuer.url }, strategy, source);
+    }
   }
 }
 
-function takesGrant({ kind }: ServerConfig['credentials']): boolean {
-  return kind === 'given' || kind === 'refresh';
+function noKeys(): never {
+  throw unusable('No signing keys were loaded.');
+}
+
+function unusable(message: string): CountersignError {
+  return new CountersignError('CONFIG_INVALID', message, { path: 'issuer' });
 }
 
 const noVault: TokenStrategy = {

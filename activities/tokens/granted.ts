@@ -7,40 +7,33 @@ import type { TokenEndpointResponse } from 'oauth4webapi';
 import { readAuthorization } from '../../contracts/authorization.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { type UnverifiedClaims, expiry, recordable, scopesIn, unverifiedClaims } from './evidence.ts';
+import type { Asked } from './asked.ts';
 import type { MintedToken } from './port.ts';
 import { tokenError } from './strategy.ts';
-
-export interface Asked {
-  /** Canonical URI (RFC 8707). */
-  readonly resource: string;
-  readonly scopes: readonly string[];
-}
+import { TOKEN_TYPES, type TokenTypeName } from './token-types.ts';
 
 export interface GrantedContext {
-  /** For the record. */
   readonly strategy: string;
   readonly server: string;
   readonly issuer: string;
-  readonly clientSecrets: readonly string[];
+  /** With which it was asked for. */
+  readonly secrets: readonly string[];
   readonly refused: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
 export function checkGranted(answer: TokenEndpointResponse, asked: Asked, context: GrantedContext): MintedToken {
-  const { strategy, server, issuer, clientSecrets, refused, now } = context;
+  const { strategy, server, issuer, refused, now } = context;
   const { access_token: token, refresh_token: refresh, id_token: id } = answer;
-  const secrets = [token, refresh, id, ...clientSecrets].filter((secret) => secret !== undefined);
-  const refuse = (reason: string, next: string): never => {
-    throw tokenError('TOKEN_REFUSED', `No token for ${server}: ${issuer} gave one that ${reason}. ${next}`, {
-      server,
-      issuer,
-    });
-  };
+  const secrets = [token, refresh, id, ...context.secrets].filter((secret) => secret !== undefined);
+  const refuse = refusing(context);
   if (answer.token_type !== 'bearer') refuse('is no bearer token', 'Configure its client for bearer tokens.');
   const read = readAuthorization(token);
   if (read.kind === 'refused' || read.token !== token)
     refuse('cannot stand in a header', 'Report this to its operator.');
+  // What was shown to the issuer is not for tool servers (no passthrough).
+  if (context.secrets.includes(token)) refuse('it was sent itself', 'Report this to its operator.');
   if (token === refused) refuse(`${server} has just refused`, `Check what ${server} expects of a token.`);
   const claims = unverifiedClaims(token);
   const granted = answer.scope === undefined ? asked.scopes : scopesIn(answer.scope);
@@ -68,13 +61,34 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   };
 }
 
+/** RFC 8693 §2.2.1: what kind of token an exchange gave. */
+export function checkIssuedType(
+  { issued_token_type: type }: TokenEndpointResponse,
+  allowed: readonly TokenTypeName[],
+  context: GrantedContext,
+): void {
+  if (allowed.some((name) => TOKEN_TYPES[name] === type)) return;
+  refusing(context)('is of another type than an access token', 'Report this to its operator.');
+}
+
+function refusing({ server, issuer }: GrantedContext): (reason: string, next: string) => never {
+  return (reason, next) => {
+    const message = `No token for ${server}: ${issuer} gave one that ${reason}. ${next}`;
+    throw tokenError('TOKEN_REFUSED', message, { server, issuer });
+  };
+}
+
 /** RFC 9068 §2.2: whose token it is and for whom, where it says so. */
 function foreignTo(claims: UnverifiedClaims | undefined, asked: Asked, issuer: string): string | undefined {
-  if (claims?.issuer !== undefined && new URL(issuer).href !== hrefOf(claims.issuer)) return 'names another issuer';
+  if (claims?.issuer !== undefined && !sameIssuer(claims.issuer, issuer)) return 'names another issuer';
   const others = claims?.audience?.some((one) => canonicalServerUrl(one) !== asked.resource);
   if (claims?.audience?.length === 0 || others === true)
     return 'is for another resource than the server that was asked for';
   return undefined;
+}
+
+export function sameIssuer(one: string, other: string): boolean {
+  return hrefOf(one) === hrefOf(other);
 }
 
 function hrefOf(text: string): string {

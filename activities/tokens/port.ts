@@ -8,7 +8,8 @@
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
-import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
+import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
 
 export interface TokenRequest {
   /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
@@ -20,6 +21,10 @@ export interface TokenRequest {
   readonly serverUrl: string;
   /** The tool to be called; absent for listing tools. */
   readonly tool?: string;
+  /** For whom; absent where a catalog lists tools for itself. */
+  readonly initiator?: Pick<Initiator, 'id' | 'tenant'>;
+  /** The call, once all of it is proven; absent for listing tools. */
+  readonly call?: IssuedCall;
   readonly grant?: Grant;
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };
@@ -34,6 +39,8 @@ export interface MintedToken {
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and what it was obtained with. */
   readonly secrets: readonly string[];
+  /** Called when the token has done its work, where it is to be ended at its issuer. Does not wait, never throws. */
+  readonly release?: () => void;
 }
 
 export interface TokenBroker {

@@ -6,59 +6,49 @@
  * 3. A refresh token is used once (`vault/renewal.ts`). What replaced it is written before the token of the answer is looked at.
  * 4. An answer that did not come is no proof that the token was not used: the grant is then lost, not tried again.
  */
-import {
-  type AuthorizationServer,
-  type ClientAuth,
-  None,
-  allowInsecureRequests,
-  customFetch,
-  processRefreshTokenResponse,
-  refreshTokenGrantRequest,
-  type TokenEndpointResponse,
-} from 'oauth4webapi';
+import type { TokenEndpointResponse } from 'oauth4webapi';
+import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
 import { neverConnected } from '../tools/network.ts';
-import type { Credentials } from '../../contracts/schemas/config.ts';
-import type { Vault } from '../vault/port.ts';
+import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
-import { askedFor, authenticationFor, checkEndpoint, secretsOfClient, type TokenSource } from './client-credentials.ts';
+import { type Asked, askedFor, parametersOf } from './asked.ts';
 import { type Exchange, openExchange } from './exchange.ts';
 import { checkGranted } from './granted.ts';
+import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { oauthFailure } from './oauth-failure.ts';
 import type { MintedToken, TokenRequest } from './port.ts';
+import { revocable } from './revocation.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 import { namedRef, ofVault, usableEntry } from './vaulted.ts';
-
-export type RefreshCredentials = Extract<Credentials, { kind: 'refresh' }>;
 
 /** To write what came of a use, and for clocks that differ. */
 const WRITING_MS = 30_000;
 const LONGEST_LIFE_SECONDS = 315_360_000;
 
-export function refreshStrategy(credentials: RefreshCredentials, source: TokenSource, vault: Vault): TokenStrategy {
-  const { issuer, clientId, clientSecret } = credentials;
-  const clientSecrets = clientSecret === undefined ? [] : secretsOfClient(clientId, clientSecret);
+export function refreshStrategy(credentials: RefreshedTokens, source: TokenSource, vault: Vault): TokenStrategy {
+  const { kind: strategy, issuer } = credentials;
+  const client = new ConfiguredClient(credentials, source);
   const { now, timeoutMs } = source;
   return {
     async mint(request): Promise<MintedToken> {
       const { server, refused, signal } = request;
       const ref = namedRef(request);
-      if (refused !== undefined) source.servers.forget(issuer);
+      if (refused !== undefined) client.forget();
       // Before anything is asked of anybody: most refusals need no network.
       usable(await ofVault(server, async () => await vault.read(ref)), request);
-      const metadata = await metadataFor(request);
-      const authentication = clientSecret === undefined ? None() : authenticationFor(metadata, clientSecret, server);
+      await readMetadata(request);
       const asked = askedFor(credentials, request);
       let used: string | undefined;
       const renewed = await ofVault(
         server,
         async () =>
-          await renew<TokenEndpointResponse>({
+          await renew<TokenAnswer>({
             vault,
             ref,
             check: (held) => usable(held, request),
             use: async (token) => {
               used = token;
-              return await exchanged(metadata, authentication, token, { server, asked, now });
+              return await exchanged(token, server, asked);
             },
             reusable: credentials.refreshTokens === 'reusable',
             leaseMs: timeoutMs + WRITING_MS,
@@ -69,13 +59,19 @@ export function refreshStrategy(credentials: RefreshCredentials, source: TokenSo
       );
       switch (renewed.kind) {
         case 'renewed': {
-          const context = { strategy: 'refresh', server, issuer, refused, now: now() };
-          const secrets = [...clientSecrets, ...(used === undefined ? [] : [used])];
-          return checkGranted(renewed.value, asked, { ...context, clientSecrets: secrets });
+          const { answer, secrets } = renewed.value;
+          const known = used === undefined ? secrets : [...secrets, used];
+          const granted = checkGranted(answer, asked, {
+            strategy,
+            server,
+            issuer,
+            secrets: known,
+            refused,
+            now: now(),
+          });
+          return revocable(credentials, client, source, server, granted);
         }
         case 'failed':
-          // What failed may be metadata that no longer hold.
-          source.servers.forget(issuer);
           throw renewed.error;
         case 'lost': {
           const message = `The grant for ${server} is lost: its refresh token was sent to ${issuer} at ${renewed.since}, and what it was exchanged for was not kept. Put a new one into the vault.`;
@@ -89,51 +85,36 @@ export function refreshStrategy(credentials: RefreshCredentials, source: TokenSo
     },
   };
 
-  function usable(held: Awaited<ReturnType<Vault['read']>>, request: TokenRequest): ReturnType<typeof usableEntry> {
-    const usableHeld = usableEntry(held, request, 'refresh-token', now());
-    const { secret } = usableHeld.entry;
-    if (secret.kind !== 'refresh-token' || new URL(secret.issuer).href !== new URL(issuer).href) {
-      const { server } = request;
-      const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
-      throw tokenError('GRANT_INVALID', message, { server, issuer });
-    }
-    return usableHeld;
+  function usable(held: HeldEntry | undefined, request: TokenRequest): HeldEntry {
+    const found = usableEntry(held, request, 'refresh-token', now());
+    const { secret } = found.entry;
+    if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+    const { server } = request;
+    const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
+    throw tokenError('GRANT_INVALID', message, { server, issuer });
   }
 
-  async function metadataFor({ server, signal }: TokenRequest): Promise<AuthorizationServer> {
+  /** While nothing depends on it: a use that has begun has to be finished. */
+  async function readMetadata({ server, signal }: TokenRequest): Promise<void> {
     const exchange = openExchange({ ...source, signal });
     try {
-      const metadata = await source.servers.metadataOf(issuer, exchange);
-      checkEndpoint(metadata, { server, issuer, allowInsecure: source.allowInsecure });
-      return metadata;
+      await source.servers.metadataOf(issuer, exchange);
     } catch (error) {
-      source.servers.forget(issuer);
+      client.forget();
       throw oauthFailure(error, { server, issuer, exchange });
     }
   }
 
   /** Without the caller's signal: see `vault/renewal.ts`. */
-  async function exchanged(
-    metadata: AuthorizationServer,
-    authentication: ClientAuth,
-    token: string,
-    { server, asked }: { readonly server: string; readonly asked: ReturnType<typeof askedFor>; now: () => number },
-  ): Promise<Used<TokenEndpointResponse>> {
-    const exchange = openExchange({ ...source, signal: undefined });
-    const additionalParameters = new URLSearchParams({ resource: asked.resource });
-    if (asked.scopes.length > 0) additionalParameters.set('scope', asked.scopes.join(' '));
-    const client = { client_id: clientId };
+  async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
+    const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
+    const parameters = { ...parametersOf(asked), refresh_token: token };
     try {
-      const response = await refreshTokenGrantRequest(metadata, client, authentication, token, {
-        additionalParameters,
-        [customFetch]: exchange.fetch,
-        [allowInsecureRequests]: new URL(issuer).protocol === 'http:',
-      });
-      const value = await processRefreshTokenResponse(metadata, client, response);
-      const { refresh_token: next } = value;
-      return { kind: 'exchanged', value, ...(next === undefined ? {} : { token: next }), ...lifeOf(value) };
+      const value = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
+      const { refresh_token: next } = value.answer;
+      return { kind: 'exchanged', value, ...(next === undefined ? {} : { token: next }), ...lifeOf(value.answer) };
     } catch (error) {
-      return { kind: provenBy(error, exchange), error: oauthFailure(error, { server, issuer, exchange }) };
+      return { kind: proof(), error };
     }
   }
 
@@ -145,19 +126,39 @@ export function refreshStrategy(credentials: RefreshCredentials, source: TokenSo
   }
 }
 
+type Proof = 'not-used' | 'refused' | 'uncertain';
+
 /**
  * What a failed request proves of the token that it held. An answer below 500 says that no token was given for it. A 5xx proves
  * nothing, save a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer so when the connection behind them broke.
  */
-function provenBy(error: unknown, exchange: Exchange): 'not-used' | 'refused' | 'uncertain' {
-  const status = exchange.status();
-  if (status === undefined) return neverConnected(error) ? 'not-used' : 'uncertain';
-  if (status === 503 && exchange.retryAfterMs() !== undefined) return 'not-used';
-  if (status < 300 || status >= 500) return 'uncertain';
-  return isInvalidGrant(error) ? 'refused' : 'not-used';
+function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
+  let proof: Proof = 'not-used';
+  const exchange: Exchange = {
+    ...inner,
+    fetch: async (url, request) => {
+      // Metadata hold no token.
+      if (request.method !== 'POST') return await inner.fetch(url, request);
+      proof = 'uncertain';
+      try {
+        const response = await inner.fetch(url, request);
+        proof = await provenBy(response.clone(), inner.retryAfterMs());
+        return response;
+      } catch (error) {
+        if (neverConnected(error)) proof = 'not-used';
+        throw error;
+      }
+    },
+  };
+  return { exchange, proof: () => proof };
 }
 
-/** RFC 6749 §5.2. */
-function isInvalidGrant(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'error' in error && error.error === 'invalid_grant';
+async function provenBy(response: Response, retryAfterMs: number | undefined): Promise<Proof> {
+  const { status } = response;
+  if (status === 503 && retryAfterMs !== undefined) return 'not-used';
+  if (status < 300 || status >= 500) return 'uncertain';
+  const body: unknown = await response.json().catch(() => undefined);
+  // RFC 6749 §5.2.
+  const isOver = typeof body === 'object' && body !== null && 'error' in body && body.error === 'invalid_grant';
+  return isOver ? 'refused' : 'not-used';
 }

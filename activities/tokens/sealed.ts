@@ -1,10 +1,11 @@
 /**
- * `given`: the caller's own token, sealed into the run by the client library and opened here for one call.
+ * What a caller sealed into the run with the client library, opened here for one call: with `given` its own token for the
+ * server, else the assertion that is exchanged for one.
  *
  * 1. Every field of the binding is computed again from the request and must be, byte for byte, what was sealed: a grant moved to
  *    another run, namespace, server or spec does not open anything (INV-S1).
  * 2. Old private keys stay usable, so that keys rotate while runs wait.
- * 3. The caller's scope is recorded as given, that is not at all; organisation policy may forbid this strategy.
+ * 3. With `given`, the caller's scope is recorded as given, that is not at all; organisation policy may forbid this strategy.
  */
 import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
 import { readAuthorization } from '../../contracts/authorization.ts';
@@ -18,43 +19,54 @@ import type { MintedToken, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 
-export interface SealedGrants {
+export interface GrantOpening {
   readonly keys: PrivateKeys;
-  /** Organisation policy `givenTokens`. */
-  readonly givenTokens: 'allow' | 'deny';
-  /** For grants that name an entry of the vault. */
-  readonly vaulted?: TokenStrategy | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
+export interface SealedGrants extends GrantOpening {
+  /** For grants that name an entry of the vault. */
+  readonly vaulted?: TokenStrategy | undefined;
+  /** Organisation policy `givenTokens`. */
+  readonly givenTokens: 'allow' | 'deny';
+}
+
+/** What stands in the grant of a request. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
+export type OpenGrant = (request: TokenRequest) => Promise<string>;
+
 export function sealedStrategy(grants: SealedGrants): TokenStrategy {
-  const { keys, now } = grants;
+  const openGrant = grantOpener(grants);
   return {
     async mint(request): Promise<MintedToken> {
-      const { server, grant } = request;
+      const { server } = request;
       // Read each time: policy may have changed since.
       if (grants.givenTokens === 'deny') {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
       }
-      if (grant === undefined) {
-        const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
-        throw tokenError('GRANT_MISSING', message, { server });
-      }
-      if (!('jwe' in grant)) {
-        if (grants.vaulted === undefined)
-          throw invalid(server, 'names a vault entry, and this worker has no vault (vault in countersign.yaml)');
+      if (grants.vaulted !== undefined && request.grant !== undefined && 'ref' in request.grant)
         return await grants.vaulted.mint(request);
-      }
-      if (grant.server !== server) throw invalid(server, 'is for another server of the run');
-      const token = await open(grant.jwe, request);
+      const token = await openGrant(request);
       if (token === request.refused) {
         const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
       return { accessToken: token, evidence: unverifiedEvidence('given', token, [token]), secrets: [token] };
     },
+  };
+}
+
+export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
+  return async (request) => {
+    const { server, grant } = request;
+    if (grant === undefined) {
+      const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
+      throw tokenError('GRANT_MISSING', message, { server });
+    }
+    if (!('jwe' in grant)) throw invalid(server, 'names a vault entry, and none is taken for this server here (vault)');
+    if (grant.server !== server) throw invalid(server, 'is for another server of the run');
+    return await open(grant.jwe, request);
   };
 
   async function open(jwe: SealedGrant, request: TokenRequest): Promise<string> {

@@ -12,6 +12,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
 import { resultText } from '../../domain/model-text.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
@@ -33,6 +34,7 @@ import {
 } from './dispatch-check.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { checkStanding } from './standing-check.ts';
+import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 
@@ -97,7 +99,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    return await callWithToken(parts, input, tool, catalog);
+    return await callWithToken(parts, input, tool, catalog, provenCall(input, tool, verdict));
   };
 }
 
@@ -120,6 +122,7 @@ async function callWithToken(
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
+  call: IssuedCall,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
@@ -128,6 +131,8 @@ async function callWithToken(
     server: input.server.name,
     serverUrl: input.server.url,
     tool: tool.definition.name,
+    initiator: input.run.initiator,
+    call,
     signal: cancellationSignal(),
     ...(input.grant === undefined ? {} : { grant: input.grant }),
     ...credentialsOf(catalog, input.run.initiator.tenant),
@@ -138,18 +143,33 @@ async function callWithToken(
   } catch (error) {
     return endedBeforeSending(error);
   }
-  const first = await send(parts.server, input, tool, access, token);
+  let first: CallEnding;
+  try {
+    first = await send(parts.server, input, tool, access, token);
+  } finally {
+    token.release?.();
+  }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
     return resultOf(first, token);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
-  } catch {
-    return resultOf(first, token);
+  } catch (error) {
+    return resultOf({ ...first, message: `${first.message}${whyNone(error)}` }, token);
   }
   if (fresh.accessToken === token.accessToken) return resultOf(first, token);
-  return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+  try {
+    return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+  } finally {
+    fresh.release?.();
+  }
+}
+
+/** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
+function whyNone(error: unknown): string {
+  const coded = codedFailureIn(error);
+  return coded === undefined ? '' : ` ${coded.message}`;
 }
 
 async function send(

@@ -36,7 +36,9 @@ export function createDiscoverCatalog({
     };
     const token = await broker.mint(request);
     const access = accessTo(config, binding, { connection, status: 'connected' });
-    const { tools, refused } = await port.list(connectionOf(binding, access, token), cancellationSignal());
+    const { tools, refused } = await port
+      .list(connectionOf(binding, access, token), cancellationSignal())
+      .finally(() => token.release?.());
     const pinned = pinnedTools(binding, tools);
     return {
       listing: await stored(artifacts, pinned),

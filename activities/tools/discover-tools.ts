@@ -63,11 +63,14 @@ export function createDiscoverTools({
       run,
       server: binding.name,
       serverUrl: binding.url,
+      initiator: run.initiator,
       signal,
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     });
-    const { tools: listed, refused } = await server.list(connectionOf(binding, access, token), signal);
+    const { tools: listed, refused } = await server
+      .list(connectionOf(binding, access, token), signal)
+      .finally(() => token.release?.());
     const tools = listed.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
       ...pinnedTools(binding, tools),

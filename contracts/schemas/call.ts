@@ -108,7 +108,7 @@ export type ResultPart = z.infer<typeof ResultPart>;
 
 /** What is known of the token a call was made with. Never the token. */
 export const TokenEvidence = z.strictObject({
-  /** `none`, `given` (scope as given) or `client-credentials`. */
+  /** `none`, `given` (scope as given), or the kind of credentials that it was minted by. */
   strategy: z.string(),
   issuer: z.string().optional(),
   jti: z.string().optional(),

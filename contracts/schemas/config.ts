@@ -1,6 +1,15 @@
 /** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
 import { z } from 'zod';
 import { CatalogRight } from './catalog.ts';
+import {
+  ClientCredentials,
+  EnterpriseManaged,
+  Health,
+  IssuedTokens,
+  Issuer,
+  TokenExchange,
+  RefreshedTokens,
+} from './credentials.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Ceilings } from './run-spec.ts';
@@ -8,50 +17,18 @@ import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
-const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
 const HttpUrl = z.url({ protocol: /^https?$/ });
-
-/** What is asked for: for listing tools, and for each tool. */
-const ScopesByTool = z
-  .strictObject({
-    /** For listing tools. */
-    discovery: Scopes.default([]),
-    /** For a call of a tool that is not named below. */
-    default: Scopes.default([]),
-    tools: z.record(ToolName, Scopes).default({}),
-  })
-  .prefault({});
 
 /** How tokens for a server are obtained. */
 export const Credentials = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('none') }),
   /** The `authorization` that the caller sealed into the run. */
   z.strictObject({ kind: z.literal('given') }),
-  /** OAuth 2.0 client credentials (RFC 6749 §4.4) with a resource indicator (RFC 8707). */
-  z.strictObject({
-    kind: z.literal('client-credentials'),
-    issuer: HttpUrl,
-    clientId: z.string().min(1),
-    clientSecret: Secret,
-    /** Canonical URI of the server where it differs from the configured URL. */
-    resource: HttpUrl.optional(),
-    scopes: ScopesByTool,
-  }),
-  /** A refresh token of the run's initiator, from the vault (RFC 6749 §6), with a resource indicator. */
-  z.strictObject({
-    kind: z.literal('refresh'),
-    issuer: HttpUrl,
-    clientId: z.string().min(1),
-    /** Absent: a public client. */
-    clientSecret: Secret.optional(),
-    resource: HttpUrl.optional(),
-    scopes: ScopesByTool,
-    /**
-     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700 §4.14.2).
-     * `reusable`: it does not, and one whose answer was lost is used again.
-     */
-    refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
-  }),
+  ClientCredentials,
+  TokenExchange,
+  EnterpriseManaged,
+  IssuedTokens,
+  RefreshedTokens,
 ]);
 export type Credentials = z.infer<typeof Credentials>;
 
@@ -243,6 +220,9 @@ export const Config = z.strictObject({
     .prefault({}),
   artifacts: z.strictObject({ directory: z.string().min(1).default('.countersign/artifacts') }).prefault({}),
   ledger: LedgerConfig.optional(),
+  /** For servers whose credentials are `issued`. */
+  issuer: Issuer.optional(),
+  health: Health.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),

@@ -122,13 +122,6 @@ describe('a refresh token at a hostile authorization server', () => {
     expect((await held())?.renewal).toBeUndefined();
   });
 
-  test('a public client sends no secret', async () => {
-    server.behave({ token: () => ({ body: good }) });
-    await workerOf(vault, server.issuer, { clientSecret: undefined }).mint(vaultRequest());
-    expect(server.seen[0]).toMatchObject({ authorization: undefined });
-    expect(server.seen[0]?.form.get('client_id')).toBe('countersign');
-  });
-
   test('a worker without a vault sends nothing, and says what is missing', async () => {
     expect(await refusalOf(brokerFor(refreshConfig(server.issuer)).mint(vaultRequest()))).toMatchObject({
       code: 'TOKEN_REFUSED',

@@ -34,6 +34,7 @@ describeTokens('a refresh token in the vault', async () => {
   return {
     broker: workerOf(vault, provider.issuer),
     request: async (run) => vaultRequest({}, run),
+    strategy: 'refresh',
     canaries: [SECRET, token],
     afterRefusal: 'another token',
     close: async () => provider.close(),

@@ -10,10 +10,14 @@ import { refusalOf } from '../support/keys-refusal.ts';
 
 export interface TokenSetting {
   readonly broker: TokenBroker;
+  /** As the evidence names it. */
+  readonly strategy: string;
   /** A request that succeeds, of the run with this number. */
   request(run: number): Promise<TokenRequest>;
   /** What no error, evidence or other output may hold, however it was obtained. */
   readonly canaries: readonly string[];
+  /** What went out to authorization servers for the last token, and is no name: assertions, client secrets. */
+  readonly shown?: () => readonly string[];
   /** What the port says when its token was refused by the server with 401. */
   readonly afterRefusal: 'another token' | ErrorCode;
   close(): Promise<void>;
@@ -43,6 +47,19 @@ export function describeTokens(name: string, open: () => Promise<TokenSetting>):
     test('INV-S1: the token is among the secrets to scrub', async () => {
       const { accessToken, secrets } = await mint(1);
       expect(secrets).toContain(accessToken);
+    });
+
+    test('INV-S1: all that was shown to get it is among the secrets to scrub, and is not the token', async () => {
+      const { accessToken, secrets } = await mint(1);
+      const shown = setting.shown?.() ?? [];
+      expect(secrets).toEqual(expect.arrayContaining([...shown]));
+      expect(shown).not.toContain(accessToken);
+    });
+
+    test('INV-S2: the evidence names the strategy, and an expiry where the token has one', async () => {
+      const { evidence } = await mint(1);
+      expect(evidence.strategy).toBe(setting.strategy);
+      if (setting.strategy !== 'given') expect(evidence).toMatchObject({ expiresAt: expect.any(String) });
     });
 
     test('INV-S1: the evidence fits its schema and holds no secret', async () => {

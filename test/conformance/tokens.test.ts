@@ -6,7 +6,9 @@ import { sealAuthorization } from '../../client/sealing.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import { privateKeysOf, zoneKey } from '../support/keys.ts';
 import { CLIENT, SECRET, URL_OF, brokerFor, requestFor, runOf, withClient } from '../support/oauth-broker.ts';
+import { shownAt } from '../support/exchange-broker.ts';
 import { startHostile, startProvider } from '../support/oauth.ts';
+import { enterpriseSetting, exchangeSetting, issuedSetting, signedClientSetting } from '../support/token-settings.ts';
 import { describeTokens } from './tokens.suite.ts';
 
 // oidc-provider says on the console that it runs on Node 20 and without a store.
@@ -33,6 +35,7 @@ describeTokens('sealed grants', async () => {
   };
   return {
     broker: createTokenBroker({ config, keys: privateKeysOf(zone) }),
+    strategy: 'given',
     request: async (run) => ({
       run: runOf(run),
       server: 'notes',
@@ -49,6 +52,8 @@ describeTokens('sealed grants', async () => {
 describeTokens('client credentials', async () => {
   const provider = await startProvider({ clients: [CLIENT], resources: { [URL_OF.notes]: 'notes:read notes:write' } });
   return {
+    strategy: 'client-credentials',
+    shown: () => shownAt(provider),
     broker: brokerFor(withClient(provider.issuer, { default: ['notes:write'], discovery: ['notes:read'] })),
     request: async (run) => ({ ...requestFor('notes', 'write'), run: runOf(run) }),
     canaries: [SECRET],
@@ -57,6 +62,12 @@ describeTokens('client credentials', async () => {
   };
 });
 
+describeTokens('client credentials that are signed (RFC 7523)', signedClientSetting);
+describeTokens('token exchange, the actor signing (RFC 8693)', async () => await exchangeSetting('key'));
+describeTokens('token exchange, the client as actor', async () => await exchangeSetting('secret'));
+describeTokens('enterprise-managed authorization (ID-JAG)', enterpriseSetting);
+describeTokens('tokens that we issue (RFC 9068)', issuedSetting);
+
 const OFFICE = { name: 'office', tenant: 'default' };
 
 describeTokens('credentials that a catalog names', async () => {
@@ -64,6 +75,7 @@ describeTokens('credentials that a catalog names', async () => {
   const { servers } = withClient(provider.issuer, { default: ['notes:write'], discovery: ['notes:read'] });
   const use = servers?.['notes']?.credentials ?? { kind: 'none' };
   return {
+    strategy: 'client-credentials',
     broker: brokerFor({ credentials: { office: { use, origins: [new URL(URL_OF.notes).origin] } } }),
     request: async (run) => ({ ...requestFor('notes', 'write'), run: runOf(run), credentials: OFFICE }),
     canaries: [SECRET],

@@ -4,6 +4,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type JWK, exportJWK, generateKeyPair } from 'jose';
+import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
 
 /** A token request as it arrived. */
 export interface TokenRequestSeen {
@@ -17,10 +18,19 @@ export interface RunningAuthorizationServer {
   close(): Promise<void>;
 }
 
+export interface RunningProvider extends RunningAuthorizationServer {
+  /** At other endpoints than that for tokens: revocation, introspection. */
+  readonly elsewhere: readonly TokenRequestSeen[];
+}
+
 export interface Client {
   readonly id: string;
-  readonly secret: string;
-  readonly authMethod?: 'client_secret_basic' | 'client_secret_post';
+  readonly secret?: string;
+  readonly authMethod?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt';
+  /** Of a client that signs. */
+  readonly publicJwk?: JWK;
+  /** Default: client credentials alone. */
+  readonly grantTypes?: readonly string[];
   /** Scopes it may ask for, separated by spaces; absent means all. */
   readonly scope?: string;
 }
@@ -33,11 +43,17 @@ export interface ProviderOptions {
   /** Default: the resource itself. */
   readonly audience?: string;
   readonly format?: 'jwt' | 'opaque';
+  /** Further grants, by their names (`oauth-grants.ts`). */
+  readonly grants?: Readonly<Record<string, GrantHandler>>;
 }
 
+/** Answers a token request of one grant. */
+export type GrantHandler = (context: KoaContext, provider: Provider) => Promise<void>;
+
 /** Client credentials with resource indicators (RFC 8707); JWT access tokens (RFC 9068) of 120 s. */
-export async function startProvider(options: ProviderOptions): Promise<RunningAuthorizationServer> {
+export async function startProvider(options: ProviderOptions): Promise<RunningProvider> {
   const seen: TokenRequestSeen[] = [];
+  const elsewhere: TokenRequestSeen[] = [];
   let handle: Handler = (_request, response) => {
     response.writeHead(503).end();
   };
@@ -45,16 +61,19 @@ export async function startProvider(options: ProviderOptions): Promise<RunningAu
     handle(request, response);
   });
   const { Provider, errors } = await import('oidc-provider');
-  const provider = new Provider(issuer, {
-    clients: options.clients.map(({ id, secret, authMethod = 'client_secret_basic', scope }) => ({
-      ...(scope === undefined ? {} : { scope }),
-      client_id: id,
-      client_secret: secret,
-      token_endpoint_auth_method: authMethod,
-      grant_types: ['client_credentials'],
-      redirect_uris: [],
-      response_types: [],
-    })),
+  const configuration: ProviderConfiguration = {
+    clients: options.clients.map(
+      ({ id, secret, authMethod = 'client_secret_basic', scope, publicJwk, grantTypes }) => ({
+        ...(scope === undefined ? {} : { scope }),
+        ...(secret === undefined ? {} : { client_secret: secret }),
+        ...(publicJwk === undefined ? {} : { jwks: { keys: [publicJwk] } }),
+        client_id: id,
+        token_endpoint_auth_method: authMethod,
+        grant_types: grantTypes ?? ['client_credentials'],
+        redirect_uris: [],
+        response_types: [],
+      }),
+    ),
     scopes: [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
     ...(options.authMethods === undefined ? {} : { clientAuthMethods: options.authMethods }),
     cookies: { keys: ['test'] },
@@ -62,6 +81,8 @@ export async function startProvider(options: ProviderOptions): Promise<RunningAu
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
+      revocation: { enabled: true, allowedPolicy: () => true },
+      introspection: { enabled: true, allowedPolicy: () => true },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context: unknown, resource: string) => {
@@ -76,14 +97,29 @@ export async function startProvider(options: ProviderOptions): Promise<RunningAu
         },
       },
     },
-  });
+  };
+  const provider = withOwnClones(() => new Provider(issuer, configuration));
+  for (const [name, handler] of Object.entries(options.grants ?? {}))
+    provider.registerGrantType(name, async (context) => await handler(context, provider), GRANT_PARAMETERS);
   const answer = provider.callback();
   handle = (request, response) => {
-    if (request.method === 'POST') recordForm(request, seen);
+    if (request.method === 'POST') recordForm(request, request.url === '/token' ? seen : elsewhere);
     answer(request, response);
   };
-  return { issuer, seen, close };
+  return { issuer, seen, elsewhere, close };
 }
+
+const GRANT_PARAMETERS = [
+  'scope',
+  'resource',
+  'audience',
+  'requested_token_type',
+  'assertion',
+  'subject_token',
+  'subject_token_type',
+  'actor_token',
+  'actor_token_type',
+];
 
 export interface HostileAnswer {
   readonly status?: number;
@@ -182,4 +218,26 @@ function send(response: ServerResponse, { status = 200, headers = {}, body }: Ho
 async function signingKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' };
+}
+
+/** Under jest the clones of Node come from another realm, and oidc-provider takes a client's key for no object. */
+function withOwnClones<Made>(make: () => Made): Made {
+  const native = globalThis.structuredClone;
+  globalThis.structuredClone = cloned;
+  try {
+    return make();
+  } finally {
+    globalThis.structuredClone = native;
+  }
+}
+
+function cloned<Value>(value: Value): Value {
+  // Sound: a copy has the type of what was copied.
+  return copied(value) as Value;
+}
+
+function copied(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copied);
+  if (value === null || typeof value !== 'object' || value.constructor !== Object) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copied(inner)]));
 }

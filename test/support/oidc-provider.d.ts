@@ -20,16 +20,46 @@ declare module 'oidc-provider' {
     cookies?: { keys: readonly string[] };
   }
 
+  export interface OidcClient {
+    clientId: string;
+  }
+
+  /** Of one request to the token endpoint. */
+  export interface KoaContext {
+    readonly oidc: { readonly client: OidcClient; readonly params: Readonly<Record<string, string | undefined>> };
+    body: unknown;
+  }
+
+  export interface IssuedAccessToken {
+    resourceServer: unknown;
+    readonly tokenType: string;
+    readonly expiration: number;
+    readonly scope?: string;
+    save(): Promise<string>;
+  }
+
   export class Provider {
     constructor(issuer: string, configuration: ProviderConfiguration);
+    readonly issuer: string;
     readonly Client: { find(id: string): Promise<object> };
     readonly Grant: new (properties: object) => {
       addResourceScope(resource: string, scope: string): void;
       save(): Promise<string>;
     };
     readonly RefreshToken: new (properties: object) => { save(): Promise<string> };
+    readonly AccessToken: new (fields: Readonly<Record<string, unknown>>) => IssuedAccessToken;
+    readonly ResourceServer: new (identifier: string, info: ResourceServerInfo) => unknown;
+    registerGrantType(
+      name: string,
+      handler: (context: KoaContext) => Promise<void>,
+      parameters: readonly string[],
+    ): void;
     callback(): (request: IncomingMessage, response: ServerResponse) => void;
   }
 
-  export const errors: { InvalidTarget: new () => Error };
+  export const errors: {
+    InvalidTarget: new () => Error;
+    InvalidGrant: new (detail: string) => Error;
+    InvalidScope: new (detail: string, scope: string) => Error;
+  };
 }

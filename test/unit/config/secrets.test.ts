@@ -22,6 +22,29 @@ const config = Config.parse({
       },
     },
     files: { url: 'https://files.example.com/mcp' },
+    desk: {
+      url: 'https://desk.example.com/mcp',
+      credentials: {
+        kind: 'enterprise-managed',
+        issuer: 'https://desk.example.com',
+        clientId: 'countersign',
+        clientSecret: 'canary-desk-secret',
+        identityProvider: {
+          issuer: 'https://idp.example.com',
+          clientId: 'countersign',
+          clientSecret: 'canary-provider-secret',
+        },
+      },
+    },
+    bank: {
+      url: 'https://bank.example.com/mcp',
+      credentials: {
+        kind: 'token-exchange',
+        issuer: 'https://idp.example.com',
+        clientId: 'countersign',
+        clientKey: { kid: 'client', privateKeyFile: 'client.pem' },
+      },
+    },
   },
   credentials: {
     vault: {
@@ -51,6 +74,8 @@ const CANARIES = [
   'canary-header',
   'canary-client-secret',
   'canary-named-secret',
+  'canary-desk-secret',
+  'canary-provider-secret',
   'canary-api-key',
   WEBHOOK_SECRET,
   CODEC_KEY,
@@ -72,6 +97,15 @@ describe('secrets of a configuration', () => {
         clientSecret: '[redacted]',
         scopes: { tools: { write: ['notes:write'] } },
       },
+    });
+    expect(shown.servers).toMatchObject({
+      desk: {
+        credentials: {
+          clientSecret: '[redacted]',
+          identityProvider: { clientSecret: '[redacted]', clientId: 'countersign' },
+        },
+      },
+      bank: config.servers['bank'],
     });
     expect(shown.credentials).toMatchObject({
       vault: { use: { clientId: 'catalogs', clientSecret: '[redacted]' }, origins: ['https://tools.example.com'] },
@@ -106,6 +140,7 @@ describe('secrets of a configuration', () => {
     const suspicious = names.filter((name) => /secret|key|token|password|credential/i.test(name));
     expect(suspicious.toSorted()).toEqual([
       'apiKey', // masked
+      'clientKey', // names a file
       'clientSecret', // masked
       'credentials', // its fields are masked one by one
       'givenTokens', // a policy
@@ -115,6 +150,7 @@ describe('secrets of a configuration', () => {
       'privateKeyFile', // a file name
       'refreshTokens', // a word
       'secret', // masked
+      'subjectTokenType', // a name
       'tokens', // a limit
     ]);
   });

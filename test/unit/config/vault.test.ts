@@ -5,7 +5,12 @@ import { checkConfig, warningsOf } from '../../../workers/config-checks.ts';
 import { describeConfig, secretsOf } from '../../../workers/secrets.ts';
 import { VAULT_KEYS } from '../../support/builders/vault.ts';
 
-const refresh = { kind: 'refresh' as const, issuer: 'https://idp.example.com', clientId: 'a' };
+const refresh = {
+  kind: 'refresh' as const,
+  issuer: 'https://idp.example.com',
+  clientId: 'a',
+  clientSecret: 'canary-secret',
+};
 const directory = { kind: 'directory' as const, directory: 'vault', keys: VAULT_KEYS };
 const environment = { kind: 'environment' as const, variables: { 'ann-notes': 'ANN' } };
 const withServer = (credentials: object, over: ConfigInput = {}): ConfigInput => ({
@@ -55,7 +60,7 @@ describe('a configuration with refresh tokens', () => {
   });
 
   test('INV-S1: its secrets are known, and masked where it is shown', () => {
-    const config = Config.parse(withServer({ ...refresh, clientSecret: 'canary-secret' }, { vault: directory }));
+    const config = Config.parse(withServer(refresh, { vault: directory }));
     const secrets = ['canary-secret', ...VAULT_KEYS.map(({ key }) => key)];
     expect([...secretsOf(config)].toSorted()).toEqual(secrets.toSorted());
     const shown = JSON.stringify(describeConfig(config));

@@ -1,0 +1,78 @@
+/**
+ * How this worker proves to an authorization server that it is the client: by a secret, or by signing.
+ *
+ * 1. All that is sent for it is said as a secret, in every form in which it travels.
+ */
+import { type AuthorizationServer, type ClientAuth, ClientSecretBasic, ClientSecretPost } from 'oauth4webapi';
+import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
+import { signAssertion } from './assertion.ts';
+import type { SigningKeys } from './signing-keys.ts';
+import { tokenError } from './strategy.ts';
+
+export interface Authentication {
+  readonly auth: ClientAuth;
+  readonly secrets: readonly string[];
+}
+
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+export interface Authenticating {
+  readonly metadata: AuthorizationServer;
+  readonly keys: SigningKeys;
+  /** The tool server, for errors. */
+  readonly server: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export async function authenticate(client: OAuthClient, context: Authenticating): Promise<Authentication> {
+  const { clientId, clientSecret, clientKey } = client;
+  const { metadata, keys, server, now } = context;
+  if (clientSecret !== undefined)
+    return {
+      auth: authenticationFor(metadata, clientSecret, server),
+      secrets: secretsOfClient(clientId, clientSecret),
+    };
+  // Sound: the schema has one of the two.
+  if (clientKey === undefined) throw new Error('a client without secret and key');
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
+  if (!methods.includes('private_key_jwt')) {
+    const message = `No token for ${server}: its authorization server takes no signature of a client (private_key_jwt).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  const assertion = await signAssertion(clientKey, keys(clientKey), clientId, metadata.issuer, now);
+  return {
+    auth: (_server, _client, body) => {
+      body.set('client_id', clientId);
+      body.set('client_assertion_type', ASSERTION_TYPE);
+      body.set('client_assertion', assertion);
+    },
+    secrets: [assertion],
+  };
+}
+
+/** RFC 8414 §2: `client_secret_basic` where the server states nothing. */
+function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
+  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  if (methods.includes('client_secret_basic')) return ClientSecretBasic(clientSecret);
+  if (methods.includes('client_secret_post')) return ClientSecretPost(clientSecret);
+  const message = `No token for ${server}: its authorization server takes no client secret (client_secret_basic or client_secret_post).`;
+  throw tokenError('TOKEN_REFUSED', message, { server });
+}
+
+/**
+ * The secret, and the forms in which it travels that a scrubber of the plain secret would not know: form encoding and then
+ * base64 of it together with the client id (RFC 6749 §2.3.1), as oauth4webapi writes it, and as others do.
+ */
+export function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
+  const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
+  const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
+  return [...new Set([clientSecret, secret, ...basic])];
+}
+
+/** Everything but letters and digits as %XX, and space as plus. */
+function strictFormEncode(text: string): string {
+  return encodeURIComponent(text)
+    .replaceAll(/[-_.!~*'()]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll('%20', '+');
+}

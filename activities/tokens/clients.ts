@@ -1,0 +1,62 @@
+/** The clients that a configuration has at authorization servers: what is sent where, for whoever loads, checks or hides it. */
+import type { Config, Credentials } from '../../contracts/schemas/config.ts';
+import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
+import { pathText } from '../../contracts/schemas/issues.ts';
+
+export interface PlacedCredentials {
+  readonly path: readonly string[];
+  /** Whose they are, for warnings. */
+  readonly name: string;
+  readonly credentials: Credentials;
+}
+
+/** Credentials of servers, and those that catalogs may name. */
+export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedCredentials[] {
+  return [
+    ...Object.entries(config.servers).map(([name, { credentials }]) => ({
+      path: ['servers', name, 'credentials'],
+      name,
+      credentials,
+    })),
+    ...Object.entries(config.credentials).map(([name, { use }]) => ({
+      path: ['credentials', name, 'use'],
+      name,
+      credentials: use,
+    })),
+  ];
+}
+
+export interface PlacedClient {
+  readonly path: string;
+  readonly client: OAuthClient;
+}
+
+export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedClient[] {
+  return credentialsOf(config).flatMap(({ path, credentials }) => {
+    switch (credentials.kind) {
+      case 'none':
+      case 'given':
+      case 'issued':
+        return [];
+      case 'client-credentials':
+      case 'refresh':
+      case 'token-exchange':
+        return [{ path: pathText(path), client: credentials }];
+      case 'enterprise-managed':
+        return [
+          { path: pathText(path), client: credentials },
+          { path: pathText([...path, 'identityProvider']), client: credentials.identityProvider },
+        ];
+    }
+  });
+}
+
+/** Is what callers seal for such a server exchanged, and never sent there? */
+export function isExchanged({ kind }: Credentials): boolean {
+  return kind === 'token-exchange' || kind === 'enterprise-managed';
+}
+
+/** Does a grant of the run say something to them? */
+export function takeGrant(credentials: Credentials): boolean {
+  return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
+}

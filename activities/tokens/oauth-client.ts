@@ -1,0 +1,141 @@
+/**
+ * This worker as a client of one configured authorization server: asks its token endpoint, and ends tokens there.
+ *
+ * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS.
+ * 2. Throws `CountersignError`s that hold nothing of what was sent or answered.
+ */
+import {
+  type AuthorizationServer,
+  type TokenEndpointResponse,
+  allowInsecureRequests,
+  customFetch,
+  genericTokenEndpointRequest,
+  processGenericTokenEndpointResponse,
+  processRevocationResponse,
+  revocationRequest,
+} from 'oauth4webapi';
+import type { Dispatcher } from 'undici';
+import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
+import { signAssertion } from './assertion.ts';
+import type { AuthorizationServers } from './authorization-server.ts';
+import { type Authentication, authenticate } from './client-authentication.ts';
+import type { Exchange } from './exchange.ts';
+import { oauthFailure } from './oauth-failure.ts';
+import { isSecureTransport } from './secure-transport.ts';
+import type { SigningKeys } from './signing-keys.ts';
+import { tokenError } from './strategy.ts';
+
+export interface TokenSource {
+  readonly servers: AuthorizationServers;
+  readonly signingKeys: SigningKeys;
+  readonly dispatcher: Dispatcher;
+  /** For discovery and tokens together. */
+  readonly timeoutMs: number;
+  readonly allowInsecure: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** What went wrong and changes nothing. */
+  readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
+}
+
+export interface TokenAsk {
+  /** The tool server, for errors. */
+  readonly server: string;
+  readonly grantType: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly exchange: Exchange;
+}
+
+export interface TokenAnswer {
+  readonly answer: TokenEndpointResponse;
+  /** With which it was asked for. */
+  readonly secrets: readonly string[];
+}
+
+export class ConfiguredClient {
+  readonly #client: OAuthClient;
+  readonly #source: TokenSource;
+
+  constructor(client: OAuthClient, source: TokenSource) {
+    this.#client = client;
+    this.#source = source;
+  }
+
+  get issuer(): string {
+    return this.#client.issuer;
+  }
+
+  async token({ server, grantType, parameters, exchange }: TokenAsk): Promise<TokenAnswer> {
+    const { issuer, clientId } = this.#client;
+    try {
+      const { metadata, auth, secrets } = await this.#authenticated(server, 'token_endpoint', exchange);
+      const client = { client_id: clientId };
+      const form = new URLSearchParams(parameters);
+      const options = this.#options(exchange);
+      const response = await genericTokenEndpointRequest(metadata, client, auth, grantType, form, options);
+      // An ID-JAG is of the type N_A (RFC 8693 §2.2.1); whoever wants a bearer token checks it.
+      const recognizedTokenTypes = { n_a: () => undefined };
+      const answer = await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
+      return { answer, secrets };
+    } catch (error) {
+      // What failed may be metadata that no longer hold.
+      this.forget();
+      throw oauthFailure(error, { server, issuer, exchange });
+    }
+  }
+
+  /** Ends a token at its issuer (RFC 7009). False where the issuer offers no way. */
+  async revoke(token: string, server: string, exchange: Exchange): Promise<boolean> {
+    const { issuer, clientId } = this.#client;
+    try {
+      const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
+      if (endpoint === undefined) return false;
+      const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
+      const additionalParameters = { token_type_hint: 'access_token' };
+      const options = { ...this.#options(exchange), additionalParameters };
+      await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
+      return true;
+    } catch (error) {
+      throw oauthFailure(error, { server, issuer, exchange });
+    }
+  }
+
+  /** A statement of who this client is, for the issuer; undefined where it has no key to sign with. */
+  async assertion(): Promise<string | undefined> {
+    const { issuer, clientId, clientKey } = this.#client;
+    if (clientKey === undefined) return undefined;
+    const { signingKeys, now } = this.#source;
+    return await signAssertion(clientKey, signingKeys(clientKey), clientId, issuer, now());
+  }
+
+  /** Asks for metadata again next time. */
+  forget(): void {
+    this.#source.servers.forget(this.issuer);
+  }
+
+  async #authenticated(
+    server: string,
+    endpoint: 'token_endpoint' | 'revocation_endpoint',
+    exchange: Exchange,
+  ): Promise<Authentication & { readonly metadata: AuthorizationServer }> {
+    const { servers, signingKeys, now } = this.#source;
+    const metadata = await servers.metadataOf(this.issuer, exchange);
+    this.#checkEndpoint(metadata[endpoint], server, endpoint.replace('_', ' '));
+    return { ...(await authenticate(this.#client, { metadata, keys: signingKeys, server, now: now() })), metadata };
+  }
+
+  #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
+    const { issuer } = this;
+    if (endpoint === undefined || !URL.canParse(endpoint)) return;
+    if (isSecureTransport(endpoint, this.#source.allowInsecure)) return;
+    const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;
+    throw tokenError('TOKEN_REFUSED', message, { server, issuer });
+  }
+
+  #options(exchange: Exchange) {
+    return {
+      [customFetch]: exchange.fetch,
+      [allowInsecureRequests]: new URL(this.issuer).protocol === 'http:',
+    };
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Whom a tool server itself names as its authorization servers (RFC 9728), compared with the configured issuer.
+ *
+ * 1. Never followed: metadata, and a challenge that points to some, can only make us refuse. Tokens are asked for at the configured
+ *    issuer or nowhere.
+ * 2. Read at the well-known places of the server's own origin; no pointer of a `WWW-Authenticate` header is followed.
+ * 3. Nothing secret is sent.
+ */
+import type { CountersignError } from '../../contracts/errors.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { type Exchange, openExchange } from './exchange.ts';
+import { sameIssuer } from './granted.ts';
+import type { TokenSource } from './oauth-client.ts';
+import type { TokenRequest } from './port.ts';
+import { type TokenStrategy, tokenError } from './strategy.ts';
+
+const KEPT_MS = 300_000;
+const TIMEOUT_MS = 5_000;
+const MOST_SHOWN = 3;
+
+export interface ResourceCheck {
+  readonly issuer: string;
+  /** Where it is not the server's URL. */
+  readonly resource?: string | undefined;
+  readonly resourceMetadata: 'on-refusal' | 'required';
+}
+
+type CheckSource = Pick<TokenSource, 'dispatcher' | 'now'>;
+
+/** Strategies that ask an issuer, and do so only for servers that trust it. */
+export function forResource(check: ResourceCheck, strategy: TokenStrategy, source: CheckSource): TokenStrategy {
+  const confirmed = new Map<string, number>();
+  return {
+    async mint(request) {
+      const { serverUrl, refused } = request;
+      const known = (confirmed.get(serverUrl) ?? 0) > source.now();
+      if (refused !== undefined || (check.resourceMetadata === 'required' && !known)) {
+        confirmed.delete(serverUrl);
+        await checkResource(check, request, source);
+        if (check.resourceMetadata === 'required') confirmed.set(serverUrl, source.now() + KEPT_MS);
+      }
+      return await strategy.mint(request);
+    },
+  };
+}
+
+async function checkResource(check: ResourceCheck, request: TokenRequest, source: CheckSource): Promise<void> {
+  const { server, serverUrl, signal } = request;
+  const { issuer } = check;
+  const isRequired = check.resourceMetadata === 'required';
+  const exchange = openExchange({ ...source, timeoutMs: TIMEOUT_MS, signal });
+  const read = await readMetadata(serverUrl, exchange);
+  if (read.kind === 'unavailable') {
+    // The token was refused already: a fresh one may still be taken.
+    if (!isRequired) return;
+    throw tokenError(
+      'TOKEN_UNAVAILABLE',
+      `No token for ${server}: its metadata (RFC 9728) cannot be read. It may pass: try again.`,
+      { server, issuer },
+    );
+  }
+  if (read.kind === 'absent') {
+    if (!isRequired) return;
+    throw refusal(check, server, 'publishes no metadata (RFC 9728), which its configuration requires');
+  }
+  const { resource, authorization_servers: issuers } = read.metadata;
+  const expected = canonicalServerUrl(check.resource ?? serverUrl);
+  if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected)
+    throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
+  const named = Array.isArray(issuers) ? issuers.filter((one) => typeof one === 'string') : [];
+  if (named.length === 0 && !isRequired) return;
+  if (named.some((one) => sameIssuer(one, issuer))) return;
+  throw refusal(check, server, `names other authorization servers (${shown(named)}) than the configured one`);
+}
+
+function refusal({ issuer }: ResourceCheck, server: string, what: string): CountersignError {
+  const message = `No token for ${server}: it ${what}, ${issuer}. A server is never followed to another issuer: if this one is right, set it in servers.${server}.credentials.`;
+  return tokenError('TOKEN_REFUSED', message, { server, issuer });
+}
+
+/** Origins alone: all else is a text of the server. */
+function shown(issuers: readonly string[]): string {
+  const origins = issuers.flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : []));
+  return [...new Set(origins)].slice(0, MOST_SHOWN).join(' ') || 'none';
+}
+
+type Read =
+  | { readonly kind: 'metadata'; readonly metadata: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unavailable' };
+
+/** RFC 9728 §3.1: the path stands behind the well-known part; servers older than that have it at the root. */
+async function readMetadata(serverUrl: string, exchange: Exchange): Promise<Read> {
+  const { origin, pathname } = new URL(serverUrl);
+  const path = pathname === '/' ? '' : pathname;
+  for (const place of new Set([path, ''])) {
+    const read = await readOne(`${origin}/.well-known/oauth-protected-resource${place}`, exchange);
+    if (read.kind !== 'absent') return read;
+  }
+  return { kind: 'absent' };
+}
+
+async function readOne(url: string, exchange: Exchange): Promise<Read> {
+  try {
+    const answer = await exchange.fetch(url, { method: 'GET', headers: { accept: 'application/json' } });
+    if (answer.status >= 500 || answer.status === 429 || answer.status === 408) return { kind: 'unavailable' };
+    // A redirect is not followed, and what is not there or not for us is not there.
+    if (answer.status !== 200) return { kind: 'absent' };
+    const metadata: unknown = await answer.json();
+    if (metadata === null || typeof metadata !== 'object') return { kind: 'absent' };
+    // Sound: any object may be read as a record of unknown values.
+    return { kind: 'metadata', metadata: metadata as Record<string, unknown> };
+  } catch {
+    return { kind: 'unavailable' };
+  }
+}

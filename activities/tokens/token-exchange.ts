@@ -1,0 +1,48 @@
+/**
+ * `token-exchange`: the assertion that the caller sealed into the run becomes a token for one call (RFC 8693).
+ *
+ * 1. The subject is the caller, the actor this service; the token is asked for one server and one tool's scopes (INV-S2).
+ * 2. Neither the assertion nor the actor token reaches the tool server: a token that is one of them is refused, whoever gave it.
+ * 3. All three are secrets (INV-S1).
+ */
+import type { TokenExchange } from '../../contracts/schemas/credentials.ts';
+import { askedFor, parametersOf } from './asked.ts';
+import { openExchange } from './exchange.ts';
+import { checkGranted, checkIssuedType } from './granted.ts';
+import { ConfiguredClient, type TokenSource } from './oauth-client.ts';
+import type { MintedToken } from './port.ts';
+import { revocable } from './revocation.ts';
+import type { OpenGrant } from './sealed.ts';
+import type { TokenStrategy } from './strategy.ts';
+import { EXCHANGE_GRANT, TOKEN_TYPES, tokenType } from './token-types.ts';
+
+export function tokenExchangeStrategy(
+  credentials: TokenExchange,
+  openGrant: OpenGrant,
+  source: TokenSource,
+): TokenStrategy {
+  const client = new ConfiguredClient(credentials, source);
+  const { kind: strategy, issuer, subjectTokenType, actor } = credentials;
+  return {
+    async mint(request): Promise<MintedToken> {
+      const { server, refused, signal } = request;
+      const subject = await openGrant(request);
+      if (refused !== undefined) client.forget();
+      const asked = askedFor(credentials, request);
+      const exchange = openExchange({ ...source, signal });
+      const acting = actor === 'assertion' ? await client.assertion() : undefined;
+      const parameters = {
+        ...parametersOf(asked),
+        subject_token: subject,
+        subject_token_type: tokenType(subjectTokenType),
+        requested_token_type: TOKEN_TYPES.access_token,
+        ...(acting === undefined ? {} : { actor_token: acting, actor_token_type: TOKEN_TYPES.jwt }),
+      };
+      const got = await client.token({ server, grantType: EXCHANGE_GRANT, parameters, exchange });
+      const secrets = [subject, ...(acting === undefined ? [] : [acting]), ...got.secrets];
+      const context = { strategy, server, issuer, secrets, refused, now: source.now() };
+      checkIssuedType(got.answer, ['access_token', 'jwt'], context);
+      return revocable(credentials, client, source, server, checkGranted(got.answer, asked, context));
+    },
+  };
+}

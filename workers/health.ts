@@ -1,0 +1,77 @@
+/**
+ * The HTTP port of a worker process: whether it lives, and the public keys of its issuer (ADR 0034).
+ *
+ * 1. Reads nothing of a request but method and path, and answers with what was there before it came.
+ */
+import { createServer, type ServerResponse } from 'node:http';
+import { issuerMetadata, KEYS_PATH, METADATA_PATH, publishedKeys } from '../activities/tokens/issuer.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { LoadedConfig } from './config.ts';
+
+export const HEALTH_PATH = '/healthz';
+
+/** Servers that verify tokens keep keys for so long, at the most. */
+const KEYS_KEPT_SECONDS = 300;
+const REQUEST_MS = 10_000;
+
+export interface HealthServer {
+  close(): Promise<void>;
+}
+
+/**
+ * Undefined where the configuration has no health port.
+ *
+ * @param isAlive asked for each request
+ * @throws CountersignError `SETUP_INCOMPLETE` where the port cannot be had
+ */
+export async function startHealth(
+  { config, baseDirectory }: LoadedConfig,
+  isAlive: () => boolean,
+): Promise<HealthServer | undefined> {
+  const { health, issuer } = config;
+  if (health === undefined) return undefined;
+  const published = new Map<string, string>(
+    issuer === undefined
+      ? []
+      : [
+          [KEYS_PATH, JSON.stringify(await publishedKeys(issuer, baseDirectory))],
+          [METADATA_PATH, JSON.stringify(issuerMetadata(issuer))],
+        ],
+  );
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0] ?? '';
+    const document = published.get(path);
+    if (request.method !== 'GET' && request.method !== 'HEAD') answer(response, 405, { error: 'method not allowed' });
+    else if (path === HEALTH_PATH) answer(response, isAlive() ? 200 : 503, { alive: isAlive() });
+    else if (document === undefined) answer(response, 404, { error: 'not found' });
+    else {
+      response.setHeader('cache-control', `public, max-age=${KEYS_KEPT_SECONDS}`);
+      send(response, 200, document);
+    }
+  });
+  server.requestTimeout = REQUEST_MS;
+  server.headersTimeout = REQUEST_MS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const message = `The health port ${health.host}:${health.port} cannot be used (${error.code ?? 'error'}). Choose another health.port.`;
+      reject(new CountersignError('SETUP_INCOMPLETE', message, { path: 'health.port' }));
+    });
+    server.listen(health.port, health.host, resolve);
+  });
+  return {
+    close: async () =>
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  response.setHeader('cache-control', 'no-store');
+  send(response, status, JSON.stringify(body));
+}
+
+function send(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' }).end(text);
+}
