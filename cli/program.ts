@@ -1,6 +1,7 @@
 /** The command line: its verbs, and what every one of them does the same way. */
 import { Command } from 'commander';
 import { addApprove } from './commands/approve.ts';
+import { addAuthorize } from './commands/authorize.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addExtend } from './commands/extend.ts';
@@ -41,6 +42,7 @@ const VERBS = [
   addApprove,
   addReject,
   addRespond,
+  addAuthorize,
   addWithdraw,
   addForget,
   addExtend,

@@ -2,13 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
-import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
+import type { AuthorizationProof, DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
-import type { PauseKind } from './schemas/pause.ts';
+import type { AuthorizationPause, PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
 import type { Tally } from './schemas/tally.ts';
@@ -29,6 +29,8 @@ export interface ToolsetRef {
   readonly server: string;
   readonly tools: ArtifactRef;
   readonly allowedTools?: readonly string[];
+  /** When the run's grant for the server ends, where that is known. */
+  readonly grantExpiresAt?: string;
 }
 
 /** Millionths of the currency for a million tokens. */
@@ -148,6 +150,8 @@ export interface DispatchInput {
   readonly proof: DispatchProof;
   /** Where an earlier attempt may have run, and a person said that it is sent again. */
   readonly retry?: RetryProof;
+  /** What people said where the server wanted another authorization. */
+  readonly authorizations?: readonly AuthorizationProof[];
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
   /** As the judge saw it. */
@@ -169,12 +173,19 @@ export interface ShownDefinition {
   readonly annotations?: ToolAnnotations | undefined;
 }
 
+/** What would let the server take the call, and who can give it. */
+export type AuthorizationNeed = Pick<AuthorizationPause, 'reason' | 'message' | 'wants'> & {
+  readonly scopes?: readonly string[];
+};
+
 export type DispatchResult =
   /** The call ended. */
   | {
       readonly kind: 'ended';
       readonly outcome: Outcome;
       readonly token?: TokenEvidence;
+      /** Where nothing has run for want of an authorization that people can give. */
+      readonly authorization?: AuthorizationNeed;
       /** Where it is not known whether it ran: when it left, bytes of an answer that came in part, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
     }

@@ -1,4 +1,5 @@
 /** What a dispatch is given as the consent to a call. The activity believes none of it before it has proven it. */
+import type { SignedAuthorization } from './schemas/authorization.ts';
 import type { SignedDecision } from './schemas/decision.ts';
 import type { JsonObject } from './schemas/json.ts';
 import type { Pause } from './schemas/pause.ts';
@@ -57,6 +58,11 @@ export interface RetryProof {
   readonly deadline: string;
   /** When the run took it. */
   readonly decidedAt: string;
+}
+
+/** Somebody's word on what a server wanted of a call: consent to scopes for this call, or a grant in place of the run's. */
+export interface AuthorizationProof extends Omit<RetryProof, 'resolution'> {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
 }
 
 /** What somebody read of a request on another call, or with other arguments, than would be sent. */

@@ -22,6 +22,8 @@ export const UPDATES = {
   forget: 'forget',
   /** Says what became of a call whose outcome is not known. */
   resolveOutcome: 'resolveOutcome',
+  /** Consents to scopes, or gives another grant, where a server wants another authorization. */
+  authorize: 'authorize',
 } as const;
 
 /** Of a catalog. */

@@ -6,9 +6,10 @@
  */
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
+import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
-import type { Pause } from '../contracts/schemas/pause.ts';
+import type { AuthorizationPause, Pause } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
 import { settled } from './settlement.ts';
@@ -65,6 +66,16 @@ export interface Retry {
   readonly definitionHash: string;
 }
 
+/** Somebody's word on what a server wanted of a call, and what they read. */
+export interface Authorized {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+  readonly request: OpenRequest & { readonly about: AuthorizationPause };
+  /** The tool as it was shown then. */
+  readonly definitionHash: string;
+}
+
 /** How a request about something else than consent was closed. */
 export type PauseEnding =
   | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
@@ -105,6 +116,8 @@ interface Resolved extends Common {
   /** Generation of the newest request, where that was about something else than consent. */
   readonly asked?: number;
   readonly retry?: Retry;
+  /** In the order in which it was asked about. */
+  readonly authorized?: readonly Authorized[];
 }
 
 export type CallState =
@@ -224,7 +237,17 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edit, asked, retry }: Resolved): Resolved {
+export function resolvedOf({
+  call,
+  judgement,
+  attempts,
+  duplicateOf,
+  unsure,
+  edit,
+  asked,
+  retry,
+  authorized,
+}: Resolved): Resolved {
   return {
     call,
     judgement,
@@ -234,5 +257,6 @@ export function resolvedOf({ call, judgement, attempts, duplicateOf, unsure, edi
     ...(edit === undefined ? {} : { edit }),
     ...(asked === undefined ? {} : { asked }),
     ...(retry === undefined ? {} : { retry }),
+    ...(authorized === undefined ? {} : { authorized }),
   };
 }

@@ -8,6 +8,7 @@ import type { Run, RunIds } from './run.ts';
 /** The update that answers a request, by what it is about. */
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
   outcome: 'resolveOutcome (countersign resolve)',
+  authorization: 'authorize (countersign authorize)',
 };
 
 /** One id is one answer, of whatever kind: Temporal knows updates by it. */

@@ -45,12 +45,13 @@ export function paused(
   about: Pause,
   { at, approvers, deadlineSeconds, unsure, because }: Pausing,
 ): Paused {
-  // Whoever let it leave again let it leave once.
-  const { retry: _, ...resolved } = resolvedOf(state);
+  const { retry, ...resolved } = resolvedOf(state);
   const { request, made } = state;
   return {
     status: 'asking',
     ...resolved,
+    // Whoever let it leave again let it leave once; where it was turned away, it has not left.
+    ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
     ...(unsure === undefined ? {} : { unsure }),
     ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
     request: {

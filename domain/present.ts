@@ -111,6 +111,13 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
 /** What is asked, where it is not consent. */
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
+  if (about.kind === 'authorization')
+    return [
+      `  - **${markdown(about.server)} wants another authorization**: ${markdown(bounded(about.message, 300))}`,
+      about.wants === 'grant'
+        ? '  - give a fresh grant: `countersign authorize`'
+        : `  - consent to ${about.scopes === undefined ? 'another try' : `the scopes ${about.scopes.map((scope) => codeSpan(bounded(scope, 64))).join(' ')} for this call`}: \`countersign authorize\``,
+    ];
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
     `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,

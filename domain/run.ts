@@ -13,6 +13,7 @@ import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
 import {
+  type Authorized,
   type CallState,
   duplicate,
   judged,
@@ -66,6 +67,8 @@ export interface Run {
   readonly answered: readonly Answered[];
   /** Absent where nothing but consent was asked so far. */
   readonly resumed?: readonly AnsweredPause[];
+  /** Grants that took the place of the run's own, one for each server. */
+  readonly grants?: readonly Authorized[];
   /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];

@@ -32,6 +32,7 @@ import { createCallTool } from '../activities/tools/call-tool.ts';
 import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
@@ -127,7 +128,10 @@ export async function toolSideActivities(
         broker,
         server,
         readCatalog,
-        ...(signing && { checkSignatures: createSignatureCheck(signing) }),
+        ...(signing && {
+          checkSignatures: createSignatureCheck(signing),
+          saidAuthorizations: createAuthorizationProof(signing),
+        }),
       }),
     ),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),

@@ -13,6 +13,7 @@ export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
 export const forgetUpdate = defineUpdate<ForgetAck, [unknown]>(UPDATES.forget);
 export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
 export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
+export const authorizeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.authorize);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);

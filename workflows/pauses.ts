@@ -9,7 +9,9 @@ import type { DispatchResult } from '../contracts/activities.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
 import { type Answerers, answerersOf } from '../domain/answerer.ts';
+import { authorizationPause, authorize, grantorOf, refuseAuthorization } from '../domain/authorization.ts';
 import type { InFlight, Unsure } from '../domain/call-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import type { Parsed } from '../domain/field-checks.ts';
@@ -19,12 +21,14 @@ import type { Change } from '../domain/run.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { outcomePause } from '../domain/outcome-pause.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
-import { parseResolution } from '../domain/shapes.ts';
+import { parseAuthorization, parseResolution } from '../domain/shapes.ts';
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
-import { resolveOutcomeUpdate } from './messages.ts';
+import { authorizeUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { closed, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** What takes the answers to one kind of request. */
 interface Taker<Answer extends PauseAnswer> {
@@ -32,7 +36,7 @@ interface Taker<Answer extends PauseAnswer> {
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
   /** Of an answer that is otherwise taken. */
-  readonly refuse: (live: LiveRun, answer: Answer) => Refusal | undefined;
+  readonly refuse: (live: LiveRun, answer: Answer, state: Paused) => Refusal | undefined;
   readonly record: (live: LiveRun, state: Paused, answer: Answer, at: number) => Change & { readonly ack: PauseAck };
 }
 
@@ -44,7 +48,19 @@ const OUTCOME: Taker<SignedResolution> = {
   record: (live, state, resolution, at) => resolve(live.run, state, resolution, live.ids, at),
 };
 
+const AUTHORIZATION: Taker<SignedAuthorization> = {
+  asked: 'authorization',
+  purpose: 'authorize',
+  parse: parseAuthorization,
+  refuse: (live, answer, state) => refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now()),
+  record: (live, state, answer, at) => authorize(live.run, state, answer, at),
+};
+
 export function servePauses(live: LiveRun): void {
+  setHandler(authorizeUpdate, (input) => take(live, AUTHORIZATION, input), {
+    description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
+    validator: (input) => validate(live, AUTHORIZATION, input),
+  });
   setHandler(resolveOutcomeUpdate, (input) => take(live, OUTCOME, input), {
     description: 'Say what became of a call whose outcome is not known, or that it is sent again',
     validator: (input) => validate(live, OUTCOME, input),
@@ -58,7 +74,9 @@ function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer
   if (admission.kind === 'repeat') return;
   if (live.closing) throw closed();
   refuseWith(
-    admission.kind === 'refuse' ? admission : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, answer)),
+    admission.kind === 'refuse'
+      ? admission
+      : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, answer, admission.state)),
   );
 }
 
@@ -75,6 +93,20 @@ function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, i
   // It may be asked of others now.
   live.commit(interrupted(live.run));
   return ack;
+}
+
+/** Nothing has run for want of an authorization that people can give: they are asked. False where nobody is. */
+export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
+  if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
+  if (outcome.kind !== 'failed' || outcome.executed) return false;
+  const about = authorizationPause(flight, authorization);
+  if (about === undefined) return false;
+  const answerers = whoAnswers(live, flight);
+  const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
+  const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
+  live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
+  live.commit(interrupted(live.run));
+  return true;
 }
 
 export function asksAbout(live: LiveRun, kind: PauseKind): boolean {

@@ -90,6 +90,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...shownTimes(request),
+      ...grantEnd(live, target.server, request),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
@@ -100,6 +101,18 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
+}
+
+/** Where it ends too early, and nobody has given another one since. */
+function grantEnd(
+  { toolset, run }: LiveRun,
+  server: string,
+  { deadline }: OpenRequest,
+): Pick<ApprovalRequest, 'grantExpiresAt'> {
+  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
+  const isReplaced = run.grants?.some(({ request }) => request.about.server === server) === true;
+  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
+  return { grantExpiresAt };
 }
 
 function decidedBy(

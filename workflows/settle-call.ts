@@ -23,6 +23,7 @@ import type {
   Unsure,
 } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
+import { authorizationsOf } from '../domain/authorization.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
@@ -32,7 +33,7 @@ import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
-import { askAnew, askOutcome, asksAbout } from './pauses.ts';
+import { askAnew, askAuthorization, askOutcome, asksAbout } from './pauses.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -126,6 +127,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       }
       if (isUnsure(result) && asksAbout(live, 'outcome') && !live.work.consideredCancelled)
         return askOutcome(live, flight, result, handedAt);
+      if (askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (attempts >= MOST_ATTEMPTS)
@@ -232,6 +234,7 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             ...votedAt(request, made, shown),
           }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
+    ...authorizationProofs(live, state),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined
@@ -247,10 +250,20 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   };
 }
 
-function retryProof({ resolution, decidedAt, request, definitionHash }: Retry): RetryProof {
+function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
+  const given = authorizationsOf(live.run, state);
+  if (given.length === 0) return {};
+  return { authorizations: given.map(({ answer, ...shown }) => ({ answer, ...shownThen(shown) })) };
+}
+
+function retryProof({ resolution, ...shown }: Retry): RetryProof {
+  return { resolution, ...shownThen(shown) };
+}
+
+function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
   const { about, generation, approvers, openedAt, deadline } = request;
   const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { resolution, about, generation, approvers, definitionHash, ...times };
+  return { about, generation, approvers, definitionHash, ...times };
 }
 
 /** As it was first, and how it came to be what it was in the end. */

@@ -13,9 +13,7 @@ import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
 
 export interface TokenRequest {
   /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
-  readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'> &
-    /** Whose vault entries it may name; a catalog has none. */
-    Partial<Pick<RunIdentity, 'initiator'>>;
+  readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'>;
   readonly server: string;
   /** Canonical server URL (RFC 8707 resource). */
   readonly serverUrl: string;
@@ -26,6 +24,8 @@ export interface TokenRequest {
   /** The call, once all of it is proven; absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
+  /** Scopes beyond the tool's own that people have consented to for this call; refused where the configuration does not list them. */
+  readonly consented?: readonly string[];
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };
   /** A token that the server has refused with 401; the broker must not hand it out again. */
@@ -39,6 +39,8 @@ export interface MintedToken {
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and what it was obtained with. */
   readonly secrets: readonly string[];
+  /** When the grant that it was obtained with ends, where that is known. */
+  readonly grantExpiresAt?: string;
   /** Called when the token has done its work, where it is to be ended at its issuer. Does not wait, never throws. */
   readonly release?: () => void;
 }

@@ -35,7 +35,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
       // Before anything is asked of anybody: most refusals need no network.
-      usable(await ofVault(server, async () => await vault.read(ref)), request);
+      const { expiresAt } = usable(await ofVault(server, async () => await vault.read(ref)), request).entry;
       await readMetadata(request);
       const asked = askedFor(credentials, request);
       let used: string | undefined;
@@ -69,7 +69,8 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
             refused,
             now: now(),
           });
-          return revocable(credentials, client, source, server, granted);
+          const minted = revocable(credentials, client, source, server, granted);
+          return expiresAt === undefined ? minted : { ...minted, grantExpiresAt: expiresAt };
         }
         case 'failed':
           throw renewed.error;

@@ -10,7 +10,7 @@
 import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
 import { readAuthorization } from '../../contracts/authorization.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
@@ -52,7 +52,12 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
-      return { accessToken: token, evidence: unverifiedEvidence('given', token, [token]), secrets: [token] };
+      return {
+        accessToken: token,
+        evidence: unverifiedEvidence('given', token, [token]),
+        secrets: [token],
+        ...sealedUntil(request.grant),
+      };
     },
   };
 }
@@ -112,6 +117,13 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
   }
+}
+
+/** Of a grant that was opened: its binding was proven. */
+function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresAt'> {
+  if (grant === undefined || !('jwe' in grant)) return {};
+  const { exp } = parseBinding(Buffer.from(grant.jwe.aad, 'base64url').toString());
+  return { grantExpiresAt: isoOf(Number(exp)) };
 }
 
 function invalid(server: string, reason: string): CountersignError {

@@ -41,8 +41,7 @@ export function usableEntry(
   return held;
 }
 
-function isBoundTo({ bound }: VaultEntry, { run, serverUrl }: TokenRequest): boolean {
-  const { initiator } = run;
+function isBoundTo({ bound }: VaultEntry, { initiator, serverUrl }: TokenRequest): boolean {
   return (
     initiator !== undefined &&
     bound.tenant === initiator.tenant &&
@@ -95,7 +94,13 @@ export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStra
         const message = `${server} refused the token of the vault entry that the run names. Put one into the vault that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
-      return { accessToken: token, evidence: unverifiedEvidence('vault', token, [token]), secrets: [token] };
+      const { expiresAt } = entry;
+      return {
+        accessToken: token,
+        evidence: unverifiedEvidence('vault', token, [token]),
+        secrets: [token],
+        ...(expiresAt === undefined ? {} : { grantExpiresAt: expiresAt }),
+      };
     },
   };
 }

@@ -6,10 +6,10 @@
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
  */
 import { cancellationDetails, cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { AuthorizationNeed, DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Verdict } from '../../contracts/schemas/call.ts';
+import type { Outcome, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
@@ -22,6 +22,7 @@ import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
 import { tellBrokenGlass, verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import {
   checkCatalog,
@@ -32,6 +33,8 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
+import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
+import { needOfEnding, needOfToken } from './authorization-need.ts';
 import type { CallEnding, ToolServer } from './port.ts';
 import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
@@ -52,6 +55,7 @@ export interface CallToolParts {
   readonly server: ToolServer;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
+  readonly saidAuthorizations?: SaidAuthorizations;
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
@@ -99,7 +103,14 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    return await callWithToken(parts, input, tool, catalog, provenCall(input, tool, verdict));
+    let given: ProvenAuthorization;
+    try {
+      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+      given = provenAuthorization(input, said);
+    } catch (error) {
+      return endedBeforeSending(error);
+    }
+    return await callWithToken(parts, input, tool, catalog, provenCall(input, tool, verdict), given);
   };
 }
 
@@ -123,6 +134,7 @@ async function callWithToken(
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
   call: IssuedCall,
+  { grant = input.grant, consented }: ProvenAuthorization,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
@@ -134,15 +146,20 @@ async function callWithToken(
     initiator: input.run.initiator,
     call,
     signal: cancellationSignal(),
-    ...(input.grant === undefined ? {} : { grant: input.grant }),
+    ...(grant === undefined ? {} : { grant }),
+    ...(consented.length === 0 ? {} : { consented }),
     ...credentialsOf(catalog, input.run.initiator.tenant),
   };
   try {
     access = accessTo(parts.config, input.server, catalog);
     token = await parts.broker.mint(request);
   } catch (error) {
-    return endedBeforeSending(error);
+    return wanting(endedBeforeSending(error), (failed) => needOfToken(parts.config, request, failed));
   }
+  const ended = (ending: CallEnding, used: MintedToken): DispatchResult =>
+    wanting(resultOf(ending, used), () =>
+      ending.kind === 'refused' ? needOfEnding(parts.config, request, ending) : undefined,
+    );
   let first: CallEnding;
   try {
     first = await send(parts.server, input, tool, access, token);
@@ -150,20 +167,30 @@ async function callWithToken(
     token.release?.();
   }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return resultOf(first, token);
+    return ended(first, token);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
   } catch (error) {
-    return resultOf({ ...first, message: `${first.message}${whyNone(error)}` }, token);
+    return ended({ ...first, message: `${first.message}${whyNone(error)}` }, token);
   }
-  if (fresh.accessToken === token.accessToken) return resultOf(first, token);
+  if (fresh.accessToken === token.accessToken) return ended(first, token);
   try {
-    return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+    return ended(await send(parts.server, input, tool, access, fresh), fresh);
   } finally {
     fresh.release?.();
   }
+}
+
+/** Where nothing has run, what people can do about it. */
+function wanting(
+  result: DispatchResult,
+  need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
+): DispatchResult {
+  if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
+  const authorization = need(result.outcome);
+  return authorization === undefined ? result : { ...result, authorization };
 }
 
 /** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */

@@ -96,9 +96,9 @@ function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
-async function checkWhere(
-  { readExecution }: StartProofParts,
-  votes: readonly SignedDecision[],
+export async function checkWhere(
+  { readExecution }: Pick<StartProofParts, 'readExecution'>,
+  votes: readonly Pick<SignedDecision, 'runId'>[],
   { workflowId = '', runId = '' }: Scheduler,
 ): Promise<Refused | undefined> {
   const elsewhere = new Set(votes.map((vote) => vote.runId).filter((id) => id !== runId));

@@ -23,6 +23,18 @@ export interface RequestView {
   readonly now: number;
 }
 
+/** Of a server that wants another authorization. */
+function wantedText({ about }: ApprovalRequest): string | undefined {
+  if (about?.kind !== 'authorization') return undefined;
+  const what =
+    about.wants === 'grant'
+      ? 'a fresh grant'
+      : about.scopes === undefined
+        ? 'consent to another try'
+        : `consent to ${about.scopes.map(visible).join(' ')} for this call`;
+  return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(visible(about.message), SHOWN_DESCRIPTION)}`;
+}
+
 export function requestText(
   request: ApprovalRequest,
   { full, reveal = false, now }: RequestView,
@@ -47,6 +59,7 @@ export function requestText(
         ? undefined
         : `${request.redact.map(visible).join(', ')} [--reveal shows them]`,
     ],
+    ['wanted', wantedText(request)],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
     ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
@@ -60,6 +73,12 @@ export function requestText(
     ],
     ['answered by', request.standing === undefined ? undefined : `decision ${visible(request.standing)}, which stands`],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
+    [
+      'grant ends',
+      request.grantExpiresAt === undefined
+        ? undefined
+        : `${shortInstant(request.grantExpiresAt)}, before the deadline: what is approved later may need another one`,
+    ],
     [
       'postponed',
       request.extensions

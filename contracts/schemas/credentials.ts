@@ -25,6 +25,8 @@ export const ScopeTemplates = z.strictObject({
   /** For a call of a tool that is not named below. */
   default: Scopes.default([]),
   tools: z.record(ToolName, Scopes).default({}),
+  /** What people may consent to for one call, where the server asks for more (403 `insufficient_scope`). */
+  consentable: Scopes.default([]),
 });
 export type ScopeTemplates = z.infer<typeof ScopeTemplates>;
 

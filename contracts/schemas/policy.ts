@@ -189,6 +189,8 @@ export const Policy = z.strictObject({
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
+  /** A server that wants another authorization than it got: ask people for it (default), or let the call fail. */
+  missingAuthorization: z.enum(['ask', 'fail']).optional(),
   ...RequestTimes.shape,
 });
 export type Policy = z.infer<typeof Policy>;

@@ -10,6 +10,7 @@ export const SignedPurpose = z.enum([
   'stop',
   'forget',
   'resolveOutcome',
+  'authorize',
   'catalog.connect',
   'catalog.refresh',
   'catalog.setToolPolicies',

@@ -29,6 +29,7 @@ describe('kinds', () => {
       'request.opened',
       'decision.accepted',
       'outcome.resolved',
+      'authorization.given',
       'standing.made',
       'standing.used',
       'standing.forgotten',

@@ -38,6 +38,7 @@ describe('names on the wire', () => {
       refreshTrust: 'refreshTrust',
       forget: 'forget',
       resolveOutcome: 'resolveOutcome',
+      authorize: 'authorize',
     });
   });
 

@@ -13,7 +13,7 @@ import { CLIENT, requestFor, runOf, URL_OF } from './oauth-broker.ts';
 
 export const REF = 'ann-notes';
 export const SCOPES = 'notes:read notes:write';
-const INITIATOR = { id: 'ann', groups: [], tenant: 'default' };
+const INITIATOR = { id: 'ann', tenant: 'default' };
 
 export function refreshConfig(issuer: string, over: object = {}): ConfigInput {
   const credentials = {
@@ -40,15 +40,27 @@ export function workerOf(
 export function vaultRequest(over: Partial<TokenRequest> = {}, run = 1): TokenRequest {
   return {
     ...requestFor('notes', 'write'),
-    run: { ...runOf(run), initiator: INITIATOR },
+    run: runOf(run),
+    initiator: INITIATOR,
     grant: { server: 'notes', ref: REF },
     ...over,
   };
 }
 
-export async function putToken(vault: Vault, token: string, issuer: string, ref = REF): Promise<void> {
+export async function putToken(vault: Vault, token: string, issuer: string): Promise<void> {
+  await putTokenFor(vault, token, issuer, REF, URL_OF.notes);
+}
+
+export async function putTokenFor(
+  vault: Vault,
+  token: string,
+  issuer: string,
+  ref: string,
+  server: string,
+): Promise<void> {
   const before = await vault.read(ref);
-  await vault.write(ref, entryOf({ secret: { kind: 'refresh-token', token, issuer } }), before?.version);
+  const secret = { kind: 'refresh-token' as const, token, issuer };
+  await vault.write(ref, entryOf({ secret, bound: { initiators: ['ann'], server } }), before?.version);
 }
 
 /** A vault on disk, that processes share. */
