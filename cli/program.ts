@@ -12,6 +12,7 @@ import { addPolicy } from './commands/policy.ts';
 import { addReject } from './commands/reject.ts';
 import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
+import { addResolve } from './commands/resolve.ts';
 import { addRespond } from './commands/respond.ts';
 import { addResult } from './commands/result.ts';
 import { addSay } from './commands/say.ts';
@@ -43,6 +44,7 @@ const VERBS = [
   addReject,
   addRespond,
   addAuthorize,
+  addResolve,
   addWithdraw,
   addForget,
   addExtend,

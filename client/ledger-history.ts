@@ -86,7 +86,7 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
       noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
     const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
     const name = accepted?.input?.name ?? '';
-    if (name === UPDATES.decide || name === UPDATES.say)
+    if (name === UPDATES.decide || name === UPDATES.say || name === UPDATES.resolveOutcome)
       noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
         updates.set(accepted?.meta?.updateId ?? '', id),
       );
@@ -143,7 +143,7 @@ export function compareWithHistory(
   const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
   for (const { seq, fact } of before.slice(deeds.from)) {
     const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
-    if ((fact.kind === 'decision.accepted' || fact.kind === 'said') && id !== undefined && !isInput(fact)) {
+    if (['decision.accepted', 'outcome.resolved', 'said'].includes(fact.kind) && id !== undefined && !isInput(fact)) {
       const hashes = deeds.sent.get(id);
       const signature = fact['signature'];
       const signed = textAt(signature, 'sha256');

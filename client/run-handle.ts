@@ -18,10 +18,11 @@ import {
   Stop,
 } from '../contracts/schemas/decision.ts';
 import { Authorization, type AuthorizationInput } from '../contracts/schemas/authorization.ts';
-import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { Resolution, type ResolutionInput } from '../contracts/schemas/resolution.ts';
 import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import type { Grant } from '../contracts/schemas/run-spec.ts';
 import { requestDigest } from '../domain/digest.ts';
@@ -95,6 +96,19 @@ export class RunHandle {
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
     const { memo } = await this.#engine.call(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
+  }
+
+  /**
+   * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or that it is sent again.
+   * Answered the same however often it is sent with the same `decisionId`.
+   * @throws CountersignError as `decide` does; `DECISION_NOT_PERMITTED` where the request is about consent
+   */
+  async resolveOutcome(input: ResolutionInput): Promise<PauseAck> {
+    const resolution = parseAs(Resolution, input, 'DECISION_INVALID', 'resolution');
+    const { decisionId, runId, approver } = resolution;
+    const { id: person, groups } = approver;
+    const said = { purpose: 'resolveOutcome', runId, jti: decisionId, person, groups } as const;
+    return await this.#send<PauseAck>(UPDATES.resolveOutcome, resolution, said, decisionId);
   }
 
   /** Takes a standing decision back (`state().standing`). Answered the same however often it is sent. */

@@ -2,13 +2,13 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
-import type { AuthorizationProof, DispatchProof, RetryProof } from './dispatch-proof.ts';
+import type { AuthorizationNeed, AuthorizationProof, DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
 import type { Approver } from './schemas/decision.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
-import type { AuthorizationPause, PauseKind } from './schemas/pause.ts';
+import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
 import type { Tally } from './schemas/tally.ts';
@@ -172,11 +172,6 @@ export interface ShownDefinition {
   readonly description?: string | undefined;
   readonly annotations?: ToolAnnotations | undefined;
 }
-
-/** What would let the server take the call, and who can give it. */
-export type AuthorizationNeed = Pick<AuthorizationPause, 'reason' | 'message' | 'wants'> & {
-  readonly scopes?: readonly string[];
-};
 
 export type DispatchResult =
   /** The call ended. */

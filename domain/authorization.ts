@@ -5,7 +5,7 @@
  * 2. A grant takes the place of the run's own for that server. Only the subject whose grant it replaces may give it.
  * 3. A call is asked about so often and not more: a server that is never content does not keep a run.
  */
-import type { AuthorizationNeed } from '../contracts/activities.ts';
+import type { AuthorizationNeed } from '../contracts/dispatch-proof.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { AuthorizationPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';

@@ -8,22 +8,12 @@
 import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
 import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
-import type { DispatchProof, RetryProof } from '../contracts/dispatch-proof.ts';
+import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import { describeRule, isStaged } from '../domain/approver.ts';
-import type {
-  Asking,
-  CallState,
-  InFlight,
-  MadeDecision,
-  OpenRequest,
-  Retry,
-  Sendable,
-  Unsure,
-} from '../domain/call-state.ts';
+import type { Asking, CallState, InFlight, MadeDecision, OpenRequest, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
-import { authorizationsOf } from '../domain/authorization.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
@@ -33,6 +23,7 @@ import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
+import { authorizationProofs, retryProof } from './pause-proofs.ts';
 import { askAnew, askAuthorization, askOutcome, asksAbout } from './pauses.ts';
 import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
@@ -248,22 +239,6 @@ function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     idempotencyKey: `${workflowId}/${call.callId}`,
     ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
   };
-}
-
-function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  const given = authorizationsOf(live.run, state);
-  if (given.length === 0) return {};
-  return { authorizations: given.map(({ answer, ...shown }) => ({ answer, ...shownThen(shown) })) };
-}
-
-function retryProof({ resolution, ...shown }: Retry): RetryProof {
-  return { resolution, ...shownThen(shown) };
-}
-
-function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { about, generation, approvers, definitionHash, ...times };
 }
 
 /** As it was first, and how it came to be what it was in the end. */

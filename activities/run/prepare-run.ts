@@ -6,6 +6,7 @@
 import type { PreparedRun } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { PauseKind } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -81,13 +82,15 @@ export function createPrepareRun(
   };
 }
 
-/** People are asked for what a server wants of a call unless some layer says that the call fails. */
+/** What people are asked besides consent, unless some layer says that they are not. */
 function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
-  if (policy.missingAuthorization === 'fail' || spec.policy?.missingAuthorization === 'fail') return {};
-  return {
-    pauses: ['authorization'],
-    answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id),
-  };
+  const layers = [policy, spec.policy];
+  const pauses: PauseKind[] = [
+    ...(layers.some((layer) => layer?.unknownOutcomes === 'record') ? [] : (['outcome'] as const)),
+    ...(layers.some((layer) => layer?.missingAuthorization === 'fail') ? [] : (['authorization'] as const)),
+  ];
+  if (pauses.length === 0) return {};
+  return { pauses, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
 /** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */

@@ -6,7 +6,8 @@
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
  */
 import { cancellationDetails, cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import type { AuthorizationNeed, DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Outcome, Verdict } from '../../contracts/schemas/call.ts';
@@ -35,7 +36,8 @@ import {
 } from './dispatch-check.ts';
 import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
 import { needOfEnding, needOfToken } from './authorization-need.ts';
-import type { CallEnding, ToolServer } from './port.ts';
+import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
@@ -99,7 +101,10 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
       const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
       return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
     }
-    const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
+    const unproven =
+      checkRetry(input, config, verdict) ??
+      checkDefinition(input, tool, verdict) ??
+      checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
@@ -156,13 +161,14 @@ async function callWithToken(
   } catch (error) {
     return wanting(endedBeforeSending(error), (failed) => needOfToken(parts.config, request, failed));
   }
+  const told: Told = {};
   const ended = (ending: CallEnding, used: MintedToken): DispatchResult =>
-    wanting(resultOf(ending, used), () =>
+    wanting(resultOf(ending, used, told), () =>
       ending.kind === 'refused' ? needOfEnding(parts.config, request, ending) : undefined,
     );
   let first: CallEnding;
   try {
-    first = await send(parts.server, input, tool, access, token);
+    first = await send(parts.server, input, tool, access, token, told);
   } finally {
     token.release?.();
   }
@@ -177,7 +183,7 @@ async function callWithToken(
   }
   if (fresh.accessToken === token.accessToken) return ended(first, token);
   try {
-    return ended(await send(parts.server, input, tool, access, fresh), fresh);
+    return ended(await send(parts.server, input, tool, access, fresh, told), fresh);
   } finally {
     fresh.release?.();
   }
@@ -199,12 +205,18 @@ function whyNone(error: unknown): string {
   return coded === undefined ? '' : ` ${coded.message}`;
 }
 
+/** What Temporal was told last of a call: what is known where it ends without an answer. */
+interface Told {
+  last?: CallProgress;
+}
+
 async function send(
   server: ToolServer,
   input: DispatchInput,
   tool: OfferedTool,
   access: ServerAccess,
   token: MintedToken,
+  told: Told,
 ): Promise<CallEnding> {
   return await server.call(connectionOf(input.server, access, token), {
     definition: tool.definition,
@@ -213,11 +225,14 @@ async function send(
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
     signal: cancellationSignal(),
-    heartbeat,
+    heartbeat: (details) => {
+      told.last = details;
+      heartbeat(details);
+    },
   });
 }
 
-function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult {
+function resultOf(ending: CallEnding, { evidence }: MintedToken, { last }: Told): DispatchResult {
   const token = evidence;
   switch (ending.kind) {
     case 'executed':
@@ -235,7 +250,12 @@ function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult
           }
         : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
     case 'unknown':
-      return { kind: 'ended', token, outcome: { kind: 'unknown', code: ending.code, message: ending.message } };
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
+        ...sentOf(last, ending),
+      };
     case 'not-sent':
       if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
       return notSent(ending);
@@ -248,6 +268,21 @@ function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult
         outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
       };
   }
+}
+
+function sentOf(
+  last: CallProgress | undefined,
+  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
+): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
+  if (last?.sentAt === undefined) return {};
+  const { sentAt, progress } = last;
+  return {
+    sent: {
+      at: sentAt,
+      ...(bytes === undefined ? {} : { bytes }),
+      ...(progress === undefined ? {} : { progress }),
+    },
+  };
 }
 
 function notSent({

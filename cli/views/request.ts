@@ -3,6 +3,7 @@
  *
  * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
  */
+import type { AuthorizationPause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
@@ -24,8 +25,7 @@ export interface RequestView {
 }
 
 /** Of a server that wants another authorization. */
-function wantedText({ about }: ApprovalRequest): string | undefined {
-  if (about?.kind !== 'authorization') return undefined;
+function wantedText(about: AuthorizationPause): string {
   const what =
     about.wants === 'grant'
       ? 'a fresh grant'
@@ -46,6 +46,7 @@ export function requestText(
   const latest = latestOf(request);
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
+    ...aboutRows(request),
     ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
     [
       'changed',
@@ -59,7 +60,6 @@ export function requestText(
         ? undefined
         : `${request.redact.map(visible).join(', ')} [--reveal shows them]`,
     ],
-    ['wanted', wantedText(request)],
     ['server', visible(serverUrl)],
     ['digest', request.digest],
     ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
@@ -110,6 +110,21 @@ export function requestText(
   return `${head}\n${fields(paint, rows)}`;
 }
 
+/** What is asked, where it is not consent, and what is known. */
+function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
+  if (about === undefined) return [];
+  if (about.kind === 'authorization') return [['asks', wantedText(about)]];
+  const { message, sentAt, attempt, bytes, lastProgress, token } = about;
+  return [
+    ['asks', 'what became of it: it was sent, and may or may not have run'],
+    ['known', visible(message)],
+    ['sent at', `${shortInstant(sentAt)}, attempt ${attempt}`],
+    ['answer', bytes === undefined ? undefined : `${bytes} bytes of it came`],
+    ['progress', lastProgress === undefined ? undefined : String(lastProgress)],
+    ['token', token?.jti === undefined ? undefined : `id ${visible(token.jti)}`],
+  ];
+}
+
 /** With the arguments that may be shown in passing, or all of them. */
 export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequest {
   if (reveal || request.redact === undefined) return request;
@@ -149,7 +164,10 @@ export function statusText(
   if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
   const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
-  return paint(status === 'approved' || status === 'answered' ? 'green' : 'red', `${status}${who}${when}`);
+  return paint(
+    status === 'approved' || status === 'answered' || status === 'resolved' ? 'green' : 'red',
+    `${status}${who}${when}`,
+  );
 }
 
 function shown(text: string, most: number | undefined): string {

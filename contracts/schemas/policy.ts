@@ -180,6 +180,9 @@ export const OrganisationRule = z
   });
 export type OrganisationRule = z.infer<typeof OrganisationRule>;
 
+export const UnknownOutcomes = z.enum(['ask', 'record']);
+export type UnknownOutcomes = z.infer<typeof UnknownOutcomes>;
+
 export const Policy = z.strictObject({
   rules: rulesOf(PolicyRule).optional(),
   /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
@@ -191,6 +194,8 @@ export const Policy = z.strictObject({
   approvers: ApproverList.optional(),
   /** A server that wants another authorization than it got: ask people for it (default), or let the call fail. */
   missingAuthorization: z.enum(['ask', 'fail']).optional(),
+  /** A call that was sent and whose answer was lost: ask a person what became of it (default), or record that nobody knows. */
+  unknownOutcomes: UnknownOutcomes.optional(),
   ...RequestTimes.shape,
 });
 export type Policy = z.infer<typeof Policy>;
