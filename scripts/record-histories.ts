@@ -15,6 +15,7 @@ import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
+import { AUTHORIZING } from './histories/authorizing.ts';
 import { RESOLVING } from './histories/resolving.ts';
 import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
@@ -30,6 +31,7 @@ const SCENARIOS = [
   ...MOVING,
   ...ENDING,
   ...RESOLVING,
+  ...AUTHORIZING,
   ...RULED,
   ...TALKING,
   ...SIGNED,

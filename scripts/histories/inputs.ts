@@ -10,6 +10,7 @@ export interface Attempt {
     | 'stop'
     | 'forget'
     | 'resolveOutcome'
+    | 'authorize'
     | 'connect'
     | 'refresh'
     | 'setToolPolicies'

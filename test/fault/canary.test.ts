@@ -47,12 +47,14 @@ beforeAll(async () => {
   const minted = await converse(scene, 'minted');
   const catalog = await catalogPieces(scene);
   const listed = await converse(scene, 'listed');
-  runs = [given.run, minted.run, listed.run];
+  const kept = await converse(scene, 'kept');
+  runs = [given.run, minted.run, listed.run, kept.run];
   pieces = [
     ...given.pieces,
     ...minted.pieces,
     ...catalog,
     ...listed.pieces,
+    ...kept.pieces,
     ...(await refusedRuns(scene)),
     ...(await refusedStarts(scene)),
     ...(await lyingPieces(scene)),
@@ -83,6 +85,10 @@ test('the secrets were really used, and really given away', () => {
   const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];
   expect(authorizations(servers.given)).toEqual([`Bearer ${secrets.GIVEN}`]);
   expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted('minted')}`]);
+  expect(authorizations(servers.kept)).toEqual([`Bearer ${scene.minted('kept')}`]);
+  // The one that was put first, and the one that replaced it with each use.
+  const refreshed = tokenServers.flatMap(({ seen }) => seen.map(({ form }) => form.get('refresh_token') ?? undefined));
+  expect(new Set(refreshed.filter(Boolean))).toEqual(new Set([secrets.STORED, secrets.REFRESH]));
   const sentToListed = servers.listed.seen.map(({ headers }) => headers.authorization);
   expect(new Set(sentToListed)).toEqual(new Set([`Bearer ${scene.minted('listed')}`]));
   expect(seen(servers.given)[0]).toMatchObject({

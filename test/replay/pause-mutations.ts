@@ -21,6 +21,12 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     find: ": { status: 'approved', ...resolved, ...consented };",
     put: ": ({ status: 'asking', ...resolved, request: consented.request } as never);",
   },
+  {
+    name: 'nobody is asked for the authorization that a server wants',
+    file: 'workflows/pauses.ts',
+    find: "if (outcome.kind !== 'failed' || outcome.executed) return false;",
+    put: 'if (outcome.kind !== undefined) return false;',
+  },
 ];
 
 /** As `OTHER_CONTENT`. */
@@ -36,6 +42,18 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
     file: 'domain/resolution.ts',
     find: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] }, recordedBy }",
     put: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] } }",
+  },
+  {
+    name: 'dispatch is not given the grant that took the place of the first',
+    file: 'workflows/settle-call.ts',
+    find: '...authorizationProofs(live, state),',
+    put: '',
+  },
+  {
+    name: 'a fresh grant stands for one call only',
+    file: 'domain/authorization.ts',
+    find: "answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun",
+    put: "answer.callId === '' ? regranted(resumedRun, given) : resumedRun",
   },
 ];
 
@@ -58,5 +76,11 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
     file: 'domain/digest.ts',
     find: '    ...(parts.about === undefined ? {} : { about: parts.about }),\n',
     put: '',
+  },
+  {
+    name: 'consent is taken for a grant',
+    file: 'domain/authorization.ts',
+    find: 'if (answer.kind !== about.wants)',
+    put: "if (answer.kind !== about.wants && callId === '')",
   },
 ];
