@@ -75,6 +75,7 @@ const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
     'stop',
     'forget',
     'resolveOutcome',
+    'authorize',
     'catalog.connect',
     'catalog.refresh',
     'catalog.setToolPolicies',

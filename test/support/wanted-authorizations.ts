@@ -1,8 +1,10 @@
 /** Calls whose server wants another authorization, and what people say to that. */
+import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { AuthorizationInput } from '../../contracts/schemas/authorization.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import { succeedWith } from './fault-server.ts';
 import { until } from './until.ts';
 
 /** Waits until the run asks for an authorization of a call. */
@@ -35,3 +37,10 @@ export function authorizationOf(request: ApprovalRequest, approver: string, said
     approver: { id: approver, groups: [] },
   };
 }
+
+/** 403 until the token has the scope. */
+export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof succeedWith>>[0], attempt: number) => {
+  const token = exchange.request.headers.authorization?.replace(/^Bearer /, '') ?? '';
+  if (String(decodeJwt(token)['scope']).split(' ').includes(scope)) return succeedWith('done')(exchange, attempt);
+  return exchange.status(403, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
+};

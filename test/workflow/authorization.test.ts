@@ -3,8 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@j
 import { decodeJwt } from 'jose';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
-import type { RunHandle } from '../../client/index.ts';
+import { Countersign, type RunHandle } from '../../client/index.ts';
+import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
@@ -13,7 +15,7 @@ import { type RunningAuthorizationServer, startProvider } from '../support/oauth
 import { putTokenFor } from '../support/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
 import { factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
-import { authorizationOf, wantedFor } from '../support/wanted-authorizations.ts';
+import { authorizationOf, wantedFor, wants } from '../support/wanted-authorizations.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 const CLIENT = { id: 'countersign', secret: 'client-secret-3a7f/19+c0=' };
@@ -22,13 +24,6 @@ let provider: RunningAuthorizationServer;
 let issuer: RefreshProvider;
 let world: World;
 let zone: Awaited<ReturnType<typeof zoneKey>>;
-
-/** 403 until the token has the scope. */
-const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof succeedWith>>[0], attempt: number) => {
-  const token = exchange.request.headers.authorization?.replace(/^Bearer /, '') ?? '';
-  if (String(decodeJwt(token)['scope']).split(' ').includes(scope)) return succeedWith('done')(exchange, attempt);
-  return exchange.status(403, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
-};
 
 beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
@@ -188,6 +183,32 @@ describe('a scope that the token lacks', () => {
   });
 });
 
+test('on the command line: what is wanted, and each way of answering', async () => {
+  const { directory } = world.engine;
+  const { address, namespace } = world.engine.server;
+  await writeFile(join(directory, 'countersign.yaml'), stringify({ servers: { mine: { url: server.url } } }));
+  const cli = async (...args: string[]) =>
+    await runCommand([...args, '--address', address, '--namespace', namespace], { directory });
+  const run = await started(['notes/admin', 'notes/never', 'notes/admin']);
+  await wantedFor(run);
+  const answer = async (callId: string, ...args: string[]) =>
+    (await cli('authorize', run.runId, callId, '--as', 'bob', ...args, '--json')).exitCode;
+  expect((await cli('requests', run.runId)).out).toMatch(/consent to notes:admin for this call/);
+  for (const wrong of [[], ['--again'], ['--scope', 'notes:root'], ['--scope', 'notes:admin', '--decline', 'x']])
+    expect(await answer('t1.c0', ...wrong)).toBe(2);
+  expect(await answer('t9.c0', '--again')).toBe(5);
+  expect(await answer('t1.c0', '--ref', 'x')).toBe(3);
+  expect(await answer('t1.c0', '--scope', 'notes:admin', '--digest', 'a'.repeat(64))).toBe(5);
+  expect(await answer('t1.c0', '--scope', 'notes:admin', '--comment', 'once')).toBe(0);
+  await wantedFor(run, 't2.c0');
+  expect(await answer('t2.c0', '--decline', 'mend it first')).toBe(0);
+  await wantedFor(run, 't3.c0');
+  expect(await answer('t3.c0', '--decline', 'enough')).toBe(0);
+  await run.result();
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't2.c0': 'rejected', 't3.c0': 'rejected' });
+  expect((await cli('ledger', run.runId)).out).toMatch(/authorization\.given +t1\.c0 +consent by bob.*: once/);
+});
+
 test('a server that is never content is tried three times more, by somebody’s word each time, and not for ever', async () => {
   const run = await started(['notes/never']);
   for (const round of [1, 2, 3]) {
@@ -200,10 +221,22 @@ test('a server that is never content is tried three times more, by somebody’s 
 });
 
 describe('a grant that is no longer good', () => {
+  const startedWith = async (client: { servers: Record<string, { url: string; key: typeof zone.publicJwk }> }) => {
+    const { countersign: _, client: connection, artifacts, config } = world;
+    const countersign = new Countersign({ client: connection, artifacts, taskQueue: config.taskQueue, ...client });
+    const calls = [{ calls: [{ tool: 'mine/fresh' }] }, { calls: [{ tool: 'mine/fresh' }] }, END];
+    const spec = world.spec(calls, { servers: [{ name: 'mine' }] });
+    return await countersign.startRun({
+      runId: `regrant-${process.pid}`,
+      spec,
+      authorizations: { mine: 'stale-token' },
+    });
+  };
+
   test('is replaced by whose it was alone, for this call and the later ones of the run', async () => {
     const target = { url: server.url, key: zone.publicJwk };
     const client = { servers: { mine: target } };
-    const stale = await startWorldRun(client);
+    const stale = await startedWith(client);
     const request = await wantedFor(stale);
     expect(request).toMatchObject({
       about: { reason: 'TOOL_UNAUTHORIZED', wants: 'grant' },
@@ -261,18 +294,3 @@ describe('a grant that is no longer good', () => {
     expect(new Set(issuer.used.map(({ token }) => token)).size).toBe(issuer.used.length);
   });
 });
-
-async function startWorldRun(client: {
-  servers: Record<string, { url: string; key: typeof zone.publicJwk }>;
-}): Promise<RunHandle> {
-  const { Countersign } = await import('../../client/index.ts');
-  const countersign = new Countersign({
-    client: world.client,
-    artifacts: world.artifacts,
-    taskQueue: world.config.taskQueue,
-    ...client,
-  });
-  const calls = [{ calls: [{ tool: 'mine/fresh' }] }, { calls: [{ tool: 'mine/fresh' }] }, END];
-  const spec = world.spec(calls, { servers: [{ name: 'mine' }] });
-  return await countersign.startRun({ runId: `regrant-${process.pid}`, spec, authorizations: { mine: 'stale-token' } });
-}
