@@ -87,8 +87,10 @@ test('the secrets were really used, and really given away', () => {
   expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted('minted')}`]);
   expect(authorizations(servers.kept)).toEqual([`Bearer ${scene.minted('kept')}`]);
   // The one that was put first, and the one that replaced it with each use.
-  const refreshed = tokenServers.flatMap(({ seen }) => seen.map(({ form }) => form.get('refresh_token') ?? undefined));
-  expect(new Set(refreshed.filter(Boolean))).toEqual(new Set([secrets.STORED, secrets.REFRESH]));
+  const renewed = tokenServers.flatMap(({ seen: requests }) =>
+    requests.map(({ form }) => form.get('refresh_token') ?? undefined),
+  );
+  expect(new Set(renewed.filter(Boolean))).toEqual(new Set([secrets.STORED, secrets.REFRESH]));
   const sentToListed = servers.listed.seen.map(({ headers }) => headers.authorization);
   expect(new Set(sentToListed)).toEqual(new Set([`Bearer ${scene.minted('listed')}`]));
   expect(seen(servers.given)[0]).toMatchObject({

@@ -176,7 +176,7 @@ describe('as people read it', () => {
   test.each([
     [wanting(), /wants another authorization.*[\s\S]*consent to the scopes ` a ` for this call/],
     [wanting(flyingRun(), { wants: 'grant' }), /give a fresh grant/],
-    [wanting(flyingRun(), { scopes: undefined } as unknown as AuthorizationPause), /consent to another try/],
+    [wanting(flyingRun(), { scopes: undefined }), /consent to another try/],
   ])('it says what is wanted', (run, text) => expect(currentDetails('waiting', run)).toMatch(text));
 });
 

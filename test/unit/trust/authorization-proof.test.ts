@@ -96,7 +96,7 @@ describe('a word on an authorization', () => {
     const { signature, ...unsigned } = answer;
     // Sound: what no sender could have signed.
     const other = { ...rest, answer: { ...answer, grant: { server: 'bank', ref: 'theirs' } } } as AuthorizationProof;
-    expect(await counted(other, { ...rest, answer: unsigned } as AuthorizationProof)).toBe(0);
+    expect(await counted(other, { ...rest, answer: unsigned })).toBe(0);
     expect(signature).toBeDefined();
   });
 
