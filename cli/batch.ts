@@ -35,7 +35,8 @@ export async function planBatch(
 ): Promise<BatchPlan> {
   const approver = { id: options.as, groups: [...(options.group ?? [])] };
   const shown = await run.requests();
-  const open = shown.filter(({ status }) => status === 'open');
+  // What is asked besides consent is answered one by one, by whoever has looked.
+  const open = shown.filter(({ status, about }) => status === 'open' && about === undefined);
   const now = Date.now();
   const mine = open.filter(
     ({ approvers, openedAt, votes = [] }) =>

@@ -11,6 +11,7 @@ import { addPolicy } from './commands/policy.ts';
 import { addReject } from './commands/reject.ts';
 import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
+import { addResolve } from './commands/resolve.ts';
 import { addRespond } from './commands/respond.ts';
 import { addResult } from './commands/result.ts';
 import { addSay } from './commands/say.ts';
@@ -40,6 +41,7 @@ const VERBS = [
   addApprove,
   addReject,
   addRespond,
+  addResolve,
   addWithdraw,
   addForget,
   addExtend,

@@ -6,23 +6,22 @@
  * 1. Whoever asks holds the run to be signed: what is not is a fault, or leaving out signatures would hide everything.
  * 2. What cannot be verified here is counted as unchecked, never as good.
  */
-import type { SignedDecision } from '../contracts/schemas/decision.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { RunSpec } from '../contracts/schemas/run-spec.ts';
 import type { TrustedJwk, TrustedKey } from '../contracts/schemas/trust.ts';
 import { SIGNING } from '../contracts/signing.ts';
+import type { Answerable } from '../domain/call-state.ts';
 import { canonicalJson, hashOf, sha256Hex } from '../domain/canonical.ts';
-import { isEdit } from '../domain/decision-rights.ts';
 import { specHash } from '../domain/digest.ts';
 import { signatureEvidence, wasGoodAt } from '../domain/jws.ts';
 import type { Refusal } from '../domain/refusal.ts';
-import { parseDecision } from '../domain/shapes.ts';
-import { checkSignedDecision } from '../domain/signed-decision.ts';
+import { checkSignedAnswer } from '../domain/signed-decision.ts';
 import { checkSignature, openMessage } from '../domain/signed-message.ts';
 import { trustedKeysFor } from '../domain/trusted-keys.ts';
 import type { LedgerFault } from './ledger-check.ts';
 import { fieldOf, textAt } from './ledger-files.ts';
-import type { RecordedDeeds, SentMessage } from './ledger-history.ts';
+import type { RecordedDeeds } from './ledger-history.ts';
+import { signedAnswer, type SignedAnswer } from './signed-answers.ts';
 
 export interface ProofReport {
   readonly faults: readonly LedgerFault[];
@@ -62,7 +61,7 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
     // The messages of executions that Temporal has forgotten are gone; the spec is handed on.
-    const isForgotten = fact.kind === 'decision.accepted' && seq < deeds.from;
+    const isForgotten = isAnswer(entry) && seq < deeds.from;
     const doubt = isForgotten
       ? namedDoubt(fact, place)
       : fact.kind === 'run.started'
@@ -78,7 +77,7 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
 /** Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature. */
 export function checkNamedKeys(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): ProofReport {
   const place = believed(entries, trusted);
-  const decisions = entries.filter(({ fact }) => fact.kind === 'decision.accepted');
+  const decisions = entries.filter(isAnswer);
   const faults = decisions.flatMap(({ seq, fact }): LedgerFault[] => {
     const doubt = namedDoubt(fact, place);
     return doubt === undefined ? [] : [{ ...doubt, seq }];
@@ -91,8 +90,13 @@ export function namedSignatures(entries: readonly AnyEntry[]): number {
   return entries.filter(({ fact }) => textAt(fact['signature'], 'sha256') !== undefined).length;
 }
 
-function isProvable({ fact }: AnyEntry): boolean {
-  return fact.kind === 'run.started' || fact.kind === 'decision.accepted';
+function isProvable(entry: AnyEntry): boolean {
+  return entry.fact.kind === 'run.started' || isAnswer(entry);
+}
+
+/** To a request, of whatever kind: each is signed for its own update. */
+function isAnswer({ fact }: AnyEntry): boolean {
+  return fact.kind === 'decision.accepted' || fact.kind === 'outcome.resolved';
 }
 
 function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {
@@ -135,49 +139,43 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
     ({ message }) => sha256Hex(openMessage(message).signature ?? '') === named,
   );
   if (sent === undefined) return altered(`names a signature for ${what} that history does not have`);
-  const decision = signedDecision(sent);
-  if (decision === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
-  const { signature = '' } = decision;
+  const answer = signedAnswer(fact.kind, sent);
+  if (answer === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
+  const { signature, purpose, isJudged } = answer;
   if (!isSame(fact['signature'], signatureEvidence(signature)))
     return altered(`names another key, id or issuer for ${what} than its signature has`);
-  const checked = checkSignedDecision(decision, place, place, undefined);
+  const checked = checkSignedAnswer(purpose, { ...answer.message, signature }, place, place, undefined);
   if (checked.kind === 'refuse') return doubtOf(checked, what);
-  const other = otherThanSigned(fact, decision);
+  const other = otherThanSigned(fact, answer.message, answer.said);
   if (other !== undefined) return altered(`says another ${other} for ${what} than was signed`);
   // Temporal's own time is that of its event: a task begins before it, and an edit is judged after it.
   const isInTime =
-    wasGoodAt(signature, Date.parse(at) / 1_000, isEdit(decision) ? SIGNING.recordedWithin : 0) &&
+    wasGoodAt(signature, Date.parse(at) / 1_000, isJudged ? SIGNING.recordedWithin : 0) &&
     wasGoodAt(signature, sent.at / 1_000, SIGNING.recordedWithin);
   return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
 }
 
-/** As the run kept it: defaults written out. */
-function signedDecision({ message: input }: SentMessage): SignedDecision | undefined {
-  const { message, signature } = openMessage(input);
-  const shape = parseDecision(message);
-  return shape.kind === 'ok' && signature !== undefined ? { ...shape.value, signature } : undefined;
-}
-
 /** The part of the entry that is not what the approver has signed. */
-function otherThanSigned(fact: AnyEntry['fact'], decision: SignedDecision): string | undefined {
-  const { approver, callId, digest, runId, kind } = decision;
+function otherThanSigned(
+  fact: AnyEntry['fact'],
+  { approver, callId, digest, runId }: Answerable,
+  said: SignedAnswer['said'],
+): string | undefined {
   const groups = fieldOf(fact['approver'], 'groups');
   // The ledger keeps those that the rule of the request names.
   const areSigned = Array.isArray(groups) && groups.every((group) => approver.groups.includes(String(group)));
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
-    ['decision', fact['decision'], kind],
     ['call', fact['callId'], callId],
     ['approver', textAt(fact['approver'], 'id'), approver.id],
     ['list of groups', areSigned, true],
     ['digest', fact['digest'], digest],
     ['Temporal run', fact['runId'], runId],
-    ['comment', fact['comment'], kind === 'reject' ? decision.reason : decision.comment],
-    ['deadline', fact['until'], kind === 'extend' ? decision.until : undefined],
-    ['change of arguments', textAt(fact['edited'], 'to'), isEdit(decision) ? hashOf(decision.arguments) : undefined],
-    ['answer', fact['answerHash'], kind === 'respond' ? sha256Hex(decision.answer) : undefined],
-    ['scope', fact['remember'], kind === 'approve' ? decision.remember : undefined],
+    ...said.map(([name, [field = '', inner], signed]) => {
+      const told = fact[field];
+      return [name, inner === undefined ? told : textAt(told, inner), signed] as const;
+    }),
   ];
-  return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
+  return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
 }
 
 /** What the entry itself tells of its signature. */

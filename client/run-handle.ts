@@ -18,8 +18,10 @@ import {
   Stop,
 } from '../contracts/schemas/decision.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
+import type { PauseAck } from '../contracts/schemas/pause.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { Resolution, type ResolutionInput } from '../contracts/schemas/resolution.ts';
 import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { type BatchAnswer, decideAll } from './decide-all.ts';
@@ -72,6 +74,19 @@ export class RunHandle {
   /** Decides several calls, a few at a time. Never throws for one of them: each has its answer, in the order of the decisions. */
   async decideAll(inputs: readonly DecisionInput[]): Promise<readonly BatchAnswer[]> {
     return await decideAll(inputs, (input) => this.decide(input));
+  }
+
+  /**
+   * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or that it is sent again.
+   * Answered the same however often it is sent with the same `decisionId`.
+   * @throws CountersignError as `decide` does; `DECISION_NOT_PERMITTED` where the request is about consent
+   */
+  async resolveOutcome(input: ResolutionInput): Promise<PauseAck> {
+    const resolution = parseAs(Resolution, input, 'DECISION_INVALID', 'resolution');
+    const { decisionId, runId, approver } = resolution;
+    const { id: person, groups } = approver;
+    const said = { purpose: 'resolveOutcome', runId, jti: decisionId, person, groups } as const;
+    return await this.#send<PauseAck>(UPDATES.resolveOutcome, resolution, said, decisionId);
   }
 
   /** Takes a standing decision back (`state().standing`). Answered the same however often it is sent. */

@@ -6,7 +6,7 @@
 import type { DispatchResult } from '../contracts/activities.ts';
 import type { OutcomePause } from '../contracts/schemas/pause.ts';
 import type { InFlight } from './call-state.ts';
-import { instant, isFields, wholeNumber } from './field-checks.ts';
+import { instant, isFields } from './field-checks.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -27,15 +27,12 @@ export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: E
   };
 }
 
-const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
-
 /** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
 export function sentAsTold(details: unknown): Ended['sent'] {
   if (!isFields(details) || instant(details['sentAt']) !== undefined) return undefined;
-  const { sentAt, progress, bytes: received } = details;
+  const { sentAt, progress } = details;
   return {
     at: String(sentAt),
-    ...(bytes(received) === undefined ? { bytes: Number(received) } : {}),
     ...(typeof progress === 'number' && Number.isFinite(progress) ? { progress } : {}),
   };
 }

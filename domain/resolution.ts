@@ -9,7 +9,7 @@ import type { Outcome } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
-import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import type { Resolution, SignedResolution } from '../contracts/schemas/resolution.ts';
 import { isMet } from './approver.ts';
 import type { CallState } from './call-state.ts';
 import { byteLength, sha256Hex } from './canonical.ts';
@@ -87,8 +87,15 @@ function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }
       { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
 }
 
+/** Of what was recorded; undefined where nothing was. */
+export function recordedHash(resolution: Resolution): string | undefined {
+  if (resolution.kind === 'retry') return undefined;
+  return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
+}
+
 function resolvedFact({ request }: Paused, resolution: SignedResolution): LedgerFact {
   const { callId, decisionId, kind, approver, digest, runId, comment, signature } = resolution;
+  const recorded = recordedHash(resolution);
   return {
     kind: 'outcome.resolved',
     callId,
@@ -99,9 +106,7 @@ function resolvedFact({ request }: Paused, resolution: SignedResolution): Ledger
     digest,
     runId,
     ...(comment === undefined ? {} : { comment }),
-    ...(kind === 'retry'
-      ? {}
-      : { recordedHash: sha256Hex(kind === 'succeeded' ? resolution.result : resolution.message) }),
+    ...(recorded === undefined ? {} : { recordedHash: recorded }),
     ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
 }

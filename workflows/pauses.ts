@@ -4,14 +4,16 @@
  * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
  * 2. Only runs that were prepared for a kind of pause open one: others end as they did before (INV-D1).
  */
+import type { UpdateDefinition } from '@temporalio/common';
 import { setHandler } from '@temporalio/workflow';
 import type { DispatchResult } from '../contracts/activities.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
-import { type Answerers, answerersOf } from '../domain/answerer.ts';
+import type { Answerers } from '../domain/answerer.ts';
 import type { InFlight, Unsure } from '../domain/call-state.ts';
 import { madeInTime } from '../domain/decision.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../domain/pause.ts';
 import { refuseLongResult, resolve } from '../domain/resolution.ts';
@@ -29,6 +31,7 @@ import { assertSignedAnswer, openedAnswer } from './trust.ts';
 /** What takes the answers to one kind of request. */
 interface Taker<Answer extends PauseAnswer> {
   readonly asked: PauseKind;
+  readonly description: string;
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
   /** Of an answer that is otherwise taken. */
@@ -38,6 +41,7 @@ interface Taker<Answer extends PauseAnswer> {
 
 const OUTCOME: Taker<SignedResolution> = {
   asked: 'outcome',
+  description: 'Say what became of a call whose outcome is not known, or that it is sent again',
   purpose: 'resolveOutcome',
   parse: parseResolution,
   refuse: (live, resolution) => refuseLongResult(resolution, live.prepared.limits),
@@ -45,9 +49,17 @@ const OUTCOME: Taker<SignedResolution> = {
 };
 
 export function servePauses(live: LiveRun): void {
-  setHandler(resolveOutcomeUpdate, (input) => take(live, OUTCOME, input), {
-    description: 'Say what became of a call whose outcome is not known, or that it is sent again',
-    validator: (input) => validate(live, OUTCOME, input),
+  register(live, resolveOutcomeUpdate, OUTCOME);
+}
+
+function register<Answer extends PauseAnswer>(
+  live: LiveRun,
+  update: UpdateDefinition<PauseAck, [unknown]>,
+  taker: Taker<Answer>,
+): void {
+  setHandler(update, (input) => take(live, taker, input), {
+    description: taker.description,
+    validator: (input) => validate(live, taker, input),
   });
 }
 
@@ -113,7 +125,10 @@ export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchRe
 /** Whoever was asked for consent; of a call that nobody was asked for, whom policy names. */
 function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
-  const { approvers, deadlineSeconds } = prepared.answerers ?? answerersOf({ organisation: {} }, prepared.initiator.id);
+  const { approvers, deadlineSeconds } = prepared.answerers ?? {
+    approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },
+    deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
+  };
   return {
     approvers: request?.approvers ?? approvers,
     deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,

@@ -9,6 +9,7 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
+import { answerersOf } from '../../domain/answerer.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
@@ -73,8 +74,18 @@ export function createPrepareRun(
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
       ...(price === undefined ? {} : { price }),
+      ...pausesOf(config, spec),
       ...proven,
     };
+  };
+}
+
+/** A run is asked what became of its calls unless some layer says that nobody is. */
+function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
+  if (policy.unknownOutcomes === 'record' || spec.policy?.unknownOutcomes === 'record') return {};
+  return {
+    pauses: ['outcome'],
+    answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id),
   };
 }
 

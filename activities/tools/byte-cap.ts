@@ -16,13 +16,15 @@ export class ResponseTooLarge extends Error {
 export interface ByteCap {
   readonly maxBytes: number;
   readonly onExceeded: () => void;
+  /** Of each chunk, after decompression. */
+  readonly onBytes?: (count: number) => void;
 }
 
 const LF = 0x0a;
 const CR = 0x0d;
 
 /** The same response, whose body fails once it is too large. */
-export function capResponse(response: Response, { maxBytes, onExceeded }: ByteCap): Response {
+export function capResponse(response: Response, { maxBytes, onExceeded, onBytes }: ByteCap): Response {
   const { body } = response;
   if (body === null) return response;
   const perEvent = isEventStream(response);
@@ -30,6 +32,7 @@ export function capResponse(response: Response, { maxBytes, onExceeded }: ByteCa
   let last = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
+      onBytes?.(chunk.length);
       const boundary = perEvent ? lastBoundary(chunk, last) : -1;
       // Events that end inside one chunk are counted with what came before them: at most a chunk too much.
       const whole = count + (boundary === -1 ? chunk.length : boundary);

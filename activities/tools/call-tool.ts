@@ -31,7 +31,8 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
-import type { CallEnding, ToolServer } from './port.ts';
+import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
@@ -93,7 +94,10 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
       const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
       return { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` };
     }
-    const unproven = checkDefinition(input, tool, verdict) ?? checkConsent(input, verdict, catalog);
+    const unproven =
+      checkRetry(input, config, verdict) ??
+      checkDefinition(input, tool, verdict) ??
+      checkConsent(input, verdict, catalog);
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
@@ -138,18 +142,24 @@ async function callWithToken(
   } catch (error) {
     return endedBeforeSending(error);
   }
-  const first = await send(parts.server, input, tool, access, token);
+  const told: Told = {};
+  const first = await send(parts.server, input, tool, access, token, told);
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return resultOf(first, token);
+    return resultOf(first, token, told);
   // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
   } catch {
-    return resultOf(first, token);
+    return resultOf(first, token, told);
   }
-  if (fresh.accessToken === token.accessToken) return resultOf(first, token);
-  return resultOf(await send(parts.server, input, tool, access, fresh), fresh);
+  if (fresh.accessToken === token.accessToken) return resultOf(first, token, told);
+  return resultOf(await send(parts.server, input, tool, access, fresh, told), fresh, told);
+}
+
+/** What Temporal was told last of a call: what is known where it ends without an answer. */
+interface Told {
+  last?: CallProgress;
 }
 
 async function send(
@@ -158,6 +168,7 @@ async function send(
   tool: OfferedTool,
   access: ServerAccess,
   token: MintedToken,
+  told: Told,
 ): Promise<CallEnding> {
   return await server.call(connectionOf(input.server, access, token), {
     definition: tool.definition,
@@ -166,11 +177,14 @@ async function send(
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
     signal: cancellationSignal(),
-    heartbeat,
+    heartbeat: (details) => {
+      told.last = details;
+      heartbeat(details);
+    },
   });
 }
 
-function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult {
+function resultOf(ending: CallEnding, { evidence }: MintedToken, { last }: Told): DispatchResult {
   const token = evidence;
   switch (ending.kind) {
     case 'executed':
@@ -188,7 +202,12 @@ function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult
           }
         : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
     case 'unknown':
-      return { kind: 'ended', token, outcome: { kind: 'unknown', code: ending.code, message: ending.message } };
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
+        ...sentOf(last, ending),
+      };
     case 'not-sent':
       if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
       return notSent(ending);
@@ -201,6 +220,21 @@ function resultOf(ending: CallEnding, { evidence }: MintedToken): DispatchResult
         outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
       };
   }
+}
+
+function sentOf(
+  last: CallProgress | undefined,
+  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
+): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
+  if (last?.sentAt === undefined) return {};
+  const { sentAt, progress } = last;
+  return {
+    sent: {
+      at: sentAt,
+      ...(bytes === undefined ? {} : { bytes }),
+      ...(progress === undefined ? {} : { progress }),
+    },
+  };
 }
 
 function notSent({

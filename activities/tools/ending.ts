@@ -43,13 +43,14 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
       exchange,
     );
   }
-  if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline');
-  if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent');
+  if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline', exchange);
+  if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
   const refusal = refusalIn(error, exchange, names.quote);
   if (refusal !== undefined) return refused(names, refusal);
   return unknown(
     names,
     stopped === 'lost' ? 'the connection ended without an answer' : reasonOf(error, 'the answer could not be read'),
+    exchange,
   );
 }
 
@@ -129,10 +130,11 @@ function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
   };
 }
 
-function unknown(names: Names, reason: string): CallEnding {
+function unknown(names: Names, reason: string, { received }: Exchange = {}): CallEnding {
   return {
     kind: 'unknown',
     code: 'OUTCOME_UNKNOWN',
     message: `Tool "${names.tool}" of server "${names.server}" was sent and may or may not have run: ${reason}. Find out at the server before anything is done again.`,
+    ...(received === undefined ? {} : { bytes: received }),
   };
 }

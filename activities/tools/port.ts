@@ -53,7 +53,13 @@ export type CallEnding =
       readonly requiredScope?: string;
     }
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
-  | { readonly kind: 'unknown'; readonly code: ErrorCode; readonly message: string };
+  | {
+      readonly kind: 'unknown';
+      readonly code: ErrorCode;
+      readonly message: string;
+      /** Of an answer that came in part. */
+      readonly bytes?: number;
+    };
 
 export interface ToolListing {
   readonly tools: readonly ToolDefinition[];

@@ -25,6 +25,8 @@ export interface Exchange {
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
+  /** Bytes of its body that came, after decompression. */
+  readonly received?: number;
 }
 
 export interface Wire {
@@ -79,6 +81,7 @@ export function openWire(options: WireOptions = {}): Wire {
       return capResponse(response, {
         maxBytes: MAX_RESPONSE_BYTES,
         onExceeded: () => record(isCall, { tooLarge: true }),
+        onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
       });
     },
     reached: () => reached,

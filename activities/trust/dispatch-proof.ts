@@ -7,12 +7,12 @@
  * 3. What is no longer proven is asked again; what was never true is refused.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
-import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { SIGNING } from '../../contracts/signing.ts';
 import { wasGoodAt } from '../../domain/jws.ts';
-import { checkSignedDecision } from '../../domain/signed-decision.ts';
+import { checkSignedAnswer, checkSignedDecision } from '../../domain/signed-decision.ts';
 import { isSameVoice } from '../../domain/signed-message.ts';
 import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
@@ -33,12 +33,44 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
       if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
       return { kind: 'refused', code: error.code, message: error.message };
     }
+    const unsaid = input.retry && (await checkRetrySignature(parts, input.retry, input, scheduler, kept));
+    if (unsaid !== undefined) return unsaid;
     if (proof.kind === 'policy') return undefined;
     const doubt = doubtIn(proof, input, kept);
     // A key may be newer than what was read last.
     const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
     return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler));
   };
+}
+
+/** That a call which may have run is sent again was said by who it names, while their signature was good, in this chain. */
+async function checkRetrySignature(
+  parts: StartProofParts,
+  { resolution, decidedAt }: RetryProof,
+  { run }: DispatchInput,
+  scheduler: Scheduler,
+  kept: TrustSet,
+): Promise<Refused | undefined> {
+  const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+  const checkedBy = (trust: TrustSet) => checkSignedAnswer('resolveOutcome', resolution, ids, trust, undefined);
+  let checked = checkedBy(kept);
+  // A key may be newer than what was read last.
+  if (checked.kind === 'refuse') checked = checkedBy(await parts.keys.setFor(run.initiator.tenant, 'new'));
+  const who = `The word of ${resolution.approver.id} that the call is sent again`;
+  if (checked.kind === 'refuse') {
+    const { code, message } = checked;
+    if (code === 'TRUST_KEY_UNKNOWN' || code === 'SIGNER_NOT_ENTITLED')
+      return { ...reopen(code, `${who} no longer counts: its key was revoked, or may say less now.`), asks: 'outcome' };
+    return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message: `${who}: ${message}` };
+  }
+  if (!wasGood(resolution, Date.parse(decidedAt) / 1_000))
+    return {
+      kind: 'refused',
+      code: 'DISPATCH_FORBIDDEN',
+      message: `${who} was not taken while its signature was good.`,
+    };
+  const elsewhere = await checkWhere(parts, [resolution], scheduler);
+  return elsewhere && { ...elsewhere, asks: 'outcome' };
 }
 
 /** The last vote first, the others, and what postponed the deadline. */
@@ -92,15 +124,15 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
 }
 
 /** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
-function wasGood({ signature = '' }: SignedDecision, seconds: number): boolean {
+function wasGood({ signature = '' }: Pick<SignedDecision, 'signature'>, seconds: number): boolean {
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
 async function checkWhere(
   { readExecution }: StartProofParts,
-  votes: readonly SignedDecision[],
+  votes: readonly Pick<SignedDecision, 'runId'>[],
   { workflowId = '', runId = '' }: Scheduler,
-): Promise<Refused | undefined> {
+): Promise<Extract<Refused, { kind: 'reopen' }> | undefined> {
   const elsewhere = new Set(votes.map((vote) => vote.runId).filter((id) => id !== runId));
   if (elsewhere.size === 0) return undefined;
   const own = await readExecution(workflowId, runId, 'living');
@@ -115,6 +147,6 @@ async function checkWhere(
   return undefined;
 }
 
-function reopen(code: string, message: string): Refused {
+function reopen(code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
   return { kind: 'reopen', code, message: `${message} It needs a fresh one.` };
 }

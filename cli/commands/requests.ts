@@ -65,7 +65,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
         visible(runId),
         String(pending.count),
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
-        `${pending.requests.map(({ callId, server, tool, reminded }) => `${visible(`${callId} ${server}/${tool}`)}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
+        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(`${callId} ${server}/${tool}`)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
       return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
     },
@@ -85,7 +85,12 @@ export function requestsAnswer(runId: string, requests: readonly ApprovalRequest
       if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
-      const next = `Decide: countersign approve ${visible(runId)} ${first.callId} --as ${visible(who)} --digest ${first.digest}`;
+      const verb =
+        first.about === undefined
+          ? (['Decide', 'approve', ''] as const)
+          : (['Say what became of it', 'resolve', ' retry|succeeded|failed'] as const);
+      const [what, name, answer] = verb;
+      const next = `${what}: countersign ${name} ${visible(runId)} ${first.callId}${answer} --as ${visible(who)} --digest ${first.digest}`;
       return [...shown, paint('dim', next)].join('\n\n');
     },
   };

@@ -34,6 +34,7 @@ export function requestText(
   const latest = latestOf(request);
   const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
   const rows = [
+    ...aboutRows(request),
     ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
     [
       'changed',
@@ -91,6 +92,20 @@ export function requestText(
   return `${head}\n${fields(paint, rows)}`;
 }
 
+/** What is asked, where it is not consent, and what is known. */
+function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
+  if (about === undefined) return [];
+  const { message, sentAt, attempt, bytes, lastProgress, token } = about;
+  return [
+    ['asks', 'what became of it: it was sent, and may or may not have run'],
+    ['known', visible(message)],
+    ['sent at', `${shortInstant(sentAt)}, attempt ${attempt}`],
+    ['answer', bytes === undefined ? undefined : `${bytes} bytes of it came`],
+    ['progress', lastProgress === undefined ? undefined : String(lastProgress)],
+    ['token', token?.jti === undefined ? undefined : `id ${visible(token.jti)}`],
+  ];
+}
+
 /** With the arguments that may be shown in passing, or all of them. */
 export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequest {
   if (reveal || request.redact === undefined) return request;
@@ -130,7 +145,10 @@ export function statusText(
   if (status === 'open') return paint('yellow', `waits for ${duration(now - Date.parse(openedAt))}`);
   const who = decidedBy === undefined ? '' : ` by ${visible(decidedBy.id)}`;
   const when = decidedAt === undefined ? '' : ` at ${shortInstant(decidedAt)}`;
-  return paint(status === 'approved' || status === 'answered' ? 'green' : 'red', `${status}${who}${when}`);
+  return paint(
+    status === 'approved' || status === 'answered' || status === 'resolved' ? 'green' : 'red',
+    `${status}${who}${when}`,
+  );
 }
 
 function shown(text: string, most: number | undefined): string {

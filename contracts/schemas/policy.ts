@@ -180,6 +180,9 @@ export const OrganisationRule = z
   });
 export type OrganisationRule = z.infer<typeof OrganisationRule>;
 
+export const UnknownOutcomes = z.enum(['ask', 'record']);
+export type UnknownOutcomes = z.infer<typeof UnknownOutcomes>;
+
 export const Policy = z.strictObject({
   rules: rulesOf(PolicyRule).optional(),
   /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
@@ -189,6 +192,8 @@ export const Policy = z.strictObject({
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
+  /** A call that was sent and whose answer was lost: ask a person what became of it (default), or record that nobody knows. */
+  unknownOutcomes: UnknownOutcomes.optional(),
   ...RequestTimes.shape,
 });
 export type Policy = z.infer<typeof Policy>;

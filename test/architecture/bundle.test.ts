@@ -2,8 +2,11 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 
-/** Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. */
-const MAX_BYTES = 2_500_000;
+/**
+ * Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. The last 100 kB are requests
+ * about something else than consent, whose answers are checked where they arrive.
+ */
+const MAX_BYTES = 2_600_000;
 
 /** A name that only the package's own code has → the package. */
 const FORBIDDEN = {

@@ -7,6 +7,10 @@ import { ROOT } from './source-tree.ts';
 const messages = readFileSync(join(ROOT, 'workflows/messages.ts'), 'utf8');
 const handlers = readFileSync(join(ROOT, 'workflows/handlers.ts'), 'utf8');
 
+const pauses = readFileSync(join(ROOT, 'workflows/pauses.ts'), 'utf8');
+/** Registered there, each in the same way. */
+const answering = ['resolveOutcomeUpdate'];
+
 /** Updates of a run that bring something: those without an input say nothing. */
 const saying = [...messages.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
   ([, name]) => name ?? '',
@@ -15,13 +19,24 @@ const saying = [...messages.matchAll(/export const (\w+) = defineUpdate<\w+, \[u
 const registrations = handlers.split('setHandler(').slice(1);
 
 test('there are such updates, and each has a handler', () => {
-  expect(saying).toEqual(expect.arrayContaining(['decideUpdate', 'sayUpdate', 'stopUpdate']));
+  expect(saying).toEqual(expect.arrayContaining(['decideUpdate', 'sayUpdate', 'stopUpdate', ...answering]));
 });
 
-test.each(saying)('%s: its validator verifies the signature, its handler takes it off', (name) => {
-  const own = registrations.find((registration) => registration.trimStart().startsWith(`${name},`)) ?? '';
-  expect(own).toMatch(/\bopened(Decision)?\(live, input/);
-  expect(own).toMatch(/validator: \(input\) =>[^]*\bassertSigned(Decision)?\(live, /);
+test.each(saying.filter((name) => !answering.includes(name)))(
+  '%s: its validator verifies the signature, its handler takes it off',
+  (name) => {
+    const own = registrations.find((registration) => registration.trimStart().startsWith(`${name},`)) ?? '';
+    expect(own).toMatch(/\bopened(Decision)?\(live, input/);
+    expect(own).toMatch(/validator: \(input\) =>[^]*\bassertSigned(Answer)?\(live, /);
+  },
+);
+
+test('what answers a request about something else than consent is registered in the one way that verifies', () => {
+  for (const name of answering) expect(pauses).toContain(`register(live, ${name}, `);
+  expect(pauses).toMatch(
+    /function validate[^]*?openedAnswer\(live, input, taker\.parse\)[^]*?assertSignedAnswer\(live, taker\.purpose, answer\);\s+const admission/,
+  );
+  expect(pauses).toMatch(/function take[^]*?openedAnswer\(live, input, taker\.parse\)/);
 });
 
 test('the signal verifies before it admits', () => {

@@ -125,6 +125,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
       },
       policy: {
         approvers: { ids: ['bob'] },
+        unknownOutcomes: 'record',
         servers: {
           given: { default: 'allow', tools: { words: 'ask' } },
           minted: { default: 'allow' },
