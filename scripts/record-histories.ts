@@ -15,6 +15,7 @@ import { MOVING } from './histories/moving.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
+import { RESOLVING } from './histories/resolving.ts';
 import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
@@ -28,6 +29,7 @@ const SCENARIOS = [
   ...EDITING,
   ...MOVING,
   ...ENDING,
+  ...RESOLVING,
   ...RULED,
   ...TALKING,
   ...SIGNED,

@@ -161,7 +161,7 @@ export const ENDING: readonly Scenario[] = [
     points: ['unknown'],
     script: { steps: [calls(['lose_answer', 'monday']), DONE] },
     play: async (scene) => {
-      await scene.start();
+      await scene.start({ policy: { unknownOutcomes: 'record' } });
       await scene.ended();
       await scene.take('unknown');
     },

@@ -4,7 +4,16 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 export interface Attempt {
   /** What is wrong with it, in words. */
   readonly name: string;
-  readonly update: 'decide' | 'say' | 'stop' | 'forget' | 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect';
+  readonly update:
+    | 'decide'
+    | 'say'
+    | 'stop'
+    | 'forget'
+    | 'resolveOutcome'
+    | 'connect'
+    | 'refresh'
+    | 'setToolPolicies'
+    | 'disconnect';
   readonly input: unknown;
 }
 

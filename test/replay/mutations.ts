@@ -227,9 +227,9 @@ export const OTHER_REFUSALS: readonly Mutation[] = [
   },
   {
     name: 'any digest will do',
-    file: 'domain/decision.ts',
-    find: 'if (digest !== decision.digest) {',
-    put: "if (digest === '') {",
+    file: 'domain/closed-request.ts',
+    find: 'if (digestOf(state, { ...ids, runId }) !== digest)',
+    put: "if (digestOf(state, { ...ids, runId }) === '')",
   },
   {
     name: 'anybody may decide',

@@ -6,6 +6,7 @@ import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { CONFIG, recorded } from './corpus.ts';
 import { bundleMutant, type Mutation } from './mutant.ts';
+import { PAUSE_COMMANDS, PAUSE_CONTENT, PAUSE_REFUSALS } from './pause-mutations.ts';
 import { SIGNED_CONTENT, SIGNED_REFUSALS } from './signed-mutations.ts';
 import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
 
@@ -22,6 +23,11 @@ const SOME = [
   'agent-run.v2.escalated-sent',
   'agent-run.v2.extended',
   'agent-run.v2.interrupted',
+  'agent-run.v2.lost',
+  'agent-run.v2.lost-answered',
+  'agent-run.v2.lost-continued',
+  'agent-run.v2.lost-ended',
+  'agent-run.v2.lost-sent-again',
   'agent-run.v2.one-of-two',
   'agent-run.v2.reminded',
   'agent-run.v2.repeated',
@@ -36,8 +42,9 @@ const SOME = [
   'tool-catalog.v2.signed-continued-first',
 ];
 
-const CONTENT = [...OTHER_CONTENT, ...SIGNED_CONTENT];
-const REFUSALS = [...OTHER_REFUSALS, ...SIGNED_REFUSALS];
+const COMMANDS = [...OTHER_COMMANDS, ...PAUSE_COMMANDS];
+const CONTENT = [...OTHER_CONTENT, ...SIGNED_CONTENT, ...PAUSE_CONTENT];
+const REFUSALS = [...OTHER_REFUSALS, ...SIGNED_REFUSALS, ...PAUSE_REFUSALS];
 
 const named = (mutations: readonly Mutation[]) => mutations.map((mutation) => [mutation.name, mutation] as const);
 
@@ -63,7 +70,7 @@ async function differences(bundle: WorkflowBundle): Promise<Error[]> {
   return await failures(compareHistories(recorded(SOME), { bundle, config: CONFIG }));
 }
 
-test.each(named(OTHER_COMMANDS))('Temporal notices: %s', async (_, mutation) => {
+test.each(named(COMMANDS))('Temporal notices: %s', async (_, mutation) => {
   const errors = await replayFailures(await bundleMutant(mutation));
   expect(errors.map(({ name }) => name)).toContain('DeterminismViolationError');
 });

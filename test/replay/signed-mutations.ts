@@ -34,8 +34,8 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'a decision is believed without its signature',
     file: 'workflows/trust.ts',
-    find: "  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());\n  if (checked.kind === 'refuse') throw refusal(checked);",
-    put: '  checkSignedDecision(decision, live.ids, trust, Date.now());',
+    find: "  const checked = checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());\n  if (checked.kind === 'refuse') throw refusal(checked);",
+    put: '  checkSignedAnswer(purpose, answer, live.ids, trust, Date.now());',
   },
   {
     name: 'a message is believed without its signature',

@@ -1,0 +1,62 @@
+/** Changes that would break runs that wait to hear what became of a call. */
+import type { Mutation } from './mutant.ts';
+
+/** As `OTHER_COMMANDS`. */
+export const PAUSE_COMMANDS: readonly Mutation[] = [
+  {
+    name: 'nobody is asked what became of a call',
+    file: 'workflows/pauses.ts',
+    find: 'return live.prepared.pauses?.includes(kind) === true;',
+    put: 'return live.prepared.pauses?.includes(kind) === undefined;',
+  },
+  {
+    name: 'what a person recorded is sent again all the same',
+    file: 'domain/resolution.ts',
+    find: "if (resolution.kind !== 'retry') {",
+    put: "if (resolution.kind !== 'retry' && state.attempts > 9) {",
+  },
+  {
+    name: 'a call that is sent again is asked for consent anew',
+    file: 'domain/pause.ts',
+    find: ": { status: 'approved', ...resolved, ...consented };",
+    put: ": ({ status: 'asking', ...resolved, request: consented.request } as never);",
+  },
+];
+
+/** As `OTHER_CONTENT`. */
+export const PAUSE_CONTENT: readonly Mutation[] = [
+  {
+    name: 'dispatch is not told who said that a call is sent again',
+    file: 'workflows/settle-call.ts',
+    find: '...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),',
+    put: '',
+  },
+  {
+    name: 'the model takes what a person recorded for the result of the tool',
+    file: 'domain/resolution.ts',
+    find: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] }, recordedBy }",
+    put: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] } }",
+  },
+  {
+    name: 'what is asked is no part of what is shown',
+    file: 'domain/digest.ts',
+    find: '    ...(parts.about === undefined ? {} : { about: parts.about }),\n',
+    put: '',
+  },
+];
+
+/** As `OTHER_REFUSALS`. */
+export const PAUSE_REFUSALS: readonly Mutation[] = [
+  {
+    name: 'anybody may say what became of a call',
+    file: 'domain/pause.ts',
+    find: 'if (mayDecide(state.request.approvers, answererOf(state, answer, now)))',
+    put: "if (mayDecide(state.request.approvers, answererOf(state, answer, now)) || approver.id !== '')",
+  },
+  {
+    name: 'an approval answers what became of a call',
+    file: 'domain/decision.ts',
+    find: 'if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);',
+    put: "if (state.request.about !== undefined && callId === '') return refuseUpdate(state.request.about.kind, callId);",
+  },
+];
