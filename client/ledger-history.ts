@@ -40,6 +40,8 @@ export interface RecordedDeeds {
   readonly dispatched: Set<string>;
   /** Call id → hash of the outcome with which its last dispatch ended, save where it is not known how. */
   readonly outcomes: Map<string, string>;
+  /** Calls whose last dispatch ended without an answer: only a person's word makes their outcome known. */
+  readonly lost: Set<string>;
 }
 
 /** @throws as Temporal does where the newest execution cannot be read */
@@ -52,6 +54,7 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
     accepted: new Set(),
     dispatched: new Set(),
     outcomes: new Map(),
+    lost: new Set(),
   };
   const chain: HistoryEvent[][] = [];
   let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
@@ -122,6 +125,7 @@ async function noteCall(
     calls.set(String(event.eventId), callId);
     deeds.dispatched.add(`${callId}/${attempt}`);
     deeds.outcomes.delete(callId);
+    deeds.lost.delete(callId);
   }
   const completed = event.activityTaskCompletedEventAttributes;
   const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
@@ -130,8 +134,9 @@ async function noteCall(
   const [result] = await decoded(client, completed?.result?.payloads);
   const outcome = fieldOf(result, 'outcome');
   // What is not known may be sent again, or become known to be lost: the run decides what it says of it.
-  if (textAt(result, 'kind') === 'ended' && textAt(outcome, 'kind') !== 'unknown')
-    deeds.outcomes.set(callId, hashOf(outcome));
+  const isEnded = textAt(result, 'kind') === 'ended';
+  if (isEnded && textAt(outcome, 'kind') !== 'unknown') deeds.outcomes.set(callId, hashOf(outcome));
+  else if (isEnded || ended !== completed) deeds.lost.add(callId);
 }
 
 /** @param before entries that were there before the history was read; `after`: those that were there when it had been read */
@@ -157,8 +162,18 @@ export function compareWithHistory(
     const outcome = isKnown ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
     if (outcome !== undefined && outcome !== textAt(fact, 'outcomeHash'))
       fault(seq, `is another outcome of ${textAt(fact, 'callId')} than its dispatch had`);
+    if (isKnown && deeds.lost.has(textAt(fact, 'callId') ?? '') && !isResolved(before, fact))
+      fault(seq, `says what became of ${textAt(fact, 'callId')}, which its dispatch does not and nobody has said`);
   }
   return [...faults, ...missingFrom(after, deeds)];
+}
+
+/** Has a person said that this is what became of the call? */
+function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): boolean {
+  return entries.some(
+    ({ fact }) =>
+      fact.kind === 'outcome.resolved' && fact['callId'] === outcome['callId'] && fact['answer'] === outcome['outcome'],
+  );
 }
 
 /** What history has and the ledger has not. */

@@ -26,7 +26,11 @@ beforeAll(async () => {
   world = await startFaultWorld({
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
-      policy: { approvers: { ids: ['bob'] }, servers: { once: { tools: { lookup: 'allow', slow: 'allow' } } } },
+      policy: {
+        unknownOutcomes: 'record',
+        approvers: { ids: ['bob'] },
+        servers: { once: { tools: { lookup: 'allow', slow: 'allow' } } },
+      },
       models: {
         waiting: { provider: 'scripted', script: { steps: [{ calls: [call('pay')] }, { text: 'Done.' }] } },
         held: {

@@ -64,6 +64,7 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
         },
         policy: {
           missingAuthorization: 'fail',
+          unknownOutcomes: 'record',
           approvers: { ids: ['bob'] },
           servers: { faults: { default: 'allow' } },
         },

@@ -25,7 +25,11 @@ beforeAll(async () => {
   world = await startFaultWorld({
     config: {
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
-      policy: { approvers: { ids: ['bob'] }, servers: { once: { tools: { lookup: 'allow' } } } },
+      policy: {
+        unknownOutcomes: 'record',
+        approvers: { ids: ['bob'] },
+        servers: { once: { tools: { lookup: 'allow' } } },
+      },
       models: {
         busy: {
           provider: 'scripted',

@@ -48,7 +48,7 @@ async function worldOf(
     config: {
       taskQueue: name,
       servers: { once: { url: server.url, credentials: { kind: 'none' } } },
-      policy: { servers: { once: { tools: { slow: 'allow', lookup: 'allow' } } } },
+      policy: { unknownOutcomes: 'record', servers: { once: { tools: { slow: 'allow', lookup: 'allow' } } } },
       models: {
         [name]: {
           provider: 'scripted',

@@ -120,6 +120,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
       },
       policy: {
         approvers: { ids: ['bob'] },
+        unknownOutcomes: 'record',
         servers: {
           given: { default: 'allow', tools: { words: 'ask' } },
           minted: { default: 'allow' },
@@ -128,7 +129,6 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         },
         // What servers say ends each call, so that all of it is seen in one turn.
         missingAuthorization: 'fail',
-        unknownOutcomes: 'record',
       },
       models: {
         main: {

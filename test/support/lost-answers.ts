@@ -5,7 +5,12 @@ import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
 import { until } from './until.ts';
 
 /** Waits until the run asks what became of a call. */
-export async function lostCall(run: RunHandle, callId = 't1.c0', generation = 1): Promise<ApprovalRequest> {
+export async function lostCall(
+  run: RunHandle,
+  callId = 't1.c0',
+  generation = 1,
+  withinMs = 60_000,
+): Promise<ApprovalRequest> {
   return await until(
     async () =>
       (await run.requests()).find(
@@ -15,7 +20,7 @@ export async function lostCall(run: RunHandle, callId = 't1.c0', generation = 1)
           request.about?.kind === 'outcome' &&
           request.generation >= generation,
       ),
-    { what: `${run.runId} asks what became of ${callId}`, withinMs: 60_000 },
+    { what: `${run.runId} asks what became of ${callId}`, withinMs },
   );
 }
 

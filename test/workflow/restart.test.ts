@@ -5,6 +5,7 @@ import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
 import { answered } from '../support/model-bench.ts';
 import { type ModelProvider, startModelProvider } from '../support/model-provider.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions, factsOf, ledgerShows, outcomes, replayOwn, results, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -99,15 +100,30 @@ describe('a worker that is restarted', () => {
     expect(await run.result()).toMatchObject({ status: 'completed', output: 'Here I am.' });
   });
 
-  test('while a call is under way: what it did is unknown, and it is not sent again (INV-X1)', async () => {
+  test('while a call is under way: somebody is asked what it did, and it is not sent again by itself (INV-X1)', async () => {
     const run = await world.start([{ calls: [call('slow', 'flight')] }, END]);
     await bank.held('flight');
     await world.restartWorkers();
+    const request = await lostCall(run);
+    // Of the next worker, too.
+    await world.restartWorkers();
+    expect(await openRequests(run)).toEqual([request]);
+    await run.resolveOutcome(resolutionOf(request, 'ann', { kind: 'failed', message: 'It is not there.' }));
     await run.result();
     bank.release('flight');
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
-    expect((await results(world, run))[0]?.outcome).toMatchObject({ kind: 'unknown' });
+    expect((await results(world, run))[0]?.outcome).toMatchObject({ kind: 'failed', recordedBy: 'ann' });
     expect(bank.callsFor('flight')).toHaveLength(1);
+  });
+
+  test('while a call is under way, where policy records it: what it did is unknown at once (INV-X1)', async () => {
+    const policy = { unknownOutcomes: 'record' } as const;
+    const run = await world.start([{ calls: [call('slow', 'recorded')] }, END], { policy });
+    await bank.held('recorded');
+    await world.restartWorkers();
+    await run.result();
+    bank.release('recorded');
+    expect((await results(world, run))[0]?.outcome).toMatchObject({ kind: 'unknown' });
+    expect(bank.callsFor('recorded')).toHaveLength(1);
   });
 });
 

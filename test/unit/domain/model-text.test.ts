@@ -28,6 +28,24 @@ describe('an outcome', () => {
     expect(new Set(same.map(textOf)).size).toBe(same.length);
   });
 
+  test('INV-X2: what a person recorded bears their name, is final, and cannot be said by a tool', () => {
+    const text = 'It is there: note 7.';
+    const result = toolResult({ content: [{ type: 'text', text }] });
+    const done = modelText({ kind: 'succeeded', result, recordedBy: 'ann' });
+    const gone = modelText({
+      kind: 'failed',
+      code: 'TOOL_FAILED',
+      message: 'no note',
+      executed: true,
+      recordedBy: 'ann',
+    });
+    expect(done.text).toMatch(/ann has found out what became of it: it succeeded.*do not repeat the call/s);
+    expect(done.text).toContain(text);
+    expect(gone.text).toMatch(/ann has found out what became of it: it failed.*do not repeat the call/s);
+    expect([done.isError, gone.isError]).toEqual([true, true]);
+    expect(modelText({ kind: 'succeeded', result }).isError).toBe(false);
+  });
+
   test('only success is no error', () => {
     for (const outcome of kinds) expect(modelText(outcome).isError).toBe(outcome.kind !== 'succeeded');
   });

@@ -46,6 +46,11 @@ describe('a call whose outcome is not known', () => {
     });
   });
 
+  test('a pause of a call that did not run makes nobody unsure of it', () => {
+    const { unsure: _, ...sure } = pausing();
+    expect(pausedOf(pausedFor(flyingRun(), CALL, outcomePause(), sure, runIds()).run)).not.toHaveProperty('unsure');
+  });
+
   test('is not asked where nothing is under way', () => {
     const run = askingRun();
     expect(pausedFor(run, CALL, outcomePause(), pausing(), runIds())).toEqual({ run, facts: [] });

@@ -115,6 +115,14 @@ describe('what is recorded', () => {
     expect(admit(run, approval({ ...shown(before, CALL), decisionId: 'd-9' }), runIds(), START)).toMatchObject(refusal);
   });
 
+  test('a second answer about a call that nobody had to approve is told so too', () => {
+    const before = pausedRun();
+    const second = retry({ ...shown(before, CALL), decisionId: 'r-2' });
+    expect(admitAnswer(resolved(before, recorded()).run, 'outcome', second, runIds(), START)).toMatchObject({
+      code: 'ALREADY_DECIDED',
+    });
+  });
+
   test('is held to the bound of results', () => {
     expect(refuseLongResult(recorded(), { resultBytes: 5 })).toMatchObject({ code: 'DECISION_INVALID' });
     expect(refuseLongResult(recorded(), { resultBytes: 500 })).toBeUndefined();

@@ -1,133 +1,29 @@
 /** What a dispatch must prove in trust mode `signed`, with every part of it forged one at a time (INV-G1, INV-G2, §3.5, F22). */
+import type { TestKey } from '../../support/trust.ts';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
-import type { Scheduler } from '../../../activities/tools/dispatch-check.ts';
-import { createSignatureCheck } from '../../../activities/trust/dispatch-proof.ts';
-import type { ExecutionFacts } from '../../../activities/trust/executions.ts';
-import { createTrustedKeys } from '../../../activities/trust/keys.ts';
-import { proveStart, type StartProofParts } from '../../../activities/trust/start-proof.ts';
 import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import type { SignedDecision } from '../../../contracts/schemas/decision.ts';
-import { RunSpec } from '../../../contracts/schemas/run-spec.ts';
-import { TrustConfig, type TrustedJwk } from '../../../contracts/schemas/trust.ts';
-import { specHash } from '../../../domain/digest.ts';
-import { claimsFor, person, service, signedWith, type TestKey } from '../../support/trust.ts';
-
-const now = Math.floor(Date.now() / 1_000);
-const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];
-const config = TrustConfig.parse({ mode: 'signed', jwks: 'x' });
-if (config.mode !== 'signed') throw new Error('it is');
-
-const given = {
-  agent: { name: 'clerk', model: 'm' },
-  input: 'Do it.',
-  initiator: { id: 'acme|ann' },
-  servers: [{ name: 'bank', url: 'https://bank.example/mcp', allowedTools: ['pay'] }, { name: 'open' }],
-  grants: [{ server: 'bank', ref: 'vault' }],
-  policy: { approvers: { ids: ['acme|ann'] } },
-};
-const spec = RunSpec.parse(given);
-const artifacts = createMemoryStore();
-const scheduler: Scheduler = {
-  namespace: 'default',
-  workflowType: 'agentRun',
-  workflowId: 'run-1',
-  runId: 'exec-2',
-  attempt: 1,
-};
-const first: ExecutionFacts = {
-  startedAt: now * 1_000,
-  firstRunId: 'exec-1',
-  taskQueue: 'countersign',
-  continued: true,
-};
-
-let trusted: readonly TrustedJwk[];
-let known: Record<string, ExecutionFacts>;
-const parts: StartProofParts = {
-  keys: createTrustedKeys(config, { name: 'x', freshMs: 0, read: async () => ({ keys: [...trusted] }) }),
+import {
+  ann,
+  answer,
   artifacts,
-  readExecution: async (_workflowId, runId) => known[runId],
-  taskQueue: 'countersign',
-};
-const reset = (): void => {
-  trusted = [backend, ann, ben].map(({ entry }) => entry);
-  known = { 'exec-1': first, 'exec-2': { ...first, continued: false } };
-};
+  backend,
+  ben,
+  first,
+  forged,
+  given,
+  input,
+  now,
+  prepareInput,
+  reset,
+  spec,
+  vote,
+  withProof,
+  world,
+} from '../../support/signed-input.ts';
 
-async function vote(key: TestKey, id: string, over: object = {}, claims: object = {}): Promise<SignedDecision> {
-  const approver = { id, groups: [] };
-  const message = {
-    kind: 'approve',
-    decisionId: `by-${id}`,
-    callId: 't1.c0',
-    digest: 'a'.repeat(64),
-    runId: 'exec-2',
-    approver,
-    ...over,
-  };
-  const [iss, sub] = id.split('|');
-  const where = { namespace: 'default', tenant: 'default', workflowId: 'run-1', runId: message.runId, groups: [] };
-  const about = { purpose: 'decide', ...where, iss, sub };
-  // Sound: a test forges what it likes.
-  return {
-    ...message,
-    signature: await signedWith(key, claimsFor(message, about, { jti: message.decisionId, ...claims })),
-  } as SignedDecision;
-}
-
-let input: DispatchInput;
-beforeAll(async () => {
-  reset();
-  const about = {
-    purpose: 'start',
-    namespace: 'default',
-    tenant: 'default',
-    workflowId: 'run-1',
-    iss: 'acme',
-    sub: 'ann',
-  };
-  const signature = await signedWith(backend, claimsFor(given, about));
-  const { signedSpec } = await proveStart(parts, { ...given, signature }, spec, scheduler);
-  input = {
-    run: { namespace: 'default', workflowId: 'run-1', initiator: spec.initiator, specHash: specHash(spec) },
-    runId: 'exec-2',
-    decidedIn: ['exec-1', 'exec-2'],
-    callId: 't1.c0',
-    name: 'bank__pay',
-    target: { server: 'bank', serverUrl: 'https://bank.example/mcp', tool: 'pay', definitionHash: 'd'.repeat(64) },
-    arguments: {},
-    proof: {
-      kind: 'decision',
-      decision: await vote(ann, 'acme|ann'),
-      generation: 1,
-      approvers: { allOf: [] },
-      deadline: new Date((now + 100) * 1_000).toISOString(),
-      decidedAt: new Date(now * 1_000).toISOString(),
-    },
-    toolset: [
-      { server: 'bank', tools: { sha256: 'b'.repeat(64), bytes: 1, contentType: 'x' }, allowedTools: ['pay'] },
-      { server: 'open', tools: { sha256: 'c'.repeat(64), bytes: 1, contentType: 'x' } },
-    ],
-    runPolicy: given.policy,
-    server: { name: 'bank', url: 'https://bank.example/mcp', allowedTools: ['pay'] },
-    grant: { server: 'bank', ref: 'vault' },
-    limits: { resultBytes: 1, callTimeoutSeconds: 1 },
-    attempt: 1,
-    idempotencyKey: 'k',
-    signedSpec,
-    // Sound: as a workflow sends it, policy and grants without their defaults.
-  } as unknown as DispatchInput;
-});
-
-async function answer(over: Partial<DispatchInput> = {}, by: Partial<Scheduler> = {}): Promise<string> {
-  const refused = await createSignatureCheck(parts)({ ...input, ...over }, { ...scheduler, ...by });
-  return refused === undefined ? 'proven' : `${refused.kind} ${refused.code}`;
-}
-const withProof = (over: object): Partial<DispatchInput> => ({
-  proof: { ...input.proof, ...over },
-});
-const forged = 'refused DISPATCH_FORBIDDEN';
+beforeAll(prepareInput);
 
 test('control: what was signed is proven, for a decision as for what policy allows', async () => {
   reset();
@@ -185,7 +81,7 @@ describe('a spec that was caught starts nothing later', () => {
     ['began before what Temporal remembers', { 'exec-1': undefined }, 'proven'],
   ])('where the run %s', async (_what, over, expected) => {
     reset();
-    Object.assign(known, over);
+    Object.assign(world.known, over);
     expect(await answer({ proof: { kind: 'policy', rules: [] } })).toBe(expected);
   });
 });
@@ -193,9 +89,9 @@ describe('a spec that was caught starts nothing later', () => {
 describe('of the keys as they are now', () => {
   test('a revoked one signs for nothing: the call asks again, the run calls nothing', async () => {
     reset();
-    trusted = [backend.entry];
+    world.trusted = [backend.entry];
     expect(await answer()).toBe('reopen TRUST_KEY_UNKNOWN');
-    trusted = [ann.entry];
+    world.trusted = [ann.entry];
     expect(await answer()).toBe('refused SIGNER_NOT_ENTITLED');
   });
 
@@ -205,9 +101,9 @@ describe('of the keys as they are now', () => {
       ...key.entry,
       countersign: { ...key.entry.countersign, retired: new Date(seconds * 1_000).toISOString() },
     });
-    trusted = [retired(backend, now + 100), retired(ann, now + 100)];
+    world.trusted = [retired(backend, now + 100), retired(ann, now + 100)];
     expect(await answer()).toBe('proven');
-    trusted = [backend.entry, retired(ann, now - 100)];
+    world.trusted = [backend.entry, retired(ann, now - 100)];
     expect(await answer()).toBe('reopen SIGNER_NOT_ENTITLED');
   });
 
@@ -220,7 +116,7 @@ describe('of the keys as they are now', () => {
       { groups: ['ops'] },
     );
     expect(await answer(withProof({ decision }))).toBe('proven');
-    trusted = [{ ...backend.entry, countersign: { ...backend.entry.countersign, groups: [] } }, ann.entry];
+    world.trusted = [{ ...backend.entry, countersign: { ...backend.entry.countersign, groups: [] } }, ann.entry];
     expect(await answer(withProof({ decision }))).toBe('reopen SIGNER_NOT_ENTITLED');
   });
 });
@@ -250,9 +146,9 @@ describe('votes', () => {
     reset();
     const decision = await vote(ann, 'acme|ann', { runId: 'exec-1' });
     expect(await answer(withProof({ decision }))).toBe('proven');
-    known['exec-1'] = { ...first, continued: false };
+    world.known['exec-1'] = { ...first, continued: false };
     expect(await answer(withProof({ decision }))).toBe('reopen DECISION_STALE_RUN');
-    known['exec-0'] = { ...first, firstRunId: 'exec-0' };
+    world.known['exec-0'] = { ...first, firstRunId: 'exec-0' };
     expect(await answer(withProof({ decision: await vote(ann, 'acme|ann', { runId: 'exec-0' }) }))).toBe(
       'reopen DECISION_STALE_RUN',
     );
