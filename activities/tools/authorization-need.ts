@@ -5,8 +5,10 @@
  * 1. A scope is asked for only where the operator lists it as one that people may consent to (`scopes.consentable`), and where it
  *    was not among those that the token had: consent that changes nothing is not asked for (INV-S2).
  */
+import type { DispatchResult } from '../../contracts/activities.ts';
 import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import { scopesIn } from '../tokens/evidence.ts';
 import { takeGrant } from '../tokens/clients.ts';
@@ -27,6 +29,16 @@ const MOST_SCOPES = 10;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/;
 
 type Configured = Pick<Config, 'servers' | 'credentials'>;
+
+/** The result, and where nothing has run, what people can do about it. */
+export function wanting(
+  result: DispatchResult,
+  need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
+): DispatchResult {
+  if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
+  const authorization = need(result.outcome);
+  return authorization === undefined ? result : { ...result, authorization };
+}
 
 /** No token could be obtained. */
 export function needOfToken(

@@ -7,10 +7,9 @@
  */
 import { cancellationDetails, cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
-import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Outcome, Verdict } from '../../contracts/schemas/call.ts';
+import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
@@ -35,7 +34,7 @@ import {
   type Refused,
 } from './dispatch-check.ts';
 import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
-import { needOfEnding, needOfToken } from './authorization-need.ts';
+import { needOfEnding, needOfToken, wanting } from './authorization-need.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
@@ -68,11 +67,14 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
     const { run, server, runPolicy } = input;
+    let given: ProvenAuthorization;
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
       const unsigned = await checkSignatures?.(input, scheduler);
       if (unsigned !== undefined) return unsigned;
+      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+      given = provenAuthorization(input, said);
       const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
       catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
       now = pinned && (await currentTool(loadToolset, catalog, pinned));
@@ -108,13 +110,6 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (unproven !== undefined) return unproven;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    let given: ProvenAuthorization;
-    try {
-      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-      given = provenAuthorization(input, said);
-    } catch (error) {
-      return endedBeforeSending(error);
-    }
     return await callWithToken(parts, input, tool, catalog, provenCall(input, tool, verdict), given);
   };
 }
@@ -187,16 +182,6 @@ async function callWithToken(
   } finally {
     fresh.release?.();
   }
-}
-
-/** Where nothing has run, what people can do about it. */
-function wanting(
-  result: DispatchResult,
-  need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
-): DispatchResult {
-  if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
-  const authorization = need(result.outcome);
-  return authorization === undefined ? result : { ...result, authorization };
 }
 
 /** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */

@@ -2,14 +2,13 @@
  * A deployment whose every secret is a canary, with servers, an authorization server and a model that give away what they are
  * sent; and the runs that bring all of it through every path.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { Canary } from './canary-scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
 import { ADMINISTRATORS } from './catalogs.ts';
-import { newSecrets } from './canary-secrets.ts';
+import { jwtOf, newSecrets } from './canary-secrets.ts';
 import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
@@ -187,12 +186,6 @@ export async function startCanaryScene(): Promise<CanaryScene> {
       );
     },
   };
-}
-
-function jwtOf(claims: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const exp = Math.floor(Date.now() / 1_000) + 90;
-  return `${part({ alg: 'RS256', typ: 'at+jwt' })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
 }
 
 /** A run whose model and server give away all they know, in everything they say. */
