@@ -65,7 +65,7 @@ function nextOf(state: Paused, resolution: SignedResolution, at: number): CallSt
 }
 
 function tokenOf({ request: { about } }: Paused): TokenEvidence | undefined {
-  return about.kind === 'outcome' ? about.token : undefined;
+  return 'token' in about ? about.token : undefined;
 }
 
 /** What is recorded stands in the transcript like a result, and is held to the same bound. */
