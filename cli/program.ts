@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { addAnswer } from './commands/answer.ts';
 import { addApprove } from './commands/approve.ts';
 import { addArtifacts } from './commands/artifacts.ts';
+import { addAuthorize } from './commands/authorize.ts';
 import { addCatalog } from './commands/catalog.ts';
 import { addDev } from './commands/dev.ts';
 import { addExtend } from './commands/extend.ts';
@@ -21,6 +22,7 @@ import { addSetup } from './commands/setup.ts';
 import { addShow } from './commands/show.ts';
 import { addStart } from './commands/start.ts';
 import { addStop } from './commands/stop.ts';
+import { addVault } from './commands/vault.ts';
 import { addVerifyLedger } from './commands/verify-ledger.ts';
 import { addWatch } from './commands/watch.ts';
 import { addWithdraw } from './commands/withdraw.ts';
@@ -45,6 +47,7 @@ const VERBS = [
   addRespond,
   addResolve,
   addAnswer,
+  addAuthorize,
   addWithdraw,
   addForget,
   addExtend,
@@ -55,6 +58,7 @@ const VERBS = [
   addLedger,
   addVerifyLedger,
   addArtifacts,
+  addVault,
   addKeys,
   addReplay,
 ];

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { CATALOG_UPDATES, QUERIES } from '../contracts/names.ts';
 import {

@@ -1,6 +1,6 @@
 /** The catalogs of a namespace, by visibility: none is woken for it. */
 import type { Client } from '@temporalio/client';
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { CATALOG_WORKFLOW } from '../contracts/names.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { quoted } from './inbox.ts';

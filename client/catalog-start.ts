@@ -1,7 +1,7 @@
 /** How a catalog begins: with its first message, in one request, so that two who connect a server at once connect the same. */
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../contracts/names.ts';
 import { catalogId } from '../domain/catalog.ts';

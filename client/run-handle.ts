@@ -17,6 +17,7 @@ import {
   Say,
   Stop,
 } from '../contracts/schemas/decision.ts';
+import { Authorization, type AuthorizationInput } from '../contracts/schemas/authorization.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { PauseAck } from '../contracts/schemas/pause.ts';
@@ -24,9 +25,11 @@ import { Provision, type ProvisionInput } from '../contracts/schemas/provision.t
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
 import { Resolution, type ResolutionInput } from '../contracts/schemas/resolution.ts';
 import type { Advance, RunResult, RunState } from '../contracts/schemas/run-state.ts';
+import type { Grant } from '../contracts/schemas/run-spec.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { type BatchAnswer, decideAll } from './decide-all.ts';
 import type { Engine } from './engine.ts';
+import { type FreshGrant, sealFresh } from './fresh-grant.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
 import { type Said, sendSigned } from './signed-update.ts';
 import type { Signer } from './signer.ts';
@@ -87,6 +90,25 @@ export class RunHandle {
   /** Decides several calls, a few at a time. Never throws for one of them: each has its answer, in the order of the decisions. */
   async decideAll(inputs: readonly DecisionInput[]): Promise<readonly BatchAnswer[]> {
     return await decideAll(inputs, (input) => this.decide(input));
+  }
+
+  /**
+   * Answers a server that wants another authorization (a request whose `about.kind` is `authorization`): consent to the scopes that
+   * it names for this call, a fresh grant from whose grant it replaces (sealed by `sealGrant`, or a vault reference), or neither.
+   * @throws CountersignError as `decide` does; `DECISION_NOT_PERMITTED` where the request wants another answer
+   */
+  async authorize(input: AuthorizationInput): Promise<PauseAck> {
+    const answer = parseAs(Authorization, input, 'DECISION_INVALID', 'authorization');
+    const { decisionId, runId, approver } = answer;
+    const { id: person, groups } = approver;
+    const said = { purpose: 'authorize', runId, jti: decisionId, person, groups } as const;
+    return await this.#send<PauseAck>(UPDATES.authorize, answer, said, decisionId);
+  }
+
+  /** A caller's own token, sealed for this run before it leaves this process: for `authorize`. */
+  async sealGrant(fresh: FreshGrant): Promise<Grant> {
+    const { memo } = await this.#engine.call(this.runId, () => this.#handle.describe());
+    return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
 
   /**

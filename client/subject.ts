@@ -1,5 +1,5 @@
 /** What a call of the client is about, as its errors name it. */
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import { catalogId } from '../domain/catalog.ts';
 

@@ -2,12 +2,10 @@
  * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
+import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog-activities.ts';
 import type { DispatchedInput, InputLeg } from './dispatched-input.ts';
-import type { DispatchProof, RetryProof } from './dispatch-proof.ts';
-import type { ErrorCode, ErrorFacts } from './errors.ts';
-import type { CatalogConnection, CatalogRules, ToolSetting } from './schemas/catalog.ts';
+import type { AuthorizationNeed, AuthorizationProof, DispatchProof, RetryProof } from './dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
-import type { Approver } from './schemas/decision.ts';
 import type { InputRequests } from './schemas/input.ts';
 import type { HeldBy } from './schemas/held.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
@@ -15,9 +13,9 @@ import type { PauseKind } from './schemas/pause.ts';
 import type { ApproverRule, Policy } from './schemas/policy.ts';
 import type { Grant, Initiator, Limits, RunSpecInput } from './schemas/run-spec.ts';
 import type { Tally } from './schemas/tally.ts';
-import type { Discovery, RefusedTool, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
+import type { Discovery, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
-import type { CatalogPurpose, CatalogTrust, TrustSet } from './schemas/trust.ts';
+import type { TrustSet } from './schemas/trust.ts';
 
 /** What is true of a run from its start to its end; small, and sent with each activity. */
 export interface RunIdentity {
@@ -32,6 +30,8 @@ export interface ToolsetRef {
   readonly server: string;
   readonly tools: ArtifactRef;
   readonly allowedTools?: readonly string[];
+  /** When the run's grant for the server ends, where that is known. */
+  readonly grantExpiresAt?: string;
 }
 
 /** Millionths of the currency for a million tokens. */
@@ -167,6 +167,8 @@ export interface DispatchInput {
   readonly proof: DispatchProof;
   /** Where an earlier attempt may have run, and a person said that it is sent again. */
   readonly retry?: RetryProof;
+  /** What people said where the server wanted another authorization. */
+  readonly authorizations?: readonly AuthorizationProof[];
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
   /** As the judge saw it. */
@@ -196,6 +198,8 @@ export type DispatchResult =
       readonly kind: 'ended';
       readonly outcome: Outcome;
       readonly token?: TokenEvidence;
+      /** Where nothing has run for want of an authorization that people can give. */
+      readonly authorization?: AuthorizationNeed;
       /** Where it is not known whether it ran: when it left, bytes of an answer that came in part, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
     }
@@ -237,66 +241,6 @@ export interface StoreSegmentInput {
   readonly previous?: ArtifactRef;
   readonly transcript: Stretch;
   readonly ledger: Stretch;
-}
-
-export interface CatalogIdentity {
-  readonly tenant: string;
-  readonly server: string;
-}
-
-/** What somebody wants of a catalog: whether this deployment can honour it is for the activity to say. */
-export interface ReviewInput extends CatalogIdentity {
-  readonly by: Approver;
-  readonly connection?: CatalogConnection;
-  /** Settings as they would be, and as they are. */
-  readonly settings?: readonly {
-    readonly tool: string;
-    readonly setting: ToolSetting;
-    readonly before: ToolSetting;
-  }[];
-  /** In trust mode `signed`: what the message came with. */
-  readonly signed?: SignedChange;
-  /** Hash of the trust set that the catalog holds; the same one is not told again. */
-  readonly trustHash?: string;
-}
-
-/** A signed message of a catalog, as far as it is proven again. */
-export interface SignedChange {
-  readonly purpose: CatalogPurpose;
-  readonly requestId: string;
-  /** sha256 over the canonical JSON of the message without its signature. */
-  readonly payload: string;
-  readonly signature: string;
-  /** Of an agreement: who asked for the change. */
-  readonly asked?: { readonly by: Approver; readonly signature?: string };
-}
-
-export interface Review {
-  readonly rules: CatalogRules;
-  /** Why later runs could not honour it; a setting that only takes away is never objected to. */
-  readonly objections: readonly { readonly path: string; readonly reason: string }[];
-  /** On which the server is reached, where the configuration says so. */
-  readonly taskQueue?: string;
-  /** In trust mode `signed`, also where nothing was proven: from then on the catalog verifies by itself. */
-  readonly trust?: CatalogTrust | 'unchanged';
-  /** In trust mode `signed`: why the message is not believed. Nothing else of this answer counts then. */
-  readonly unproven?: { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorFacts };
-}
-
-export interface DiscoverCatalogInput extends CatalogIdentity {
-  readonly connection: CatalogConnection;
-}
-
-export interface CatalogDiscovery {
-  readonly listing: ArtifactRef;
-  readonly tools: readonly { readonly name: string; readonly hash: string }[];
-  readonly refused: readonly RefusedTool[];
-}
-
-/** On the queue of catalogs, which is that of runs. */
-export interface CatalogActivities {
-  /** By the configuration as it is now. */
-  reviewChange(input: ReviewInput): Promise<Review>;
 }
 
 /** Short and repeatable, on the run's own workers. */

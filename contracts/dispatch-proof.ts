@@ -1,7 +1,8 @@
-/** What a dispatch is given as the consent to a call. The activity believes none of it before it has proven it. */
+/** What a dispatch is given as the consent to a call, and what it says is wanting. The activity believes none of it before it has proven it. */
+import type { SignedAuthorization } from './schemas/authorization.ts';
 import type { SignedDecision } from './schemas/decision.ts';
 import type { JsonObject } from './schemas/json.ts';
-import type { InputPause, Pause } from './schemas/pause.ts';
+import type { AuthorizationPause, InputPause, Pause } from './schemas/pause.ts';
 import type { ApproverRule } from './schemas/policy.ts';
 import type { SignedProvision } from './schemas/provision.ts';
 import type { SignedResolution } from './schemas/resolution.ts';
@@ -73,6 +74,16 @@ export interface ProvisionProof {
   /** When the run took it. */
   readonly decidedAt: string;
 }
+
+/** Somebody's word on what a server wanted of a call: consent to scopes for this call, or a grant in place of the run's. */
+export interface AuthorizationProof extends Omit<RetryProof, 'resolution'> {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
+}
+
+/** What would let the server take the call, and who can give it. */
+export type AuthorizationNeed = Pick<AuthorizationPause, 'reason' | 'message' | 'wants'> & {
+  readonly scopes?: readonly string[];
+};
 
 /** What somebody read of a request on another call, or with other arguments, than would be sent. */
 export interface ShownRequest {

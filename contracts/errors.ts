@@ -89,9 +89,17 @@ export const ERRORS = {
   GRANT_EXPIRED: refused,
   GRANT_FORBIDDEN: refused,
   GRANT_MISSING: refused,
+  // What it was exchanged for is not known.
+  GRANT_LOST: refused,
   SEALING_KEY_MISSING: usage,
   TOKEN_REFUSED: upstream,
   TOKEN_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },
+  // The vault.
+  VAULT_ENTRY_UNKNOWN: missing,
+  VAULT_CONFLICT: conflict,
+  VAULT_READ_ONLY: refused,
+  VAULT_UNAVAILABLE: unavailable,
+  VAULT_CORRUPT: fault,
   // Tool servers.
   DISCOVERY_FAILED: { retryable: true, httpStatus: 502, exitCode: 6 },
   TOOL_UNAVAILABLE: { retryable: true, httpStatus: 502, exitCode: 6 },

@@ -24,6 +24,8 @@ export const UPDATES = {
   resolveOutcome: 'resolveOutcome',
   /** Answers what a server asks for in the middle of a call. */
   provideInput: 'provideInput',
+  /** Consents to scopes, or gives another grant, where a server wants another authorization. */
+  authorize: 'authorize',
 } as const;
 
 /** Of a catalog. */

@@ -4,41 +4,14 @@
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  */
-import type { InputLeg } from '../contracts/dispatched-input.ts';
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { HeldBy } from '../contracts/schemas/held.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
-import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
-import type { ApproverRule } from '../contracts/schemas/policy.ts';
-import type { SignedProvision } from '../contracts/schemas/provision.ts';
-import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import type { OpenRequest } from './open-request.ts';
+import type { Authorized, InputProgress, Retry } from './pause-answers.ts';
 import { settled } from './settlement.ts';
-
-/** Times are epoch ms. */
-export interface OpenRequest {
-  readonly generation: number;
-  readonly approvers: ApproverRule;
-  readonly openedAt: number;
-  /** As it is now, postponed or not. */
-  readonly deadline: number;
-  /** Where it was postponed: the first deadline, and by whom, oldest first. */
-  readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
-  /** Of what happens by time alone (`steps.ts`), the time of the last thing that people were told. */
-  readonly told?: number;
-  readonly because?: string;
-  /** What is asked, where it is not consent to the call (`pause.ts`). */
-  readonly about?: Pause;
-}
-
-export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
-
-/** `decidedAt` epoch ms. */
-export interface Extension {
-  readonly decision: Postponement;
-  readonly decidedAt: number;
-}
 
 export interface MadeDecision {
   readonly decision: SignedDecision;
@@ -56,32 +29,6 @@ export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
 export interface Consent {
   readonly request: OpenRequest;
   readonly made: MadeDecision;
-}
-
-/** Somebody's word that a call which may have run is sent again, and what they read. */
-export interface Retry {
-  readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: OpenRequest & { readonly about: Pause };
-  /** The tool as it was shown then. */
-  readonly definitionHash: string;
-}
-
-/** Somebody's answer to what a server asked, and what they read. */
-export interface Provided {
-  readonly provision: SignedProvision;
-  /** Epoch ms. */
-  readonly decidedAt: number;
-  readonly request: OpenRequest & { readonly about: InputPause };
-  /** The tool as it was shown then. */
-  readonly definitionHash: string;
-}
-
-/** Of a call whose server has asked for something: where it is taken up again, and what was answered, oldest first. */
-export interface InputProgress {
-  readonly leg: InputLeg;
-  readonly provided: readonly Provided[];
 }
 
 /** How a request about something else than consent was closed. */
@@ -125,6 +72,8 @@ interface Resolved extends Common {
   readonly asked?: number;
   readonly retry?: Retry;
   readonly input?: InputProgress;
+  /** In the order in which it was asked about. */
+  readonly authorized?: readonly Authorized[];
   /** Its server held it back (`held.ts`): how often; since it was last let run, from when (epoch ms), and by what the last time. */
   readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
 }
@@ -277,6 +226,7 @@ export function resolvedOf({
   retry,
   input,
   holds,
+  authorized,
 }: Resolved): Resolved {
   return {
     call,
@@ -289,5 +239,6 @@ export function resolvedOf({
     ...(retry === undefined ? {} : { retry }),
     ...(holds === undefined ? {} : { holds }),
     ...(input === undefined ? {} : { input }),
+    ...(authorized === undefined ? {} : { authorized }),
   };
 }

@@ -6,7 +6,7 @@
  * 3. What operators have said of a tool is never forgotten, however long it is missing.
  * 4. A definition that changed is a drift until an operator acknowledges it.
  */
-import type { CatalogDiscovery } from '../contracts/activities.ts';
+import type { CatalogDiscovery } from '../contracts/catalog-activities.ts';
 import type { CatalogEntry, ToolSetting } from '../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { RefusedTool } from '../contracts/schemas/tool.ts';

@@ -6,7 +6,7 @@
  * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import type {
   CatalogAck,
   CatalogConnection,

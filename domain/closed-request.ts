@@ -9,6 +9,7 @@ import type { Run, RunIds } from './run.ts';
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
   outcome: 'resolveOutcome (countersign resolve)',
   input: 'provideInput (countersign answer)',
+  authorization: 'authorize (countersign authorize)',
 };
 
 /** One id is one answer, of whatever kind: Temporal knows updates by it. */

@@ -7,7 +7,8 @@
 import type { Decision } from '../contracts/schemas/decision.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { mayDecide } from './approver.ts';
-import type { Asking, Postponement } from './call-state.ts';
+import type { Asking } from './call-state.ts';
+import type { Postponement } from './open-request.ts';
 import { type Refusal, refuse } from './refusal.ts';
 
 /** Each is carried with the request and proven at the dispatch. */

@@ -14,13 +14,13 @@ import {
   type Answerable,
   type Asking,
   type InFlight,
-  type OpenRequest,
   askable,
   resolvedOf,
-  type Retry,
   type Sendable,
   type Unsure,
 } from './call-state.ts';
+import type { Retry } from './pause-answers.ts';
+import type { OpenRequest } from './open-request.ts';
 import { hashOf } from './canonical.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { requestOpenedFact } from './facts.ts';
@@ -46,12 +46,13 @@ export function paused<P extends Pause>(
   about: P,
   { at, approvers, deadlineSeconds, unsure, because }: Pausing,
 ): Paused<P> {
-  // Whoever let it leave again let it leave once.
-  const { retry: _, ...resolved } = askable(state);
+  const { retry, ...resolved } = askable(state);
   const { request, made } = state;
   return {
     status: 'asking',
     ...resolved,
+    // Whoever let it leave again let it leave once; where it was turned away, it has not left.
+    ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
     ...(unsure === undefined ? {} : { unsure }),
     ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
     request: {

@@ -8,7 +8,8 @@ import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
 import type { PendingMemo } from '../contracts/schemas/request.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
 import { describeRule } from './approver.ts';
-import type { Asking, CallState, Extension } from './call-state.ts';
+import type { Asking, CallState } from './call-state.ts';
+import type { Extension } from './open-request.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
 import { digestOf } from './facts.ts';
@@ -132,6 +133,13 @@ function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] 
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputLines(about);
+  if (about.kind === 'authorization')
+    return [
+      `  - **${markdown(about.server)} wants another authorization**: ${markdown(bounded(about.message, 300))}`,
+      about.wants === 'grant'
+        ? '  - give a fresh grant: `countersign authorize`'
+        : `  - consent to ${about.scopes === undefined ? 'another try' : `the scopes ${about.scopes.map((scope) => codeSpan(bounded(scope, 64))).join(' ')} for this call`}: \`countersign authorize\``,
+    ];
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
     `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,

@@ -5,7 +5,7 @@
  *    does not meet it, the call is asked anew, and whoever approves it reads that it may have run (INV-X1).
  * 2. What is recorded is told apart from what a tool said: it bears the name of whoever said it (INV-X2).
  */
-import type { Outcome } from '../contracts/schemas/call.ts';
+import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
@@ -40,7 +40,7 @@ export function resolve(
     facts: [
       ...due.facts,
       resolvedFact(state, resolution),
-      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, asked.request.about.token)] : []),
+      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, tokenOf(asked))] : []),
       ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
     ],
   };
@@ -62,6 +62,10 @@ function nextOf(state: Paused<OutcomePause>, resolution: SignedResolution, at: n
     approvers: request.approvers,
     deadlineSeconds: Math.ceil((request.deadline - request.openedAt) / 1_000),
   });
+}
+
+function tokenOf({ request: { about } }: Paused): TokenEvidence | undefined {
+  return 'token' in about ? about.token : undefined;
 }
 
 /** What is recorded stands in the transcript like a result, and is held to the same bound. */

@@ -12,16 +12,9 @@ import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
-import {
-  type CallState,
-  duplicate,
-  judged,
-  notSent,
-  type OpenRequest,
-  refusedAgain,
-  sent,
-  type Unsure,
-} from './call-state.ts';
+import { type CallState, duplicate, judged, notSent, refusedAgain, sent, type Unsure } from './call-state.ts';
+import type { Authorized } from './pause-answers.ts';
+import type { OpenRequest } from './open-request.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
 import { reopened } from './reopening.ts';
 import { settled } from './settlement.ts';
@@ -66,6 +59,8 @@ export interface Run {
   readonly answered: readonly Answered[];
   /** Absent where nothing but consent was asked so far. */
   readonly resumed?: readonly AnsweredPause[];
+  /** Grants that took the place of the run's own, one for each server. */
+  readonly grants?: readonly Authorized[];
   /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];

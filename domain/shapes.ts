@@ -2,6 +2,7 @@
  * What the sandbox itself must refuse by shape: update and signal inputs, which any namespace writer can send.
  * Written by hand because zod in a workflow bundle doubles its cost; a property test holds each equal to its schema.
  */
+import type { Authorization } from '../contracts/schemas/authorization.ts';
 import type { Decision, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
@@ -15,6 +16,7 @@ import {
   isFields,
   jsonObject,
   listOf,
+  name,
   oneOf,
   only,
   optional,
@@ -118,6 +120,36 @@ export function parseProvision(value: unknown): Parsed<Provision> {
   // Sound: every field was checked above, and no other field is there.
   const provision = value as Provision & { approver: { id: string; groups?: string[] } };
   return { kind: 'ok', value: { ...provision, approver: withGroups(provision.approver) } };
+}
+
+const AUTHORIZATIONS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
+  consent: { comment: optional(text(0, 4_096)) },
+  grant: { grant: (value) => grantProblem(value), comment: optional(text(0, 4_096)) },
+  decline: { reason: text(1, 4_096) },
+};
+
+export function parseAuthorization(value: unknown): Parsed<Authorization> {
+  const kind = isFields(value) ? value['kind'] : undefined;
+  const problem = problemOf(value, {
+    kind: oneOf('consent', 'grant', 'decline'),
+    ...answerFields,
+    ...(typeof kind === 'string' && Object.hasOwn(AUTHORIZATIONS, kind) ? AUTHORIZATIONS[kind] : {}),
+  });
+  if (problem !== undefined) return { kind: 'bad', ...problem };
+  // Sound: every field was checked above, and no other field is there.
+  const authorization = value as Authorization & { approver: { id: string; groups?: string[] } };
+  return { kind: 'ok', value: { ...authorization, approver: withGroups(authorization.approver) } };
+}
+
+const JWE = ['protected', 'encrypted_key', 'iv', 'ciphertext', 'tag', 'aad'];
+
+/** Sealed, or a reference: a clear token is neither. */
+function grantProblem(value: unknown): string | undefined {
+  const anyText: Check = (part) => (typeof part === 'string' ? undefined : 'must be text');
+  const isSealed = isFields(value) && 'jwe' in value;
+  const sealed: Check = (part) => problemOf(part, Object.fromEntries(JWE.map((field) => [field, anyText])))?.reason;
+  const problem = problemOf(value, { server: name, ...(isSealed ? { jwe: sealed } : { ref: identifier }) });
+  return problem && 'must be {server, jwe} or {server, ref}';
 }
 
 export function parseForget(value: unknown): Parsed<Forget> {

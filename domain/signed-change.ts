@@ -4,7 +4,7 @@
  * 1. It is compared with its signature whole, defaults written out, and is good for one catalog.
  * 2. Who agrees holds another key than who asked: one key is one voice.
  */
-import type { CatalogIdentity, SignedChange } from '../contracts/activities.ts';
+import type { CatalogIdentity, SignedChange } from '../contracts/catalog-activities.ts';
 import type { CatalogDecision, PendingChange } from '../contracts/schemas/catalog.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';

@@ -16,7 +16,7 @@ import { checkSignature, isSameVoice, type Signer } from './signed-message.ts';
 type Trusted = Pick<TrustSet, 'keys'>;
 
 /** Purposes of answers to a request: each is good for its own update. */
-export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput'>;
+export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput' | 'authorize'>;
 
 /** @param now epoch ms; undefined at dispatch */
 export function checkSignedDecision(

@@ -76,6 +76,7 @@ const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
     'forget',
     'resolveOutcome',
     'provideInput',
+    'authorize',
     'catalog.connect',
     'catalog.refresh',
     'catalog.setToolPolicies',

@@ -8,7 +8,8 @@
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { ruleAt } from './approver.ts';
-import type { Asking, OpenRequest } from './call-state.ts';
+import type { Asking } from './call-state.ts';
+import type { OpenRequest } from './open-request.ts';
 import { callOf, type Change, replaceCall, type Run } from './run.ts';
 
 interface Step {

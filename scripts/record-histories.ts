@@ -17,6 +17,7 @@ import { QUESTIONING } from './histories/questioning.ts';
 import { Recording } from './histories/recording.ts';
 import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
+import { AUTHORIZING } from './histories/authorizing.ts';
 import { RESOLVING } from './histories/resolving.ts';
 import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
@@ -34,6 +35,7 @@ const SCENARIOS = [
   ...RESOLVING,
   ...QUESTIONING,
   ...HELD,
+  ...AUTHORIZING,
   ...RULED,
   ...TALKING,
   ...SIGNED,

@@ -3,7 +3,7 @@
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
  */
-import { resolve, sep } from 'node:path';
+import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
@@ -37,12 +37,16 @@ import { createLiveTools } from '../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../activities/tools/server-limits.ts';
 import { loadStateSeal } from '../activities/tools/state-seal.ts';
+import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
-import type { CatalogActivities, ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
+import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
+import type { CatalogActivities } from '../contracts/catalog-activities.ts';
+import { isBeside } from './beside.ts';
 import type { LoadedConfig } from './config.ts';
 import { limitedServers, tellLimits } from './server-limits.ts';
 import { openEgress } from './egress.ts';
+import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -81,10 +85,6 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
 
-function isBeside(baseDirectory: string, root: string): boolean {
-  return root.startsWith(resolve(baseDirectory) + sep);
-}
-
 /** @param client on the worker's connection: model steps read what they have not cached by query, and so are catalogs */
 export async function runSideActivities(
   loaded: LoadedConfig,
@@ -115,16 +115,18 @@ export async function runSideActivities(
 }
 
 export async function toolSideActivities(
-  { config, baseDirectory }: LoadedConfig,
+  loaded: LoadedConfig,
   artifacts: ArtifactStore,
   client: Client,
   signing?: StartProofParts,
 ): Promise<ToolActivities> {
+  const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
   const broker = createTokenBroker({
     config,
     keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
     signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
+    vault: openVault(loaded, process.env),
     warn: tellLog,
     egress,
   });
@@ -148,7 +150,10 @@ export async function toolSideActivities(
         liveTools,
         seal,
         readCatalog,
-        ...(signing && { checkSignatures: createSignatureCheck(signing) }),
+        ...(signing && {
+          checkSignatures: createSignatureCheck(signing),
+          saidAuthorizations: createAuthorizationProof(signing),
+        }),
       }),
     ),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),

@@ -100,6 +100,22 @@ export function checkConfig(config: Config, what: string): void {
     'kid',
     refuse,
   );
+  for (const { path, credentials } of credentialsOf(config)) {
+    if (credentials.kind !== 'refresh') continue;
+    if (config.vault === undefined)
+      refuse(pathText(path), 'is refresh, and there is no vault that would hold refresh tokens: configure vault');
+    if (config.vault?.kind === 'environment' && credentials.refreshTokens === 'single-use')
+      refuse(
+        pathText([...path, 'refreshTokens']),
+        'is single-use, and an environment cannot keep what replaces a token: use a vault of kind directory, or state reusable where the issuer replaces none',
+      );
+  }
+  refuseRepeated(
+    'vault.keys',
+    config.vault?.kind === 'directory' ? config.vault.keys.map(({ id }) => id) : [],
+    'id',
+    refuse,
+  );
   refuseRepeated(
     'encryption.keys',
     config.encryption.keys.map(({ id }) => id),
@@ -145,7 +161,7 @@ export function warningsOf(config: Config): string[] {
     const path = pathText(at);
     if (config.policy.givenTokens === 'deny')
       warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
-    else if (config.grants.keys.length === 0)
+    else if (config.grants.keys.length === 0 && config.vault === undefined)
       warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
   }
   for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => isExchanged(credentials))) {

@@ -7,7 +7,7 @@ import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
 import { clientsOf } from '../activities/tokens/clients.ts';
 import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
-import type { Config, Credentials } from '../contracts/schemas/config.ts';
+import type { CodecKey, Config, Credentials } from '../contracts/schemas/config.ts';
 import type { OAuthClient } from '../contracts/schemas/credentials.ts';
 
 /** Every secret of the configuration, for a scrubber. */
@@ -21,7 +21,7 @@ export function secretsOf(config: Config): readonly string[] {
   const { s3 } = config.artifacts;
   const bucket =
     s3 === undefined ? [] : [s3.secretAccessKey, ...(s3.sessionToken === undefined ? [] : [s3.sessionToken])];
-  const keys = config.encryption.keys.map(({ key }) => key);
+  const keys = [...config.encryption.keys, ...vaultKeysOf(config)].map(({ key }) => key);
   return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...bucket, ...keys])];
 }
 
@@ -44,7 +44,8 @@ export function describeConfig(config: Config): Config {
     ...(config.ledger?.webhook === undefined
       ? {}
       : { ledger: { ...config.ledger, webhook: { ...config.ledger.webhook, url: MASK, secret: MASK } } }),
-    encryption: { keys: config.encryption.keys.map((key) => ({ ...key, key: MASK })) },
+    ...(config.vault?.kind === 'directory' ? { vault: { ...config.vault, keys: maskedKeys(config.vault.keys) } } : {}),
+    encryption: { keys: maskedKeys(config.encryption.keys) },
   };
 }
 
@@ -53,9 +54,18 @@ function maskedBucket(bucket: BucketConfig): BucketConfig {
   return { ...bucket, secretAccessKey: MASK, ...(sessionToken === undefined ? {} : { sessionToken: MASK }) };
 }
 
+function maskedKeys(keys: readonly CodecKey[]): CodecKey[] {
+  return keys.map((key) => ({ ...key, key: MASK }));
+}
+
+function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
+  return vault?.kind === 'directory' ? vault.keys : [];
+}
+
 function masked(credentials: Credentials): Credentials {
   switch (credentials.kind) {
     case 'client-credentials':
+    case 'refresh':
     case 'token-exchange':
       return { ...credentials, ...maskedSecret(credentials) };
     case 'enterprise-managed': {

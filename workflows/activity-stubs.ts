@@ -1,12 +1,7 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. */
 import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
-import type {
-  CatalogActivities,
-  ModelActivities,
-  RunActivities,
-  RunPriority,
-  ToolActivities,
-} from '../contracts/activities.ts';
+import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
+import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 

@@ -4,7 +4,7 @@
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
 import type { ApplicationFailure } from '@temporalio/common';
-import type { Review, ReviewInput, SignedChange } from '../contracts/activities.ts';
+import type { Review, ReviewInput, SignedChange } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import type {
   CatalogAck,

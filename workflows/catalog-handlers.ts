@@ -6,7 +6,7 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
-import type { SignedChange } from '../contracts/activities.ts';
+import type { SignedChange } from '../contracts/catalog-activities.ts';
 import type { CatalogAck } from '../contracts/schemas/catalog.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { CatalogPurpose } from '../contracts/schemas/trust.ts';

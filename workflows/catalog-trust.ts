@@ -8,7 +8,7 @@
  *    review, which has keys of its own, does not believe it (INV-G4).
  */
 import { workflowInfo } from '@temporalio/workflow';
-import type { SignedChange } from '../contracts/activities.ts';
+import type { SignedChange } from '../contracts/catalog-activities.ts';
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';

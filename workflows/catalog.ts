@@ -13,7 +13,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CatalogIdentity } from '../contracts/activities.ts';
+import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';

@@ -6,7 +6,7 @@
  */
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { defineSearchAttributeKey } from '@temporalio/common';
-import type { CatalogIdentity, Review, ReviewInput } from '../contracts/activities.ts';
+import type { CatalogIdentity, Review, ReviewInput } from '../contracts/catalog-activities.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { CatalogRules, CatalogSnapshot, CatalogUnchanged } from '../contracts/schemas/catalog.ts';
 import type { CatalogTrust } from '../contracts/schemas/trust.ts';

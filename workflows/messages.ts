@@ -14,6 +14,7 @@ export const forgetUpdate = defineUpdate<ForgetAck, [unknown]>(UPDATES.forget);
 export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
 export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
 export const provideInputUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.provideInput);
+export const authorizeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.authorize);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);

@@ -11,7 +11,9 @@ import { failureOf } from '../contracts/failure.ts';
 import type { InputPause, OutcomePause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
 import type { SignedProvision } from '../contracts/schemas/provision.ts';
 import type { SignedResolution } from '../contracts/schemas/resolution.ts';
+import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
 import type { Answerers } from '../domain/answerer.ts';
+import { authorizationPause, authorize, grantorOf, refuseAuthorization } from '../domain/authorization.ts';
 import type { InFlight, Unsure } from '../domain/call-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
@@ -23,12 +25,14 @@ import type { Change } from '../domain/run.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { outcomePause } from '../domain/outcome-pause.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
-import { parseProvision, parseResolution } from '../domain/shapes.ts';
+import { parseAuthorization, parseProvision, parseResolution } from '../domain/shapes.ts';
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
-import { provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
+import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { closed, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** What takes the answers to one kind of request. */
 interface Taker<Answer extends PauseAnswer> {
@@ -60,7 +64,17 @@ const INPUT: Taker<SignedProvision> = {
   record: (live, state, provision, at) => provide(live.run, state as Paused<InputPause>, provision, at),
 };
 
+const AUTHORIZATION: Taker<SignedAuthorization> = {
+  asked: 'authorization',
+  purpose: 'authorize',
+  description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
+  parse: parseAuthorization,
+  refuse: (live, state, answer) => refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now()),
+  record: (live, state, answer, at) => authorize(live.run, state, answer, at),
+};
+
 export function servePauses(live: LiveRun): void {
+  register(live, authorizeUpdate, AUTHORIZATION);
   register(live, resolveOutcomeUpdate, OUTCOME);
   register(live, provideInputUpdate, INPUT);
 }
@@ -102,6 +116,20 @@ function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, i
   // It may be asked of others now.
   live.commit(interrupted(live.run));
   return ack;
+}
+
+/** Nothing has run for want of an authorization that people can give: they are asked. False where nobody is. */
+export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
+  if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
+  if (outcome.kind !== 'failed' || outcome.executed) return false;
+  const about = authorizationPause(flight, authorization);
+  if (about === undefined) return false;
+  const answerers = whoAnswers(live, flight);
+  const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
+  const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
+  live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
+  live.commit(interrupted(live.run));
+  return true;
 }
 
 export function asksAbout(live: LiveRun, kind: PauseKind): boolean {

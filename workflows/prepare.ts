@@ -16,9 +16,14 @@ export async function prepare(live: LiveRun): Promise<void> {
   live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
   for (const message of opening) live.say(message);
   const found = await Promise.all(prepared.servers.map((server) => discover(live, server)));
-  live.toolset = found.map(({ tools, server }, index) => {
+  live.toolset = found.map(({ tools, server, grantExpiresAt }, index) => {
     const allowedTools = prepared.servers[index]?.allowedTools;
-    return { server, tools, ...(allowedTools === undefined ? {} : { allowedTools }) };
+    return {
+      server,
+      tools,
+      ...(allowedTools === undefined ? {} : { allowedTools }),
+      ...(grantExpiresAt === undefined ? {} : { grantExpiresAt }),
+    };
   });
   live.commit({
     run: live.run,

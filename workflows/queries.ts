@@ -2,7 +2,8 @@
 import { setHandler } from '@temporalio/workflow';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
-import type { CallState, Extension, MadeDecision, OpenRequest } from '../domain/call-state.ts';
+import type { CallState, MadeDecision } from '../domain/call-state.ts';
+import type { Extension, OpenRequest } from '../domain/open-request.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
@@ -93,6 +94,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...shownTimes(request),
+      ...grantEnd(live, target.server, request),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
@@ -103,6 +105,18 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
+}
+
+/** Where it ends too early, and nobody has given another one since. */
+function grantEnd(
+  { toolset, run }: LiveRun,
+  server: string,
+  { deadline }: OpenRequest,
+): Pick<ApprovalRequest, 'grantExpiresAt'> {
+  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
+  const isReplaced = run.grants?.some(({ request }) => request.about.server === server) === true;
+  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
+  return { grantExpiresAt };
 }
 
 function decidedBy(

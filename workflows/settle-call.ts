@@ -6,45 +6,31 @@
  *    operator calls the tool repeatable (INV-X1).
  */
 import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
-import { condition, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
-import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
-import type { DispatchProof, RetryProof } from '../contracts/dispatch-proof.ts';
+import { condition, isCancellation, sleep } from '@temporalio/workflow';
+import type { DispatchResult } from '../contracts/activities.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
-import { describeRule, isStaged } from '../domain/approver.ts';
-import type {
-  Asking,
-  CallState,
-  InFlight,
-  MadeDecision,
-  OpenRequest,
-  Retry,
-  Sendable,
-  Unsure,
-} from '../domain/call-state.ts';
+import { describeRule } from '../domain/approver.ts';
+import type { Asking, CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
-import { shownToEditor } from '../domain/edit.ts';
 import { attemptsOf, isHeld, isHolding } from '../domain/held.ts';
-import { resultRoom } from '../domain/limits.ts';
 import { summaryOf } from '../domain/present.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
-import { earlierThan } from '../domain/tally.ts';
 import { interrupted } from '../domain/talk.ts';
 import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
+import { dispatchInput } from './dispatch-input.ts';
 import { hold, waitForTurn } from './held-calls.ts';
-import { askAnew, askInput, askOutcome, asksAbout, inputTo } from './pauses.ts';
-import { dropRefused, noLongerAnswered, standingProof } from './standing-calls.ts';
+import { askAnew, askAuthorization, askInput, askOutcome, asksAbout } from './pauses.ts';
+import { dropRefused, noLongerAnswered } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** Sends of one call, the first included. */
 const MOST_ATTEMPTS = 5;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
-
-type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   for (;;) {
@@ -131,6 +117,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       }
       if (isUnsure(result) && asksAbout(live, 'outcome') && !live.work.consideredCancelled)
         return askOutcome(live, flight, result, handedAt);
+      if (askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (isHolding(result)) return hold(live, flight, result);
@@ -208,85 +195,6 @@ async function tryAgain(
     if (!isCancellation(error)) throw error;
     settle(live, callId, live.withdrawal);
   }
-}
-
-function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
-  const { call, judgement, attempts, made, request } = state;
-  const { spec, prepared } = live;
-  const server = prepared.servers.find(({ name }) => name === judgement.target.server);
-  // The judge resolves targets among these servers only.
-  if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
-  const grant = spec.grants?.find((entry) => entry.server === server.name);
-  const { runId, workflowId } = workflowInfo();
-  const shown = shownToEditor(state);
-  return {
-    run: live.identity,
-    runId,
-    decidedIn: live.decidedIn,
-    callId: call.callId,
-    name: call.name,
-    target: judgement.target,
-    arguments: call.arguments,
-    proof:
-      standingProof(live, state) ??
-      (made === undefined || request === undefined
-        ? { kind: 'policy', rules: judgement.verdict.rules }
-        : {
-            kind: 'decision',
-            decision: made.decision,
-            ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
-            generation: request.generation,
-            approvers: request.approvers,
-            ...deadlineOf(request),
-            decidedAt: instant(made.decidedAt),
-            ...(shown === undefined ? {} : { edit: shown }),
-            ...votedAt(request, made, shown),
-          }),
-    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
-    ...inputTo(live, state),
-    toolset: live.toolset,
-    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
-    ...(live.earlier.earlier === undefined
-      ? {}
-      : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
-    server,
-    ...(grant === undefined ? {} : { grant }),
-    limits: {
-      ...resultRoom(prepared.limits, live.run.calls),
-      callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
-    },
-    attempt: attempts,
-    // Stable across attempts, continue-as-new and reset: the call is the same call.
-    idempotencyKey: `${workflowId}/${call.callId}`,
-    ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
-  };
-}
-
-function retryProof({ resolution, decidedAt, request, definitionHash }: Retry): RetryProof {
-  const { about, generation, approvers, openedAt, deadline } = request;
-  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-  return { resolution, about, generation, approvers, definitionHash, ...times };
-}
-
-/** As it was first, and how it came to be what it was in the end. */
-function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
-  if (extended === undefined) return { deadline: instant(deadline) };
-  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
-  return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
-}
-
-/** When who agreed, where who may decide depends on it. */
-function votedAt(
-  { approvers, openedAt }: OpenRequest,
-  { further = [] }: MadeDecision,
-  edit: DecisionProof['edit'],
-): Pick<DecisionProof, 'voted'> {
-  if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
-  return { voted: { openedAt: instant(openedAt), further: further.map(({ decidedAt }) => instant(decidedAt)) } };
-}
-
-function instant(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 function fallbackOf(

@@ -4,7 +4,7 @@
  * Owns: the port, and the adapter that goes by configuration. An embedder with entitlements of its own brings another one.
  * 1. Only what would be new is looked at: taking away, and what stands already, is never objected to.
  */
-import type { Review, ReviewInput } from '../../contracts/activities.ts';
+import type { Review, ReviewInput } from '../../contracts/catalog-activities.ts';
 import type { ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
 

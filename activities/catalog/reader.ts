@@ -5,7 +5,7 @@
  * 2. At most one query for each catalog at a time, and none while what is known is fresh.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { CatalogIdentity } from '../../contracts/activities.ts';
+import type { CatalogIdentity } from '../../contracts/catalog-activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import { CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';

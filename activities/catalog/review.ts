@@ -5,7 +5,7 @@
  * 2. In trust mode `signed` who asks is proven first (`activities/trust/change-proof.ts`).
  * 3. Where a server may be, and with which credentials, is the operator's word: an administrator of a tenant only chooses.
  */
-import type { Review, ReviewInput } from '../../contracts/activities.ts';
+import type { Review, ReviewInput } from '../../contracts/catalog-activities.ts';
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';

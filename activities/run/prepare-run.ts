@@ -6,6 +6,7 @@
 import type { PreparedRun } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { PauseKind } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -86,13 +87,17 @@ export function createPrepareRun(
   };
 }
 
-/** A run is asked what became of its calls unless some layer says that nobody is; what servers ask it puts before people. */
+/** What people are asked besides consent, unless some layer says that they are not; what servers ask is always put before them. */
 function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
-  const isRecorded = policy.unknownOutcomes === 'record' || spec.policy?.unknownOutcomes === 'record';
-  return {
-    pauses: isRecorded ? ['input'] : ['outcome', 'input'],
-    answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id),
-  };
+  const layers = [policy, spec.policy];
+  const isRecorded = layers.some((layer) => layer?.unknownOutcomes === 'record');
+  const fails = layers.some((layer) => layer?.missingAuthorization === 'fail');
+  const pauses: PauseKind[] = [
+    ...(isRecorded ? [] : (['outcome'] as const)),
+    'input',
+    ...(fails ? [] : (['authorization'] as const)),
+  ];
+  return { pauses, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
 /** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */
@@ -138,13 +143,8 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
     if (grants.findIndex(({ server }) => server === grant.server) !== index) {
       throw new CountersignError('SPEC_INVALID', `${path}: a server takes one grant.`, { path });
     }
-    if ('ref' in grant) {
-      throw new CountersignError(
-        'GRANT_INVALID',
-        `${path}.ref: this build has no vault; send the authorization sealed, as jwe.`,
-        { path: `${path}.ref` },
-      );
-    }
+    // A reference is resolved, and refused, where the vault is: on the workers that call the server.
+    if ('ref' in grant) continue;
     if (config.policy.givenTokens === 'deny' && !mayExchange(config, grant.server)) {
       throw new CountersignError(
         'GRANT_FORBIDDEN',

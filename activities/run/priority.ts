@@ -4,7 +4,7 @@
  * 1. The share is the tenant's as the run was admitted, and no word of the starter: nobody queues as somebody else.
  */
 import type { RunPriority } from '../../contracts/activities.ts';
-import type { Fairness } from '../../contracts/schemas/config.ts';
+import type { Fairness } from '../../contracts/schemas/fairness.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { byteLength, hashOf } from '../../domain/canonical.ts';
 

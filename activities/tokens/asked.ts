@@ -2,6 +2,7 @@
 import type { ScopeTemplates } from '../../contracts/schemas/credentials.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { TokenRequest } from './port.ts';
+import { tokenError } from './strategy.ts';
 
 export interface Asked {
   /** Canonical URI (RFC 8707). */
@@ -14,11 +15,28 @@ interface Templates {
   readonly scopes: ScopeTemplates;
 }
 
-export function askedFor({ resource, scopes }: Templates, { serverUrl, tool }: TokenRequest): Asked {
+/** @throws CountersignError `TOKEN_REFUSED` where people have consented to a scope that the configuration does not let them */
+export function askedFor(
+  { resource, scopes }: Templates,
+  { server, serverUrl, tool, consented = [] }: TokenRequest,
+): Asked {
+  // The configuration may say less by now.
+  const beyond = consented.find((scope) => !scopes.consentable.includes(scope));
+  if (beyond !== undefined || (tool === undefined && consented.length > 0)) {
+    const message = `No token for ${server}: people may not consent to a scope of this call (scopes.consentable of its credentials).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  }
+  return {
+    resource: canonicalServerUrl(resource ?? serverUrl),
+    scopes: [...new Set([...scopesFor(scopes, tool), ...consented])],
+  };
+}
+
+/** Without what people consent to. */
+export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   // Own fields only: a tool may be called `constructor`.
   const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
-  const asked = tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
-  return { resource: canonicalServerUrl(resource ?? serverUrl), scopes: [...new Set(asked)] };
+  return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
 }
 
 /** `resource` and `scope` of a token request. */

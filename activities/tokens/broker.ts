@@ -20,16 +20,20 @@ import { tokenSigner } from './issuer.ts';
 import type { TokenSource } from './oauth-client.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
+import { refreshStrategy } from './refresh.ts';
 import { type CheckSource, forResource } from './resource-metadata.ts';
 import { grantOpener, type OpenGrant, sealedStrategy } from './sealed.ts';
 import { secretHeaderValues } from './secret-headers.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 import { tokenExchangeStrategy } from './token-exchange.ts';
+import type { Vault } from '../vault/port.ts';
+import { vaultedTokenStrategy } from './vaulted.ts';
 
 export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
   readonly keys: PrivateKeys;
+  readonly vault?: Vault | undefined;
   /** Needed where a client or the issuer signs. */
   readonly signingKeys?: SigningKeys;
   readonly warn?: TokenSource['warn'];
@@ -43,12 +47,13 @@ export interface TokenBrokerOptions {
 const DEFAULT_TIMEOUT_MS = 20_000;
 
 export function createTokenBroker({ config, keys, egress, ...options }: TokenBrokerOptions): TokenBroker {
-  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  const { now = Date.now, timeoutMs = DEFAULT_TIMEOUT_MS, vault } = options;
   const given = sealedStrategy({
     keys,
     get givenTokens() {
       return config.policy.givenTokens;
     },
+    vaulted: vault === undefined ? undefined : vaultedTokenStrategy(vault, now),
     now,
   });
   const { signingKeys = noKeys, warn = () => undefined } = options;
@@ -57,6 +62,7 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
   const parts: StrategyParts = {
     given,
     openGrant: grantOpener({ keys, now }),
+    vault,
     sourceAt: (...issuers) => {
       const to = [...issuers, ...issuerEndpoints];
       const outlet = egress.outlet({ what: `Issuer ${issuers.join(', ')}`, to, maxBytes: LARGEST_ANSWER_BYTES });
@@ -124,6 +130,7 @@ async function mintNamed(
 interface StrategyParts {
   readonly given: TokenStrategy;
   readonly openGrant: OpenGrant;
+  readonly vault: Vault | undefined;
   /** What credentials of these issuers are obtained with: a way out that leads to them alone. */
   readonly sourceAt: (...issuers: readonly string[]) => TokenSource;
   readonly check: CheckSource;
@@ -141,6 +148,11 @@ function strategyOf(credentials: ServerConfig['credentials'], parts: StrategyPar
       return given;
     case 'client-credentials':
       return forResource(credentials, clientCredentialsStrategy(credentials, sourceAt(credentials.issuer)), check);
+    case 'refresh': {
+      if (parts.vault === undefined) return noVault;
+      const strategy = refreshStrategy(credentials, sourceAt(credentials.issuer), parts.vault);
+      return forResource(credentials, strategy, check);
+    }
     case 'token-exchange':
       return forResource(
         credentials,
@@ -171,6 +183,13 @@ function noKeys(): never {
 function unusable(message: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', message, { path: 'issuer' });
 }
+
+const noVault: TokenStrategy = {
+  async mint({ server }) {
+    const message = `${server} needs a refresh token from the vault, and this worker has none (vault in countersign.yaml).`;
+    throw tokenError('TOKEN_REFUSED', message, { server });
+  },
+};
 
 const noToken: TokenStrategy = {
   async mint({ server, refused }) {

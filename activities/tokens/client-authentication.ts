@@ -3,9 +3,10 @@
  *
  * 1. All that is sent for it is said as a secret, in every form in which it travels.
  */
-import { type AuthorizationServer, type ClientAuth, ClientSecretBasic, ClientSecretPost } from 'oauth4webapi';
+import { type AuthorizationServer, type ClientAuth, ClientSecretPost } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { signAssertion } from './assertion.ts';
+import { basicCredentials, clientSecretBasic } from './client-secret-basic.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import { tokenError } from './strategy.ts';
 
@@ -54,7 +55,7 @@ export async function authenticate(client: OAuthClient, context: Authenticating)
 /** RFC 8414 §2: `client_secret_basic` where the server states nothing. */
 function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  if (methods.includes('client_secret_basic')) return ClientSecretBasic(clientSecret);
+  if (methods.includes('client_secret_basic')) return clientSecretBasic(clientSecret);
   if (methods.includes('client_secret_post')) return ClientSecretPost(clientSecret);
   const message = `No token for ${server}: its authorization server takes no client secret (client_secret_basic or client_secret_post).`;
   throw tokenError('TOKEN_REFUSED', message, { server });
@@ -62,12 +63,13 @@ function authenticationFor(metadata: AuthorizationServer, clientSecret: string, 
 
 /**
  * The secret, and the forms in which it travels that a scrubber of the plain secret would not know: form encoding and then
- * base64 of it together with the client id (RFC 6749 §2.3.1), as oauth4webapi writes it, and as others do.
+ * base64 of it together with the client id (RFC 6749 §2.3.1), as it is sent, as stricter writers have it, and as servers read it.
  */
 export function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
   const basic = [`${id}:${secret}`, `${clientId}:${clientSecret}`].map((pair) => Buffer.from(pair).toString('base64'));
-  return [...new Set([clientSecret, secret, ...basic])];
+  const sent = new URLSearchParams([['', clientSecret]]).toString().slice(1);
+  return [...new Set([clientSecret, secret, sent, ...basic, basicCredentials(clientId, clientSecret)])];
 }
 
 /** Everything but letters and digits as %XX, and space as plus. */

@@ -39,6 +39,7 @@ export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): Plac
       case 'issued':
         return [];
       case 'client-credentials':
+      case 'refresh':
       case 'token-exchange':
         return [{ path: pathText(path), client: credentials }];
       case 'enterprise-managed':
@@ -57,5 +58,5 @@ export function isExchanged({ kind }: Credentials): boolean {
 
 /** Does a grant of the run say something to them? */
 export function takeGrant(credentials: Credentials): boolean {
-  return credentials.kind === 'given' || isExchanged(credentials);
+  return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
 }

@@ -3,8 +3,8 @@
  *
  * 1. Called inside an activity only; what it returns is never recorded (INV-S1).
  * 2. The scope is never wider than asked, and never widened by itself (INV-S2).
- * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | TOKEN_REFUSED` (final)
- *    or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
+ * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | GRANT_LOST |
+ *    TOKEN_REFUSED` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
@@ -24,6 +24,8 @@ export interface TokenRequest {
   /** The call, once all of it is proven; absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
+  /** Scopes beyond the tool's own that people have consented to for this call; refused where the configuration does not list them. */
+  readonly consented?: readonly string[];
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };
   /** A token that the server has refused with 401; the broker must not hand it out again. */
@@ -37,6 +39,8 @@ export interface MintedToken {
   readonly evidence: TokenEvidence;
   /** Everything that must not leave the activity: the token, and what it was obtained with. */
   readonly secrets: readonly string[];
+  /** When the grant that it was obtained with ends, where that is known. */
+  readonly grantExpiresAt?: string;
   /** Called when the token has done its work, where it is to be ended at its issuer. Does not wait, never throws. */
   readonly release?: () => void;
 }

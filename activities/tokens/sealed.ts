@@ -10,7 +10,7 @@
 import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
 import { readAuthorization } from '../../contracts/authorization.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
-import type { GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { SEALING } from '../../contracts/sealing.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
@@ -26,6 +26,8 @@ export interface GrantOpening {
 }
 
 export interface SealedGrants extends GrantOpening {
+  /** For grants that name an entry of the vault. */
+  readonly vaulted?: TokenStrategy | undefined;
   /** Organisation policy `givenTokens`. */
   readonly givenTokens: 'allow' | 'deny';
 }
@@ -43,12 +45,19 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
       }
+      if (grants.vaulted !== undefined && request.grant !== undefined && 'ref' in request.grant)
+        return await grants.vaulted.mint(request);
       const token = await openGrant(request);
       if (token === request.refused) {
         const message = `${server} refused the authorization that was given to the run. Start a run with a token that is still good.`;
         throw tokenError('TOKEN_REFUSED', message, { server });
       }
-      return { accessToken: token, evidence: unverifiedEvidence('given', token, [token]), secrets: [token] };
+      return {
+        accessToken: token,
+        evidence: unverifiedEvidence('given', token, [token]),
+        secrets: [token],
+        ...sealedUntil(request.grant),
+      };
     },
   };
 }
@@ -60,7 +69,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
       const message = `${server} needs an authorization and the run was started without one. Start the run with a grant for ${server}.`;
       throw tokenError('GRANT_MISSING', message, { server });
     }
-    if (!('jwe' in grant)) throw invalid(server, 'names a vault reference, and this worker has no vault');
+    if (!('jwe' in grant)) throw invalid(server, 'names a vault entry, and none is taken for this server here (vault)');
     if (grant.server !== server) throw invalid(server, 'is for another server of the run');
     return await open(grant.jwe, request);
   };
@@ -108,6 +117,13 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
       throw tokenError('GRANT_EXPIRED', message, { server, expiredAt });
     }
   }
+}
+
+/** Of a grant that was opened: its binding was proven. */
+function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresAt'> {
+  if (grant === undefined || !('jwe' in grant)) return {};
+  const { exp } = parseBinding(Buffer.from(grant.jwe.aad, 'base64url').toString());
+  return { grantExpiresAt: isoOf(Number(exp)) };
 }
 
 function invalid(server: string, reason: string): CountersignError {

@@ -12,6 +12,7 @@ type TokenErrorCode =
   | 'GRANT_INVALID'
   | 'GRANT_EXPIRED'
   | 'GRANT_FORBIDDEN'
+  | 'GRANT_LOST'
   | 'TOKEN_REFUSED'
   | 'TOKEN_UNAVAILABLE';
 

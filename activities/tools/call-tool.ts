@@ -5,15 +5,12 @@
  * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
  */
-import { cancellationDetails, cancellationSignal, heartbeat, log } from '@temporalio/activity';
+import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
-import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
-import { resultText } from '../../domain/model-text.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
@@ -22,6 +19,7 @@ import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
 import { tellBrokenGlass, verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import {
   checkCatalog,
@@ -32,9 +30,12 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
+import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
+import { needOfEnding, needOfListing, needOfToken, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
+import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { checkRetry } from './retry-check.ts';
@@ -44,11 +45,6 @@ import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
-
-const CANCELLED_BEFORE_SENDING = {
-  kind: 'ended',
-  outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
-} as const satisfies DispatchResult;
 
 export interface CallToolParts {
   readonly config: Config;
@@ -63,6 +59,7 @@ export interface CallToolParts {
   readonly seal?: StateSeal | undefined;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
+  readonly saidAuthorizations?: SaidAuthorizations;
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
@@ -73,11 +70,14 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
     const { run, server } = input;
+    let given: ProvenAuthorization;
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
       const unsigned = await checkSignatures?.(input, scheduler);
       if (unsigned !== undefined) return unsigned;
+      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+      given = provenAuthorization(input, said);
       const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
       catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
       now = pinned && (await currentTool(loadToolset, catalog, pinned));
@@ -91,13 +91,15 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
     heartbeat({ phase: 'connecting' });
+    const request = tokenRequest(input, given, catalog);
     let tool: OfferedTool;
     try {
       const shown = input.target.definitionHash;
-      const principal = { run, server, grant: input.grant };
+      // With the grant with which it is called: a fresh one may see other tools.
+      const principal = { run, server, grant: request.grant };
       tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
     } catch (error) {
-      return endedBeforeSending(error);
+      return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
     }
     if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
     if (weighed.refused !== undefined) return weighed.refused;
@@ -107,8 +109,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     const proven = provenCall(input, tool, verdict);
+    const called: TokenRequest = { ...request, tool: tool.definition.name, call: proven };
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog, proven),
+      callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
     );
   };
 }
@@ -157,37 +160,46 @@ function checkConsent(
     : checkProof(input, verdict, Date.now());
 }
 
+/** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
+function tokenRequest(
+  { run, server, grant: own }: DispatchInput,
+  { grant = own, consented }: ProvenAuthorization,
+  catalog: CatalogSnapshot | undefined,
+): TokenRequest {
+  return {
+    run,
+    server: server.name,
+    serverUrl: server.url,
+    initiator: run.initiator,
+    signal: cancellationSignal(),
+    ...(grant === undefined ? {} : { grant }),
+    ...(consented.length === 0 ? {} : { consented }),
+    ...credentialsOf(catalog, run.initiator.tenant),
+  };
+}
+
 async function callWithToken(
   parts: CallToolParts,
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
-  call: IssuedCall,
+  request: TokenRequest,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
-  const request: TokenRequest = {
-    run: input.run,
-    server: input.server.name,
-    serverUrl: input.server.url,
-    tool: tool.definition.name,
-    initiator: input.run.initiator,
-    call,
-    signal: cancellationSignal(),
-    ...(input.grant === undefined ? {} : { grant: input.grant }),
-    ...credentialsOf(catalog, input.run.initiator.tenant),
-  };
   try {
     access = accessTo(parts.config, input.server, catalog);
     token = await parts.broker.mint(request);
   } catch (error) {
-    return endedBeforeSending(error);
+    return wanting(endedBeforeSending(error), (failed) => needOfToken(parts.config, request, failed));
   }
   const told: Told = {};
   const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> =>
     ending.kind === 'input'
       ? await pausedBy(ending, input, parts.seal, minted.evidence)
-      : resultOf(ending, minted, told);
+      : wanting(resultOf(ending, minted, told), () =>
+          ending.kind === 'refused' ? needOfEnding(parts.config, request, ending) : undefined,
+        );
   let first: CallEnding;
   try {
     first = await send(parts, input, tool, access, token, told);
@@ -210,11 +222,6 @@ async function callWithToken(
   } finally {
     fresh.release?.();
   }
-}
-
-/** What Temporal was told last of a call: what is known where it ends without an answer. */
-interface Told {
-  last?: CallProgress;
 }
 
 /** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
@@ -245,89 +252,4 @@ async function send(
     },
     ...(await inputOf(input, seal)),
   });
-}
-
-function resultOf(
-  ending: Exclude<CallEnding, { kind: 'input' }>,
-  { evidence }: MintedToken,
-  { last }: Told,
-): DispatchResult {
-  const token = evidence;
-  switch (ending.kind) {
-    case 'executed':
-      return ending.isError
-        ? {
-            kind: 'ended',
-            token,
-            outcome: {
-              kind: 'failed',
-              code: 'TOOL_FAILED',
-              message: resultText(ending.result).slice(0, 500),
-              executed: true,
-              result: ending.result,
-            },
-          }
-        : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
-    case 'unknown':
-      return {
-        kind: 'ended',
-        token,
-        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
-        ...sentOf(last, ending),
-      };
-    case 'not-sent':
-      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
-      return notSent(ending);
-    case 'refused':
-      // 429, and 503 with Retry-After, are said before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
-      if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
-      return {
-        kind: 'ended',
-        token,
-        outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
-      };
-  }
-}
-
-function sentOf(
-  last: CallProgress | undefined,
-  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
-): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
-  if (last?.sentAt === undefined) return {};
-  const { sentAt, progress } = last;
-  return {
-    sent: {
-      at: sentAt,
-      ...(bytes === undefined ? {} : { bytes }),
-      ...(progress === undefined ? {} : { progress }),
-    },
-  };
-}
-
-function notSent({
-  code,
-  message,
-  retryAfterMs,
-}: Extract<CallEnding, { kind: 'not-sent' | 'refused' }>): DispatchResult {
-  return { kind: 'not-sent', code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
-}
-
-/** Does nobody want the call any more? A worker that shuts down cancels its activities too, and another one takes their place. */
-function isWithdrawn(): boolean {
-  return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
-}
-
-/** What may pass is tried again by the run; nothing has left this worker. */
-function endedBeforeSending(error: unknown): DispatchResult {
-  if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
-  if (cancellationSignal().aborted)
-    return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
-  const coded = codedFailureIn(error);
-  if (coded === undefined) throw error;
-  const { code, message, facts } = coded;
-  const { retryAfterMs } = facts;
-  if (traitsOf(code).retryable) {
-    return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
-  }
-  return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
 }

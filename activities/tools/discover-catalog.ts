@@ -5,7 +5,7 @@
  * 2. Done for catalogs only, with the credentials that the catalog names, or none: no run's token is there.
  */
 import { cancellationSignal } from '@temporalio/activity';
-import type { CatalogDiscovery, DiscoverCatalogInput } from '../../contracts/activities.ts';
+import type { CatalogDiscovery, DiscoverCatalogInput } from '../../contracts/catalog-activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import { catalogId } from '../../domain/catalog.ts';

@@ -84,6 +84,7 @@ export function createDiscoverTools({
       tools: await stored(artifacts, pinned),
       count: tools.length,
       refused: shownRefusals(refused),
+      ...(token.grantExpiresAt === undefined ? {} : { grantExpiresAt: token.grantExpiresAt }),
     };
   };
 }

@@ -88,13 +88,14 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       run,
       server: binding.name,
       serverUrl: binding.url,
+      initiator: run.initiator,
       signal,
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     };
     const token = await broker.mint(request);
     const listed = async (with_: typeof token): Promise<ToolListing> =>
-      await server.list(connectionOf(binding, access, with_), signal, { known: true });
+      await server.list(connectionOf(binding, access, with_), signal, { known: true }).finally(() => with_.release?.());
     try {
       return await listed(token);
     } catch (error) {

@@ -6,7 +6,7 @@
  * 2. The message was signed for the Temporal run that asks, or for one before it in the same chain.
  * 3. Whoever agrees to a loosening holds another key than who asked for it, and both keys count now.
  */
-import type { Review, ReviewInput } from '../../contracts/activities.ts';
+import type { Review, ReviewInput } from '../../contracts/catalog-activities.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
 import { catalogId } from '../../domain/catalog.ts';

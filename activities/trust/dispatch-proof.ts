@@ -155,8 +155,8 @@ function wasGood({ signature = '' }: Pick<SignedDecision, 'signature'>, seconds:
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
-async function checkWhere(
-  { readExecution }: StartProofParts,
+export async function checkWhere(
+  { readExecution }: Pick<StartProofParts, 'readExecution'>,
   votes: readonly Pick<SignedDecision, 'runId'>[],
   { workflowId = '', runId = '' }: Scheduler,
 ): Promise<Extract<Refused, { kind: 'reopen' }> | undefined> {

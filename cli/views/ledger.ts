@@ -30,6 +30,8 @@ function about(fact: RunFact): string {
       return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+    case 'authorization.given':
+      return `${fact.answer} by ${said(fact.approver.id)}${again(fact.generation)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'outcome.resolved':
       return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'input.provided':

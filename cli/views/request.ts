@@ -3,6 +3,7 @@
  *
  * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
  */
+import type { AuthorizationPause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
@@ -22,6 +23,17 @@ export interface RequestView {
   readonly reveal?: boolean;
   /** Epoch ms. */
   readonly now: number;
+}
+
+/** Of a server that wants another authorization. */
+function wantedText(about: AuthorizationPause): string {
+  const what =
+    about.wants === 'grant'
+      ? 'a fresh grant'
+      : about.scopes === undefined
+        ? 'consent to another try'
+        : `consent to ${about.scopes.map(visible).join(' ')} for this call`;
+  return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(visible(about.message), SHOWN_DESCRIPTION)}`;
 }
 
 export function requestText(
@@ -63,6 +75,12 @@ export function requestText(
     ['answered by', request.standing === undefined ? undefined : `decision ${visible(request.standing)}, which stands`],
     ['deadline', status === 'open' ? `${shortInstant(deadline)}, ${timeLeft(deadline, now)}` : shortInstant(deadline)],
     [
+      'grant ends',
+      request.grantExpiresAt === undefined
+        ? undefined
+        : `${shortInstant(request.grantExpiresAt)}, before the deadline: what is approved later may need another one`,
+    ],
+    [
       'postponed',
       request.extensions
         ?.map(
@@ -97,6 +115,7 @@ export function requestText(
 function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputRows(about);
+  if (about.kind === 'authorization') return [['asks', wantedText(about)]];
   const { message, sentAt, attempt, bytes, lastProgress, token } = about;
   return [
     ['asks', 'what became of it: it was sent, and may or may not have run'],

@@ -2,10 +2,19 @@
 import { z } from 'zod';
 import { ArtifactsConfig } from './artifact-store.ts';
 import { CatalogRight } from './catalog.ts';
-import { ClientCredentials, EnterpriseManaged, Health, IssuedTokens, Issuer, TokenExchange } from './credentials.ts';
+import {
+  ClientCredentials,
+  EnterpriseManaged,
+  Health,
+  IssuedTokens,
+  Issuer,
+  TokenExchange,
+  RefreshedTokens,
+} from './credentials.ts';
 import { Identifier, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
-import { Ceilings, Priority } from './run-spec.ts';
+import { Fairness } from './fairness.ts';
+import { Ceilings } from './run-spec.ts';
 import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
@@ -23,6 +32,7 @@ export const Credentials = z.discriminatedUnion('kind', [
   TokenExchange,
   EnterpriseManaged,
   IssuedTokens,
+  RefreshedTokens,
 ]);
 export type Credentials = z.infer<typeof Credentials>;
 
@@ -201,23 +211,22 @@ export const CodecKey = z.strictObject({
 });
 export type CodecKey = z.infer<typeof CodecKey>;
 
-const turn = {
-  /** Of a run that names none. */
-  priority: Priority,
-  /** A run that wants to be served before this gets this. */
-  highest: Priority,
-};
-
-/** In which order Temporal serves what queues up (docs/operations/limits.md). */
-export const Fairness = z.strictObject({
-  priority: turn.priority.default(3),
-  highest: turn.highest.default(3),
-  /** A tenant of weight 2 gets twice what one of weight 1 gets, as long as both wait. */
-  tenants: z
-    .record(Identifier, z.strictObject({ weight: z.number().min(0.001).max(1_000).default(1), ...turn }).partial())
-    .default({}),
-});
-export type Fairness = z.infer<typeof Fairness>;
+/** Where secrets are kept that outlive a call, such as refresh tokens. */
+export const VaultConfig = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('directory'),
+    /** Relative to the configuration file, shared by all workers that call the servers. */
+    directory: z.string().min(1),
+    /** The first encrypts; all decrypt. */
+    keys: z.array(CodecKey).min(1).max(10),
+  }),
+  z.strictObject({
+    kind: z.literal('environment'),
+    /** Reference → environment variable that holds the entry as JSON. */
+    variables: z.record(Identifier, z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/)),
+  }),
+]);
+export type VaultConfig = z.infer<typeof VaultConfig>;
 
 export const Config = z.strictObject({
   taskQueue: Name.default('countersign'),
@@ -250,6 +259,7 @@ export const Config = z.strictObject({
   issuer: Issuer.optional(),
   health: Health.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
+  vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   /** Ceilings that no run may exceed; a run that asks for more gets these. */
   limits: Ceilings.default({}),

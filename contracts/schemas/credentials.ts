@@ -25,6 +25,8 @@ export const ScopeTemplates = z.strictObject({
   /** For a call of a tool that is not named below. */
   default: Scopes.default([]),
   tools: z.record(ToolName, Scopes).default({}),
+  /** What people may consent to for one call, where the server asks for more (403 `insufficient_scope`). */
+  consentable: Scopes.default([]),
 });
 export type ScopeTemplates = z.infer<typeof ScopeTemplates>;
 
@@ -105,6 +107,21 @@ export const EnterpriseManaged = z
   })
   .refine(hasOneOfTwo, ONE_OF_TWO);
 export type EnterpriseManaged = z.infer<typeof EnterpriseManaged>;
+
+/** A refresh token of the run's initiator, from the vault (RFC 6749 §6). */
+export const RefreshedTokens = z
+  .strictObject({
+    kind: z.literal('refresh'),
+    ...client,
+    ...minted,
+    /**
+     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700 §4.14.2).
+     * `reusable`: it does not, and one whose answer was lost is used again.
+     */
+    refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
+  })
+  .refine(hasOneOfTwo, ONE_OF_TWO);
+export type RefreshedTokens = z.infer<typeof RefreshedTokens>;
 
 /** Tokens that this worker issues itself, for servers that trust it (`issuer` of the configuration). */
 export const IssuedTokens = z.strictObject({ kind: z.literal('issued'), ...asked });

@@ -71,7 +71,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     /** An earlier call of the turn with the same tool and arguments. */
     duplicateOf: z.string().optional(),
     /** What is asked, where it is not consent to the call; the hash is of all that was shown of it. */
-    about: z.strictObject({ kind: z.enum(['outcome', 'input']), hash: Sha256Hex }).optional(),
+    about: z.strictObject({ kind: z.enum(['outcome', 'input', 'authorization']), hash: Sha256Hex }).optional(),
   }),
   z.strictObject({
     kind: z.literal('decision.accepted'),
@@ -123,6 +123,21 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     comment: z.string().optional(),
     /** Of what was answered, which may be personal data and stands nowhere in the ledger. */
     responsesHash: Sha256Hex.optional(),
+    signature: SignatureEvidence.optional(),
+  }),
+  /** A person consented to scopes for a call, gave another grant for its server, or neither. */
+  z.strictObject({
+    kind: z.literal('authorization.given'),
+    callId,
+    generation: z.int(),
+    decisionId: z.string(),
+    answer: z.enum(['consent', 'grant', 'decline']),
+    approver: Approver,
+    digest: Sha256Hex,
+    runId: z.string(),
+    comment: z.string().optional(),
+    /** Of the grant as it was given: sealed, or a reference. */
+    grantHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
   /** An approval that answers later calls, too. */

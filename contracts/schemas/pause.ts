@@ -31,7 +31,22 @@ export const InputPause = z.strictObject({
 });
 export type InputPause = z.infer<typeof InputPause>;
 
-export const Pause = z.discriminatedUnion('kind', [OutcomePause, InputPause]);
+/** The server wants another authorization than it got, and nothing has run. Answered by `authorize`. */
+export const AuthorizationPause = z.strictObject({
+  kind: z.literal('authorization'),
+  server: z.string(),
+  /** Code of what was in the way. */
+  reason: z.string(),
+  message: z.string(),
+  /** `consent`: to the scopes, or to try again where none are named. `grant`: a fresh one, of whose grant it replaces. */
+  wants: z.enum(['consent', 'grant']),
+  scopes: z.array(z.string()).max(20).optional(),
+  /** Times that this call was asked about, this one included. */
+  round: z.int().positive(),
+});
+export type AuthorizationPause = z.infer<typeof AuthorizationPause>;
+
+export const Pause = z.discriminatedUnion('kind', [OutcomePause, InputPause, AuthorizationPause]);
 export type Pause = z.infer<typeof Pause>;
 export type PauseKind = Pause['kind'];
 
@@ -39,7 +54,7 @@ export type PauseKind = Pause['kind'];
 export const PauseAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
-  answer: z.enum(['retry', 'succeeded', 'failed', 'provide', 'decline', 'cancel']),
+  answer: z.enum(['retry', 'succeeded', 'failed', 'provide', 'consent', 'grant', 'decline', 'cancel']),
   decidedBy: z.string(),
   decidedAt: z.string(),
 });

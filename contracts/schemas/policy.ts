@@ -192,6 +192,8 @@ export const Policy = z.strictObject({
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
+  /** A server that wants another authorization than it got: ask people for it (default), or let the call fail. */
+  missingAuthorization: z.enum(['ask', 'fail']).optional(),
   /** A call that was sent and whose answer was lost: ask a person what became of it (default), or record that nobody knows. */
   unknownOutcomes: UnknownOutcomes.optional(),
   ...RequestTimes.shape,

@@ -43,6 +43,8 @@ export const ApprovalRequest = z.strictObject({
   openedAt: z.string(),
   /** As it is now, postponed or not. */
   deadline: z.string(),
+  /** Where the run's grant for the server ends before the deadline: what is approved later has no authorization then. */
+  grantExpiresAt: z.string().optional(),
   /** Who postponed the deadline, oldest first. */
   extensions: z.array(z.strictObject({ approver: Approver, at: z.string(), until: z.string() })).optional(),
   /** Where it was reminded of: when that was due. */
@@ -77,7 +79,7 @@ export const PendingMemo = z.strictObject({
       reminded: z.literal(true).optional(),
       duplicateOf: z.string().optional(),
       /** What is asked, where it is not consent. */
-      about: z.enum(['outcome', 'input']).optional(),
+      about: z.enum(['outcome', 'input', 'authorization']).optional(),
     }),
   ),
   truncated: z.boolean(),

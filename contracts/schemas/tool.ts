@@ -39,6 +39,8 @@ export const Discovery = z.strictObject({
   tools: ArtifactRef,
   count: z.int(),
   refused: z.array(RefusedTool).max(50),
+  /** When the grant with which it was listed ends, where that is known. */
+  grantExpiresAt: z.string().optional(),
 });
 export type Discovery = z.infer<typeof Discovery>;
 

@@ -11,6 +11,7 @@ export const SignedPurpose = z.enum([
   'forget',
   'resolveOutcome',
   'provideInput',
+  'authorize',
   'catalog.connect',
   'catalog.refresh',
   'catalog.setToolPolicies',

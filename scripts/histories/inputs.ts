@@ -11,6 +11,7 @@ export interface Attempt {
     | 'forget'
     | 'resolveOutcome'
     | 'provideInput'
+    | 'authorize'
     | 'connect'
     | 'refresh'
     | 'setToolPolicies'

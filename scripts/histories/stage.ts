@@ -20,7 +20,7 @@ import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { APPROVER } from './attempts.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
-import { startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
+import { FRESH_TOKEN, startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
 
 /** Encrypts one of the histories. A key of this repository, for nothing else. */
 export const CORPUS_ENCRYPTION: Config['encryption'] = {
@@ -47,7 +47,23 @@ export interface Stage {
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
   /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
   editable(): Promise<Editable>;
+  /** The tools are called with the grants of runs. Begun when first asked for. */
+  lent(): Promise<Deployment>;
   stop(): Promise<void>;
+}
+
+/** Vault entries of ben: one that the tool server takes no more, and one that it takes. */
+export const STALE_REF = 'ben-stale';
+export const FRESH_REF = 'ben-fresh';
+const LENT: ConfigInput['vault'] = {
+  kind: 'environment',
+  variables: { [STALE_REF]: 'CORPUS_GRANT_STALE', [FRESH_REF]: 'CORPUS_GRANT_FRESH' },
+};
+
+function lend(variable: string, token: string): void {
+  const bound = { tenant: 'office', initiators: ['ben'], server: TOOL_SERVER_URL };
+  const entry = { secret: { kind: 'token', token }, bound, storedAt: '2026-01-01T00:00:00.000Z' };
+  process.env[variable] = JSON.stringify(entry);
 }
 
 export interface Editable extends Deployment {
@@ -221,9 +237,17 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
       };
       return { ...(await clientOf(config)), directory: join(directory, config.artifacts.directory), restart };
     };
+    let lent: Promise<Deployment> | undefined;
+    const openLent = async (): Promise<Deployment> => {
+      lend('CORPUS_GRANT_STALE', 'stale');
+      lend('CORPUS_GRANT_FRESH', FRESH_TOKEN);
+      const servers = { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'given' as const } } };
+      return await deploy(configOf('countersign-lent', { servers, vault: LENT }), 'all');
+    };
     return {
       tools,
       stop,
+      lent: () => (lent ??= openLent()),
       editable: () => (editable ??= openEditable()),
       openSigned,
       limited: async (limits) => {

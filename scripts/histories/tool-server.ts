@@ -9,6 +9,9 @@ import { once } from 'node:events';
 const PORT = 17_419;
 export const TOOL_SERVER_URL = `http://127.0.0.1:${PORT}/mcp`;
 
+/** What `borrow_note` wants, where it is listed. */
+export const FRESH_TOKEN = 'fresh';
+
 /** A PNG of one pixel. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
@@ -82,13 +85,18 @@ export async function startToolServer(): Promise<ToolServer> {
             cacheScope: 'private',
           });
         case 'tools/call':
-          return call(message, response, result);
+          return call(message, response, result, request.headers.authorization);
         default:
           return void response.writeHead(202).end();
       }
     });
   });
-  const call = ({ params }: Message, response: ServerResponse, result: (fields: object) => void): void => {
+  const call = (
+    { params }: Message,
+    response: ServerResponse,
+    result: (fields: object) => void,
+    authorization: string | undefined,
+  ): void => {
     const note = params?.arguments?.name ?? '';
     const say = (text: string): void => result({ content: [{ type: 'text', text }] });
     switch (params?.name) {
@@ -103,6 +111,9 @@ export async function startToolServer(): Promise<ToolServer> {
         return void response.destroy();
       case 'ask_first':
         return asks(note, params.requestState, result) ? undefined : say(`${note} is written`);
+      case 'borrow_note':
+        if (authorization !== `Bearer ${FRESH_TOKEN}`) return void response.writeHead(401).end();
+        return say(`${note} is borrowed`);
       case 'refuse_once':
         if (refused.has(note)) return say(`${note} is done`);
         refused.add(note);

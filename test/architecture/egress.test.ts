@@ -16,6 +16,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'cli/dev/ports.ts': 'listens, and sends nothing',
   'client/artifact-bucket.ts': 'reads artifacts for backends, from the store that they name',
   'workers/free-port.ts': 'listens, and sends nothing',
+  'workers/health.ts': 'listens, and sends nothing',
 };
 /** Path → why it may use the fetch of Node. */
 const UNGUARDED: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ const handlers = readFileSync(join(ROOT, 'workflows/handlers.ts'), 'utf8');
 
 const pauses = readFileSync(join(ROOT, 'workflows/pauses.ts'), 'utf8');
 /** Registered there, each in the same way. */
-const answering = ['resolveOutcomeUpdate', 'provideInputUpdate'];
+const answering = ['resolveOutcomeUpdate', 'provideInputUpdate', 'authorizeUpdate'];
 
 /** Updates of a run that bring something: those without an input say nothing. */
 const saying = [...messages.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(

@@ -3,6 +3,8 @@
  * away, and every store is read byte by byte afterwards. A control plants a canary in each store and finds it there.
  */
 import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MASK } from '../../activities/tools/scrub.ts';
@@ -47,12 +49,14 @@ beforeAll(async () => {
   const minted = await converse(scene, 'minted');
   const catalog = await catalogPieces(scene);
   const listed = await converse(scene, 'listed');
-  runs = [given.run, minted.run, listed.run];
+  const kept = await converse(scene, 'kept');
+  runs = [given.run, minted.run, listed.run, kept.run];
   pieces = [
     ...given.pieces,
     ...minted.pieces,
     ...catalog,
     ...listed.pieces,
+    ...kept.pieces,
     ...(await refusedRuns(scene)),
     ...(await refusedStarts(scene)),
     ...(await lyingPieces(scene)),
@@ -83,6 +87,12 @@ test('the secrets were really used, and really given away', () => {
   const authorizations = (server: CanaryServer) => [...new Set(seen(server).map(({ authorization }) => authorization))];
   expect(authorizations(servers.given)).toEqual([`Bearer ${secrets.GIVEN}`]);
   expect(authorizations(servers.minted)).toEqual([`Bearer ${scene.minted('minted')}`]);
+  expect(authorizations(servers.kept)).toEqual([`Bearer ${scene.minted('kept')}`]);
+  // The one that was put first, and the one that replaced it with each use.
+  const renewed = tokenServers.flatMap(({ seen: requests }) =>
+    requests.map(({ form }) => form.get('refresh_token') ?? undefined),
+  );
+  expect(new Set(renewed.filter(Boolean))).toEqual(new Set([secrets.STORED, secrets.REFRESH]));
   // Its metadata are asked for without one, after it has refused a token.
   const asked = servers.listed.seen.filter(({ rpcMethod }) => rpcMethod !== undefined);
   const sentToListed = asked.map(({ headers }) => headers.authorization);
@@ -171,6 +181,7 @@ describe('control: a canary that is planted', () => {
     await run.result();
     servers.given.release();
     const nobody = new Countersign({ client: world.client }).run(`no-${CONTROL}`);
+    await writeFile(join(world.engine.directory, 'vault', 'planted'), CONTROL);
     await world.artifacts.put(gzipSync(`in an artifact: ${CONTROL}`), 'application/gzip');
     planted.push(
       ...(await piecesOfRun(world, runId)),

@@ -49,7 +49,11 @@ beforeAll(async () => {
   world = await startWorld({
     config: {
       servers: { notes: { url: server.url, credentials } },
-      policy: { approvers: { ids: ['bob'] }, servers: { notes: { default: 'allow', tools: { gated: 'ask' } } } },
+      policy: {
+        missingAuthorization: 'fail',
+        approvers: { ids: ['bob'] },
+        servers: { notes: { default: 'allow', tools: { gated: 'ask' } } },
+      },
     },
   });
   run = await world.start([{ calls: TOOLS.map((tool) => ({ tool: `notes/${tool}` })) }, { text: 'Done.' }]);

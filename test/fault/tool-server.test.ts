@@ -62,7 +62,12 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
           back: { url: routes.back.url, credentials: none },
           gone: { url: routes.gone.url, credentials: none },
         },
-        policy: { unknownOutcomes: 'record', approvers: { ids: ['bob'] }, servers: { faults: { default: 'allow' } } },
+        policy: {
+          missingAuthorization: 'fail',
+          unknownOutcomes: 'record',
+          approvers: { ids: ['bob'] },
+          servers: { faults: { default: 'allow' } },
+        },
         models: { main: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl } },
         grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       },

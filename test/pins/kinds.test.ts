@@ -32,6 +32,7 @@ describe('kinds', () => {
       'decision.accepted',
       'outcome.resolved',
       'input.provided',
+      'authorization.given',
       'standing.made',
       'standing.used',
       'standing.forgotten',

@@ -50,6 +50,7 @@ describe('names on the wire', () => {
       forget: 'forget',
       resolveOutcome: 'resolveOutcome',
       provideInput: 'provideInput',
+      authorize: 'authorize',
     });
   });
 

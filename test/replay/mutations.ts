@@ -117,7 +117,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   },
   {
     name: 'a dispatch is not told of the calls before it',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/dispatch-input.ts',
     find: 'earlierThan(live.earlier.earlier, live.run.calls, call.callId)',
     put: 'earlierThan(live.earlier.earlier, [], call.callId)',
   },
@@ -129,7 +129,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   },
   {
     name: 'other tool arguments are sent',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/dispatch-input.ts',
     find: '    arguments: call.arguments,\n',
     put: '    arguments: { ...call.arguments, force: true },\n',
   },
@@ -165,7 +165,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   },
   {
     name: 'a vote forgets when it was given',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/dispatch-input.ts',
     find: 'further: further.map(({ decidedAt }) => instant(decidedAt)) }',
     put: 'further: further.map(() => instant(openedAt)) }',
   },

@@ -33,6 +33,12 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     find: 'return askInput(live, flight, result);',
     put: "return settle(live, callId, { kind: 'cancelled', reason: 'The server asks.' });",
   },
+  {
+    name: 'nobody is asked for the authorization that a server wants',
+    file: 'workflows/pauses.ts',
+    find: "if (outcome.kind !== 'failed' || outcome.executed) return false;",
+    put: 'if (outcome.kind !== undefined) return false;',
+  },
 ];
 
 /** As `OTHER_CONTENT`. */
@@ -51,7 +57,7 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
   },
   {
     name: 'dispatch is not told who said that a call is sent again',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/dispatch-input.ts',
     find: '...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),',
     put: '',
   },
@@ -60,6 +66,18 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
     file: 'domain/resolution.ts',
     find: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] }, recordedBy }",
     put: "{ kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] } }",
+  },
+  {
+    name: 'dispatch is not given the grant that took the place of the first',
+    file: 'workflows/dispatch-input.ts',
+    find: '...authorizationProofs(live, state),',
+    put: '',
+  },
+  {
+    name: 'a fresh grant stands for one call only',
+    file: 'domain/authorization.ts',
+    find: "answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun",
+    put: "answer.callId === '' ? regranted(resumedRun, given) : resumedRun",
   },
 ];
 
@@ -82,5 +100,11 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
     file: 'domain/decision.ts',
     find: 'if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);',
     put: "if (state.request.about !== undefined && callId === '') return refuseUpdate(state.request.about.kind, callId);",
+  },
+  {
+    name: 'consent is taken for a grant',
+    file: 'domain/authorization.ts',
+    find: 'if (answer.kind !== about.wants)',
+    put: "if (answer.kind !== about.wants && callId === '')",
   },
 ];

@@ -5,7 +5,7 @@ import type { Mutation } from './mutant.ts';
 export const SIGNED_CONTENT: readonly Mutation[] = [
   {
     name: 'dispatch is not told what was signed',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/dispatch-input.ts',
     find: '...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),',
     put: '',
   },

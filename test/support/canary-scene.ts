@@ -2,11 +2,13 @@
  * A deployment whose every secret is a canary, with servers, an authorization server and a model that give away what they are
  * sent; and the runs that bring all of it through every path.
  */
-import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { Canary } from './canary-scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
 import { ADMINISTRATORS } from './catalogs.ts';
+import { jwtOf, newSecrets } from './canary-secrets.ts';
 import { describedPieces, endedPieces, failedPiece, type Piece, piecesOfRun, storedPieces } from './canary-stores.ts';
 import { type FaultWorld, startFaultWorld } from './fault-world.ts';
 import { zoneKey } from './keys.ts';
@@ -18,31 +20,20 @@ import { chatDialect } from './model-chat.ts';
 import { said } from './model-dialect.ts';
 import { type ModelProvider, startModelProvider } from './model-provider.ts';
 import { type HostileServer, startHostile } from './oauth.ts';
+import { putTokenFor } from './refresh-bench.ts';
 import { until } from './until.ts';
 import type { WorkerProcess } from './worker-process.ts';
 import { decisionOn, openRequests } from './world.ts';
 
-/** With characters that JSON, URLs and base64 write in another way, where the kind of secret may have them. */
-export function newSecrets() {
-  const random = (): string => randomBytes(20).toString('hex');
-  return {
-    GIVEN: `given~${random()}+/x==`,
-    REFRESH: `refresh.${random()}`,
-    CLIENT_SECRET: `client "${random()}" %+/&=`,
-    API_KEY: `sk-${random()}-key`,
-    HEADER_KEY: `header ${random()} "q" \\ %41 +/=`,
-    HEADER_SCHEMED: `scheme-${random()}`,
-    HEADER_PADDED: `padded-${random()}`,
-    WEBHOOK_SECRET: `whsec_${randomBytes(33).toString('base64')}`,
-  };
-}
+/** Of a refresh token in the vault, which each use replaces. */
+const KEPT_REF = 'ann-kept';
 
 export interface CanaryScene {
   readonly secrets: ReturnType<typeof newSecrets>;
   /** A JWT whose id is the client's secret; known once it was asked for. */
-  minted(server: 'minted' | 'listed'): string;
+  minted(server: 'minted' | 'listed' | 'kept'): string;
   /** `listed` is known by its catalog only. */
-  readonly servers: Readonly<Record<'given' | 'minted' | 'closed' | 'listed', CanaryServer>>;
+  readonly servers: Readonly<Record<'given' | 'minted' | 'closed' | 'listed' | 'kept', CanaryServer>>;
   /** Gives nothing away but what it is told to. */
   readonly plain: ListingServer;
   readonly tokenServers: readonly HostileServer[];
@@ -88,6 +79,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     minted: await startCanaryServer(),
     closed: await startCanaryServer({ refusesListing: true }),
     listed: await startCanaryServer(),
+    kept: await startCanaryServer(),
   };
   const plain = await startListingServer();
   const provider = await startModelProvider(chatDialect.schema);
@@ -113,7 +105,9 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         minted: { url: servers.minted.url, headers, credentials: client(minter.issuer) },
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
         closed: { url: servers.closed.url, headers },
+        kept: { url: servers.kept.url, headers, credentials: { ...client(minter.issuer), kind: 'refresh' } },
       },
+      vault: { kind: 'directory', directory: 'vault', keys: [{ id: 'canary', key: '${VAULT_KEY}' }] },
       credentials: Object.fromEntries(
         Object.entries({ named: minter, rejected: refuser }).map(([name, { issuer }]) => [
           name,
@@ -131,7 +125,10 @@ export async function startCanaryScene(): Promise<CanaryScene> {
           given: { default: 'allow', tools: { words: 'ask' } },
           minted: { default: 'allow' },
           listed: { default: 'allow' },
+          kept: { default: 'allow' },
         },
+        // What servers say ends each call, so that all of it is seen in one turn.
+        missingAuthorization: 'fail',
       },
       models: {
         main: {
@@ -160,6 +157,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     },
   });
   const worker = await world.startWorker();
+  const vault = createVaultDirectory(join(world.engine.directory, 'vault'), [{ id: 'canary', key: secrets.VAULT_KEY }]);
+  await putTokenFor(vault, secrets.STORED, minter.issuer, KEPT_REF, servers.kept.url);
   return {
     secrets,
     minted: (server) => tokens.get(servers[server].url) ?? '',
@@ -190,16 +189,10 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   };
 }
 
-function jwtOf(claims: object): string {
-  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const exp = Math.floor(Date.now() / 1_000) + 90;
-  return `${part({ alg: 'RS256', typ: 'at+jwt' })}.${part({ ...claims, exp })}.${randomBytes(64).toString('base64url')}`;
-}
-
 /** A run whose model and server give away all they know, in everything they say. */
 export async function converse(
   { world, servers, provider, secrets }: CanaryScene,
-  name: 'given' | 'minted' | 'listed',
+  name: 'given' | 'minted' | 'listed' | 'kept',
 ): Promise<{ readonly run: RunHandle; readonly pieces: readonly Piece[] }> {
   const echo = formsOf(secrets.API_KEY).join('\n');
   const calls = [...Object.keys(CANARY_TOOLS), 'held'].map((tool) => ({
@@ -218,7 +211,11 @@ export async function converse(
   const authorizations = name === 'given' ? { authorizations: { given: `Bearer ${secrets.GIVEN}` } } : {};
   const run = await world.start(
     'main',
-    { servers: [{ name }], limits: { callsPerTurn: 32, resultBytes: 16_384 } },
+    {
+      servers: [{ name }],
+      limits: { callsPerTurn: 32, resultBytes: 16_384 },
+      ...(name === 'kept' ? { grants: [{ server: name, ref: KEPT_REF }] } : {}),
+    },
     authorizations,
   );
   await until(() => servers[name].held(), { what: `a held call of ${name}` });

@@ -21,6 +21,7 @@ export const STORES = [
   'SQLite file',
   'artifacts',
   'ledger directory',
+  'vault',
   'ledger webhook',
   'logs',
   'command line',
@@ -160,7 +161,16 @@ export async function storedPieces({ engine, config }: FaultWorld): Promise<read
   const beside = (await readdir(engine.directory)).filter((name) => name.startsWith('temporal.db'));
   const folder = join(engine.directory, config.artifacts.directory);
   const artifacts = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const vault = config.vault?.kind === 'directory' ? join(engine.directory, config.vault.directory) : undefined;
+  const kept = vault === undefined ? [] : await readdir(vault, { recursive: true, withFileTypes: true });
   return await Promise.all([
+    ...kept
+      .filter((entry) => entry.isFile())
+      .map(async ({ parentPath, name }): Promise<Piece> => ({
+        store: 'vault',
+        place: `${parentPath}/${name}`,
+        content: await readFile(join(parentPath, name)),
+      })),
     ...beside.map(async (name): Promise<Piece> => ({
       store: 'SQLite file',
       place: name,

@@ -12,20 +12,19 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
 import type { DispatchResult } from '../../contracts/activities.ts';
-import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
+import { authorizing, type ConformanceContext } from './conformance-credentials.ts';
 import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
 
 const [url = ''] = process.argv.slice(2);
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_PROTOCOL_VERSION: version = '' } = process.env;
 // Sound: the suite writes it, and what is read of it is looked at where it is used.
-const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as {
+const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as ConformanceContext & {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: JsonObject }[];
-  readonly client_id?: string;
-  readonly client_secret?: string;
 };
 
 const SERVER = { name: 'peer', url: canonicalServerUrl(url) };
@@ -49,23 +48,6 @@ const nobody = {
   },
 };
 
-/** Where the operator of a server that wants credentials would have read who issues them. */
-async function issuerOf(server: string): Promise<string> {
-  const challenge = (await fetch(server, { method: 'POST' })).headers.get('www-authenticate') ?? '';
-  const metadata = /resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '';
-  // Sound: RFC 9728 §2; a server of the suite that sends something else fails the scenario.
-  const { authorization_servers: issuers } = (await (await fetch(metadata)).json()) as {
-    readonly authorization_servers: readonly string[];
-  };
-  return issuers[0] ?? '';
-}
-
-async function credentials(): Promise<NonNullable<ConfigInput['servers']>[string]['credentials']> {
-  const { client_id: clientId = 'conformance', client_secret: clientSecret = 'conformance' } = context;
-  if (!scenario.startsWith('auth/')) return { kind: 'none' };
-  return { kind: 'client-credentials', issuer: await issuerOf(url), clientId, clientSecret };
-}
-
 /** The arguments that the scenario wants to see sent, else one call with what little the tool needs. */
 function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): readonly JsonObject[] {
   if (definition.name === ECHO) {
@@ -79,27 +61,30 @@ function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): 
 const directory = await mkdtemp(join(tmpdir(), 'countersign-conformance-'));
 const failures: DispatchResult[] = [];
 try {
+  const { grant, grants, credentials } = scenario.startsWith('auth/')
+    ? await authorizing(SERVER, context, directory)
+    : { credentials: { kind: 'none' as const } };
+  const granted = grant === undefined ? {} : { grant };
   const config = Config.parse({
     servers: {
-      peer: { url, credentials: await credentials(), protocol: version === '2026-07-28' ? 'auto' : 'legacy' },
+      peer: { url, credentials, protocol: version === '2026-07-28' ? 'auto' : 'legacy' },
     },
     policy: { strategy: 'never' },
     egress: { allowLoopback: true },
+    ...(grants === undefined ? {} : { grants }),
   });
   const artifacts = createMemoryStore();
   const loaded = { config, baseDirectory: directory, path: undefined };
   // Sound: of the client, the activities ask only whether there is a catalog.
   const activities = await toolSideActivities(loaded, artifacts, nobody as unknown as Client);
-  const { tools } = await inActivity(activities.discoverTools, { run: RUN, server: SERVER });
+  const { tools } = await inActivity(activities.discoverTools, { run: RUN, server: SERVER, ...granted });
   const toolset = [{ server: SERVER.name, tools }];
   let at = 0;
   const offered = await createToolsetLoader(artifacts)(toolset);
   for (const tool of LISTED_ONLY.includes(scenario) ? [] : offered) {
     for (const args of argumentsOf(tool, offered)) {
-      const result = await inActivity(
-        activities.callTool,
-        allowedDispatch(tool, args, toolset, { at: at++, server: SERVER }),
-      );
+      const dispatch = allowedDispatch(tool, args, toolset, { at: at++, server: SERVER });
+      const result = await inActivity(activities.callTool, { ...dispatch, ...granted });
       if (result.kind !== 'ended' || result.outcome.kind !== 'succeeded') failures.push(result);
     }
   }

@@ -41,6 +41,7 @@ export async function startGrantScene(): Promise<GrantScene> {
     ...over,
     policy: {
       approvers: { ids: ['bob'] },
+      missingAuthorization: 'fail',
       servers: { shared: { default: 'allow', tools: { gated: 'ask' } } },
       ...over.policy,
     },

@@ -14,6 +14,7 @@ declare module 'oidc-provider' {
     clients: readonly Record<string, unknown>[];
     scopes: readonly string[];
     clientAuthMethods?: readonly string[];
+    rotateRefreshToken?: boolean;
     features: Record<string, unknown>;
     extraTokenClaims?: (context: KoaContext) => Record<string, unknown> | undefined;
     jwks?: { keys: readonly object[] };
@@ -41,6 +42,12 @@ declare module 'oidc-provider' {
   export class Provider {
     constructor(issuer: string, configuration: ProviderConfiguration);
     readonly issuer: string;
+    readonly Client: { find(id: string): Promise<object> };
+    readonly Grant: new (properties: object) => {
+      addResourceScope(resource: string, scope: string): void;
+      save(): Promise<string>;
+    };
+    readonly RefreshToken: new (properties: object) => { save(): Promise<string> };
     readonly AccessToken: new (fields: Readonly<Record<string, unknown>>) => IssuedAccessToken;
     readonly ResourceServer: new (identifier: string, info: ResourceServerInfo) => unknown;
     registerGrantType(

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { configuredCapabilities } from '../../../activities/catalog/capabilities.ts';
 import { createReviewChange } from '../../../activities/catalog/review.ts';
-import type { ReviewInput } from '../../../contracts/activities.ts';
+import type { ReviewInput } from '../../../contracts/catalog-activities.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
 
 const BASE = { tenant: 'default', server: 'bank', by: { id: 'ann', groups: [] } };

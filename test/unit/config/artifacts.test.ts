@@ -21,11 +21,17 @@ describe('the artifacts of a configuration', () => {
 
   test.each([
     ['a bucket', s3({})],
-    ['a bucket on this machine', s3({ endpoint: 'http://127.0.0.1:9000' })],
     ['a folder of a bucket', s3({ prefix: 'teams/agents-1', region: 'eu-central-1', sessionToken: 'canary' })],
     ['a retention above the longest run', { retentionDays: 31 }],
   ])('%s is accepted', async (_, artifacts) => {
     expect((await load(stringify({ artifacts, limits: DAYS_30 }))).config.artifacts).toMatchObject(artifacts);
+  });
+
+  test('a bucket on this machine is accepted where the operator says that this machine is meant', async () => {
+    const artifacts = s3({ endpoint: 'http://127.0.0.1:9000' });
+    expect(await refusalOf(load(stringify({ artifacts })))).toMatchObject({ facts: { path: 'artifacts.s3.endpoint' } });
+    const meant = { artifacts, egress: { allowLoopback: true } };
+    expect((await load(stringify(meant))).config.artifacts).toMatchObject(artifacts);
   });
 
   test.each([

@@ -161,6 +161,7 @@ describe('secrets of a configuration', () => {
       'keys', // lists, whose fields are masked
       'maxOutputTokens', // a number
       'privateKeyFile', // a file name
+      'refreshTokens', // a word
       'secret', // masked
       'secretAccessKey', // masked
       'sessionToken', // masked

@@ -1,4 +1,4 @@
-/** Whether a run asks what became of a call whose answer was lost, and whom (INV-X1). */
+/** What a run asks people besides consent, and whom (INV-X1). */
 import { expect, test } from '@jest/globals';
 import { createPrepareRun } from '../../../activities/run/prepare-run.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
@@ -11,17 +11,35 @@ function prepared(organisation: ConfigInput['policy'], policy?: PolicyInput) {
   return createPrepareRun(config, async () => undefined)(spec);
 }
 
-test('it asks, unless the organisation or the run says that it is recorded', async () => {
-  expect((await prepared({})).pauses).toEqual(['outcome']);
-  expect((await prepared({ unknownOutcomes: 'ask' }, { unknownOutcomes: 'ask' })).pauses).toEqual(['outcome']);
+test('all of it, where nobody says anything else', async () => {
+  const asks = { unknownOutcomes: 'ask', missingAuthorization: 'ask' } as const;
+  expect((await prepared({})).pauses).toEqual(['outcome', 'input', 'authorization']);
+  expect((await prepared(asks, asks)).pauses).toEqual(['outcome', 'input', 'authorization']);
+});
+
+test('not what became of a call, where the organisation or the run says that it is recorded', async () => {
   for (const run of [
     await prepared({ unknownOutcomes: 'record' }),
     await prepared({ unknownOutcomes: 'record' }, { unknownOutcomes: 'ask' }),
     await prepared({}, { unknownOutcomes: 'record' }),
   ]) {
-    expect(run).not.toHaveProperty('pauses');
-    expect(run).not.toHaveProperty('answerers');
+    expect(run.pauses).toEqual(['input', 'authorization']);
   }
+});
+
+test('no authorization, where the organisation or the run says that such calls fail', async () => {
+  for (const run of [
+    await prepared({ missingAuthorization: 'fail' }),
+    await prepared({ missingAuthorization: 'fail' }, { missingAuthorization: 'ask' }),
+    await prepared({}, { missingAuthorization: 'fail' }),
+  ]) {
+    expect(run.pauses).toEqual(['outcome', 'input']);
+  }
+});
+
+test('what servers ask is put before people in any case', async () => {
+  const nothing = { unknownOutcomes: 'record', missingAuthorization: 'fail' } as const;
+  expect((await prepared(nothing)).pauses).toEqual(['input']);
 });
 
 test('of whoever started it, or of those whom policy names', async () => {

@@ -1,7 +1,7 @@
 /** Where a run queues: as early as its operator lets it, and always as its tenant. */
 import { expect, test } from '@jest/globals';
 import { priorityOf } from '../../../activities/run/priority.ts';
-import { Fairness } from '../../../contracts/schemas/config.ts';
+import { Fairness } from '../../../contracts/schemas/fairness.ts';
 import { runSpec } from '../../support/builders/run-spec.ts';
 
 function of(fairness: (typeof Fairness)['_zod']['input'], tenant: string, priority?: number) {

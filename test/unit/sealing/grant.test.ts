@@ -17,7 +17,9 @@ beforeAll(async () => {
 describe('a sealed grant', () => {
   test('S1.1: opens for the run and the server it was sealed for, to the very token', async () => {
     const minted = await open(zone, await seal(zone));
-    expect(minted).toEqual({ accessToken: TOKEN, evidence: { strategy: 'given' }, secrets: [TOKEN] });
+    // Sealed for an hour; a request that waits longer says so.
+    const grantExpiresAt = new Date(NOW + 3_600_000).toISOString();
+    expect(minted).toEqual({ accessToken: TOKEN, evidence: { strategy: 'given' }, secrets: [TOKEN], grantExpiresAt });
   });
 
   test('S1.3: holds the token without the scheme', async () => {

@@ -4,7 +4,7 @@ import type { Scheduler } from '../../../activities/tools/dispatch-check.ts';
 import { type ChangeProofParts, proveChange } from '../../../activities/trust/change-proof.ts';
 import type { ExecutionFacts } from '../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../activities/trust/keys.ts';
-import type { ReviewInput } from '../../../contracts/activities.ts';
+import type { ReviewInput } from '../../../contracts/catalog-activities.ts';
 import { TrustConfig, type TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import { hashOf } from '../../../domain/canonical.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../support/trust.ts';

@@ -1,0 +1,167 @@
+/**
+ * `refresh`: a token for one call, for the refresh token that the vault holds of the run's initiator (RFC 6749 §6, RFC 8707).
+ *
+ * 1. Asked for this server and this tool's scopes only; an answer that is wider is refused, not used (INV-S2).
+ * 2. The refresh token goes to the issuer that stands beside it in the vault, and only where that is the configured one.
+ * 3. A refresh token is used once (`vault/renewal.ts`). What replaced it is written before the token of the answer is looked at.
+ * 4. An answer that did not come is no proof that the token was not used: the grant is then lost, not tried again.
+ */
+import type { TokenEndpointResponse } from 'oauth4webapi';
+import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
+import { egressRefusalIn } from '../egress/refusal.ts';
+import { neverConnected } from '../tools/network.ts';
+import type { HeldEntry, Vault } from '../vault/port.ts';
+import { renew, type Used } from '../vault/renewal.ts';
+import { type Asked, askedFor, parametersOf } from './asked.ts';
+import { type Exchange, openExchange } from './exchange.ts';
+import { checkGranted } from './granted.ts';
+import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
+import { oauthFailure } from './oauth-failure.ts';
+import type { MintedToken, TokenRequest } from './port.ts';
+import { revocable } from './revocation.ts';
+import { type TokenStrategy, tokenError } from './strategy.ts';
+import { namedRef, ofVault, usableEntry } from './vaulted.ts';
+
+/** To write what came of a use, and for clocks that differ. */
+const WRITING_MS = 30_000;
+const LONGEST_LIFE_SECONDS = 315_360_000;
+
+export function refreshStrategy(credentials: RefreshedTokens, source: TokenSource, vault: Vault): TokenStrategy {
+  const { kind: strategy, issuer } = credentials;
+  const client = new ConfiguredClient(credentials, source);
+  const { now, timeoutMs } = source;
+  return {
+    async mint(request): Promise<MintedToken> {
+      const { server, refused, signal } = request;
+      const ref = namedRef(request);
+      if (refused !== undefined) client.forget();
+      // Before anything is asked of anybody: most refusals need no network.
+      const { expiresAt } = usable(await ofVault(server, async () => await vault.read(ref)), request).entry;
+      await readMetadata(request);
+      const asked = askedFor(credentials, request);
+      let used: string | undefined;
+      const renewed = await ofVault(
+        server,
+        async () =>
+          await renew<TokenAnswer>({
+            vault,
+            ref,
+            check: (held) => usable(held, request),
+            use: async (token) => {
+              used = token;
+              return await exchanged(token, server, asked);
+            },
+            reusable: credentials.refreshTokens === 'reusable',
+            leaseMs: timeoutMs + WRITING_MS,
+            waitMs: timeoutMs,
+            signal,
+            now,
+          }),
+      );
+      switch (renewed.kind) {
+        case 'renewed': {
+          const { answer, secrets } = renewed.value;
+          const known = used === undefined ? secrets : [...secrets, used];
+          const granted = checkGranted(answer, asked, {
+            strategy,
+            server,
+            issuer,
+            secrets: known,
+            refused,
+            now: now(),
+          });
+          const minted = revocable(credentials, client, source, server, granted);
+          return expiresAt === undefined ? minted : { ...minted, grantExpiresAt: expiresAt };
+        }
+        case 'failed':
+          throw renewed.error;
+        case 'lost': {
+          const message = `The grant for ${server} is lost: its refresh token was sent to ${issuer} at ${renewed.since}, and what it was exchanged for was not kept. Put a new one into the vault.`;
+          throw tokenError('GRANT_LOST', message, { server, issuer });
+        }
+        case 'busy': {
+          const message = `No token for ${server}: other workers are using the same grant. It may pass: try again.`;
+          throw tokenError('TOKEN_UNAVAILABLE', message, { server, issuer });
+        }
+      }
+    },
+  };
+
+  function usable(held: HeldEntry | undefined, request: TokenRequest): HeldEntry {
+    const found = usableEntry(held, request, 'refresh-token', now());
+    const { secret } = found.entry;
+    if (secret.kind === 'refresh-token' && new URL(secret.issuer).href === new URL(issuer).href) return found;
+    const { server } = request;
+    const message = `The refresh token of the vault entry for ${server} is of another issuer than the configured one (${issuer}), and was not sent.`;
+    throw tokenError('GRANT_INVALID', message, { server, issuer });
+  }
+
+  /** While nothing depends on it: a use that has begun has to be finished. */
+  async function readMetadata({ server, signal }: TokenRequest): Promise<void> {
+    const exchange = openExchange({ ...source, signal });
+    try {
+      await source.servers.metadataOf(issuer, exchange);
+    } catch (error) {
+      client.forget();
+      throw oauthFailure(error, { server, issuer, exchange });
+    }
+  }
+
+  /** Without the caller's signal: see `vault/renewal.ts`. */
+  async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
+    const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
+    const parameters = { ...parametersOf(asked), refresh_token: token };
+    try {
+      const value = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
+      const { refresh_token: next } = value.answer;
+      return { kind: 'exchanged', value, ...(next === undefined ? {} : { token: next }), ...lifeOf(value.answer) };
+    } catch (error) {
+      return { kind: proof(), error };
+    }
+  }
+
+  /** `refresh_token_expires_in`, as several issuers have it; no standard does. */
+  function lifeOf(answer: TokenEndpointResponse): { readonly expiresAt?: string } {
+    const seconds = answer['refresh_token_expires_in'];
+    if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return {};
+    return { expiresAt: new Date(now() + seconds * 1_000).toISOString() };
+  }
+}
+
+type Proof = 'not-used' | 'refused' | 'uncertain';
+
+/**
+ * What a failed request proves of the token that it held. An answer below 500 says that no token was given for it. A 5xx proves
+ * nothing, save a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer so when the connection behind them broke.
+ */
+function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
+  let proof: Proof = 'not-used';
+  const exchange: Exchange = {
+    ...inner,
+    fetch: async (url, request) => {
+      // Metadata hold no token.
+      if (request.method !== 'POST') return await inner.fetch(url, request);
+      proof = 'uncertain';
+      try {
+        const response = await inner.fetch(url, request);
+        proof = await provenBy(response.clone(), inner.retryAfterMs());
+        return response;
+      } catch (error) {
+        // What may not be contacted was sent nothing.
+        if (neverConnected(error) || egressRefusalIn(error) !== undefined) proof = 'not-used';
+        throw error;
+      }
+    },
+  };
+  return { exchange, proof: () => proof };
+}
+
+async function provenBy(response: Response, retryAfterMs: number | undefined): Promise<Proof> {
+  const { status } = response;
+  if (status === 503 && retryAfterMs !== undefined) return 'not-used';
+  if (status < 300 || status >= 500) return 'uncertain';
+  const body: unknown = await response.json().catch(() => undefined);
+  // RFC 6749 §5.2.
+  const isOver = typeof body === 'object' && body !== null && 'error' in body && body.error === 'invalid_grant';
+  return isOver ? 'refused' : 'not-used';
+}

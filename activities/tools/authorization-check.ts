@@ -1,0 +1,68 @@
+/**
+ * What people said of a call's authorization, as far as it is proven: what is not grants nothing, and is asked again where the
+ * server still wants it.
+ *
+ * 1. Consent is proven on what was shown of this very call, by whoever may give it; so it widens no other call (INV-S2).
+ * 2. A grant is taken from the run's initiator alone, for the server that it was asked for.
+ */
+import type { DispatchInput } from '../../contracts/activities.ts';
+import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import { isMet } from '../../domain/approver.ts';
+import { requestDigest } from '../../domain/digest.ts';
+
+export interface ProvenAuthorization {
+  /** In place of the run's own. */
+  readonly grant?: Grant;
+  readonly consented: readonly string[];
+}
+
+/** @param proofs in trust mode `signed`, those whose signature is good */
+export function provenAuthorization(input: DispatchInput, proofs: readonly AuthorizationProof[]): ProvenAuthorization {
+  const proven = proofs.filter((proof) => isOfThisRun(input, proof));
+  const consented = proven.flatMap((proof) => (isConsent(input, proof) ? scopesOf(proof) : []));
+  const grant = proven.flatMap((proof) => grantIn(input, proof)).at(-1);
+  return { consented: [...new Set(consented)], ...(grant === undefined ? {} : { grant }) };
+}
+
+function isOfThisRun({ decidedIn, server }: DispatchInput, { answer, about, ...at }: AuthorizationProof): boolean {
+  const [opened, decided, deadline] = [at.openedAt, at.decidedAt, at.deadline].map((each) => Date.parse(each));
+  return (
+    about.kind === 'authorization' &&
+    about.server === server.name &&
+    about.wants === answer.kind &&
+    decidedIn.includes(answer.runId) &&
+    // Written so that a time that is none proves nothing.
+    Number(opened) <= Number(decided) &&
+    Number(decided) < Number(deadline)
+  );
+}
+
+function isConsent(input: DispatchInput, { answer, about, ...proof }: AuthorizationProof): boolean {
+  const { run, callId, target, arguments: args } = input;
+  const { generation, approvers, definitionHash, openedAt, decidedAt } = proof;
+  if (answer.kind !== 'consent' || answer.callId !== callId) return false;
+  const digest = requestDigest({
+    namespace: run.namespace,
+    tenant: run.initiator.tenant,
+    workflowId: run.workflowId,
+    callId,
+    runId: answer.runId,
+    generation,
+    target: { ...target, definitionHash },
+    arguments: args,
+    approvers,
+    about,
+  });
+  const voter = { ...answer.approver, after: Date.parse(decidedAt) - Date.parse(openedAt) };
+  return answer.digest === digest && isMet(approvers, [voter]);
+}
+
+function scopesOf({ about }: AuthorizationProof): readonly string[] {
+  return about.kind === 'authorization' ? (about.scopes ?? []) : [];
+}
+
+function grantIn({ run, server }: DispatchInput, { answer }: AuthorizationProof): Grant[] {
+  const isTheirs = answer.kind === 'grant' && answer.approver.id === run.initiator.id;
+  return isTheirs && answer.grant.server === server.name ? [answer.grant] : [];
+}

@@ -1,0 +1,101 @@
+/**
+ * Whether a call that was turned away, or got no token, can be let through by people, and by whom.
+ *
+ * Pure. Nothing has run: only endings that prove it are looked at.
+ * 1. A scope is asked for only where the operator lists it as one that people may consent to (`scopes.consentable`), and where it
+ *    was not among those that the token had: consent that changes nothing is not asked for (INV-S2).
+ */
+import type { DispatchResult } from '../../contracts/activities.ts';
+import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
+import type { Config, Credentials } from '../../contracts/schemas/config.ts';
+import { scopesIn } from '../tokens/evidence.ts';
+import { takeGrant } from '../tokens/clients.ts';
+import { scopesFor } from '../tokens/asked.ts';
+import type { TokenRequest } from '../tokens/port.ts';
+import type { CallEnding } from './port.ts';
+
+/** For want of a grant, or because of it. */
+const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
+  'GRANT_MISSING',
+  'GRANT_EXPIRED',
+  'GRANT_INVALID',
+  'GRANT_LOST',
+  'TOKEN_REFUSED',
+]);
+const MOST_SCOPES = 10;
+/** RFC 6749 §3.3, bounded. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/;
+
+type Configured = Pick<Config, 'servers' | 'credentials'>;
+
+/** As a call's ending and a failed listing say it. */
+type Turned = { readonly code: string } & Pick<Extract<CallEnding, { kind: 'refused' }>, 'message' | 'requiredScope'>;
+
+/** The result, and where nothing has run, what people can do about it. */
+export function wanting(
+  result: DispatchResult,
+  need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
+): DispatchResult {
+  if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
+  const authorization = need(result.outcome);
+  return authorization === undefined ? result : { ...result, authorization };
+}
+
+/** No token could be obtained. */
+export function needOfToken(
+  config: Configured,
+  request: TokenRequest,
+  { code, message }: { readonly code: string; readonly message: string },
+): AuthorizationNeed | undefined {
+  if (!ABOUT_THE_GRANT.has(code) || !isGiven(credentialsFor(config, request))) return undefined;
+  return { reason: code, message, wants: 'grant' };
+}
+
+/** Its tools could not be listed again: no token, or the server turned it away. Consent to scopes is for calls and does not help. */
+export function needOfListing(
+  config: Configured,
+  request: TokenRequest,
+  failed: { readonly code: string; readonly message: string },
+): AuthorizationNeed | undefined {
+  return needOfToken(config, request, failed) ?? needOfEnding(config, request, failed);
+}
+
+/** The server turned the token away. */
+export function needOfEnding(config: Configured, request: TokenRequest, ending: Turned): AuthorizationNeed | undefined {
+  const { code, message, requiredScope } = ending;
+  const credentials = credentialsFor(config, request);
+  if (code === 'TOOL_UNAUTHORIZED') {
+    if (credentials === 'brought' || isGiven(credentials)) return { reason: code, message, wants: 'grant' };
+    if (credentials === undefined || credentials.kind === 'none') return undefined;
+    return { reason: code, message, wants: 'consent' };
+  }
+  if (code !== 'TOOL_INSUFFICIENT_SCOPE' || requiredScope === undefined) return undefined;
+  const required = [...new Set(scopesIn(requiredScope))];
+  if (required.length === 0 || required.length > MOST_SCOPES || !required.every((scope) => SCOPE.test(scope)))
+    return undefined;
+  // What callers sealed has the scopes that it has.
+  if (credentials === 'brought' || credentials?.kind === 'given')
+    return { reason: code, message, wants: 'grant', scopes: required };
+  if (credentials === undefined || !('scopes' in credentials)) return undefined;
+  const had = [...scopesFor(credentials.scopes, request.tool), ...(request.consented ?? [])];
+  const missing = required.filter((scope) => !had.includes(scope));
+  const mayBeGiven = missing.every((scope) => credentials.scopes.consentable.includes(scope));
+  return missing.length > 0 && mayBeGiven ? { reason: code, message, wants: 'consent', scopes: missing } : undefined;
+}
+
+/** `brought`: a server of the run's own, which gets what the run gives. */
+function credentialsFor(
+  { servers, credentials }: Configured,
+  request: TokenRequest,
+): Credentials | 'brought' | undefined {
+  if (Object.hasOwn(servers, request.server)) return servers[request.server]?.credentials;
+  if (request.credentials === undefined) return 'brought';
+  const { name } = request.credentials;
+  return Object.hasOwn(credentials, name) ? credentials[name]?.use : undefined;
+}
+
+function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
+  return credentials === 'brought' || (credentials !== undefined && takeGrant(credentials));
+}

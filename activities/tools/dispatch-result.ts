@@ -1,0 +1,109 @@
+/**
+ * What a dispatch says to its run of how a call ended.
+ *
+ * 1. Every ending is a value; only a fault of ours before anything was sent is thrown.
+ * 2. `not-sent` is what the run may try again: proven not to have run, and likely to pass (INV-X1).
+ */
+import { cancellationDetails, cancellationSignal } from '@temporalio/activity';
+import type { DispatchResult } from '../../contracts/activities.ts';
+import { traitsOf } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { resultText } from '../../domain/model-text.ts';
+import type { MintedToken } from '../tokens/port.ts';
+import type { CallEnding, CallProgress } from './port.ts';
+
+const CANCELLED_BEFORE_SENDING = {
+  kind: 'ended',
+  outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
+} as const satisfies DispatchResult;
+
+/** What Temporal was told last of a call: what is known where it ends without an answer. */
+export interface Told {
+  last?: CallProgress;
+}
+
+/** What a call ended as. */
+export function resultOf(
+  ending: Exclude<CallEnding, { kind: 'input' }>,
+  { evidence }: MintedToken,
+  { last }: Told,
+): DispatchResult {
+  const token = evidence;
+  switch (ending.kind) {
+    case 'executed':
+      return ending.isError
+        ? {
+            kind: 'ended',
+            token,
+            outcome: {
+              kind: 'failed',
+              code: 'TOOL_FAILED',
+              message: resultText(ending.result).slice(0, 500),
+              executed: true,
+              result: ending.result,
+            },
+          }
+        : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
+    case 'unknown':
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'unknown', code: ending.code, message: ending.message },
+        ...sentOf(last, ending),
+      };
+    case 'not-sent':
+      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
+      return notSent(ending);
+    case 'refused':
+      // 429, and 503 with Retry-After, are said before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
+      if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
+      return {
+        kind: 'ended',
+        token,
+        outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
+      };
+  }
+}
+
+function sentOf(
+  last: CallProgress | undefined,
+  { bytes }: Extract<CallEnding, { kind: 'unknown' }>,
+): Pick<Extract<DispatchResult, { kind: 'ended' }>, 'sent'> {
+  if (last?.sentAt === undefined) return {};
+  const { sentAt, progress } = last;
+  return {
+    sent: {
+      at: sentAt,
+      ...(bytes === undefined ? {} : { bytes }),
+      ...(progress === undefined ? {} : { progress }),
+    },
+  };
+}
+
+function notSent({
+  code,
+  message,
+  retryAfterMs,
+}: Extract<CallEnding, { kind: 'not-sent' | 'refused' }>): DispatchResult {
+  return { kind: 'not-sent', code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+}
+
+/** Does nobody want the call any more? A worker that shuts down cancels its activities too, and another one takes their place. */
+function isWithdrawn(): boolean {
+  return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
+}
+
+/** What may pass is tried again by the run; nothing has left this worker. */
+export function endedBeforeSending(error: unknown): DispatchResult {
+  if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
+  if (cancellationSignal().aborted)
+    return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
+  const coded = codedFailureIn(error);
+  if (coded === undefined) throw error;
+  const { code, message, facts } = coded;
+  const { retryAfterMs } = facts;
+  if (traitsOf(code).retryable) {
+    return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+  }
+  return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
+}

@@ -1,0 +1,224 @@
+/**
+ * A `Vault` in a directory that workers share: a folder for each reference, a file for each version, encrypted.
+ *
+ *     <root>/<sha256 of the reference>/000000000003.json
+ *
+ * 1. A version has its name by `link`, which fails where there is one: of two workers that write the same version one is second,
+ *    without a lock and also after a crash. So that this holds for late ones too, a version that was replaced keeps its name for
+ *    a while, as an empty file: what it held is a secret still.
+ * 2. A file has its name only once its bytes are on disk; the folders are synced before a write is acknowledged.
+ * 3. The newest version is never deleted, also not that of an entry which was removed: versions are not used again.
+ * 4. Readable by the owner alone (0700, 0600).
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { CodecKey } from '../../contracts/schemas/config.ts';
+import { Identifier } from '../../contracts/schemas/json.ts';
+import { VaultEntry } from '../../contracts/schemas/vault.ts';
+import { assertRoot, type RootKind } from '../artifacts/root.ts';
+import { corrupt, Envelopes, type Place } from './envelope.ts';
+import type { HeldEntry, ListedEntry, Vault, VaultVersion } from './port.ts';
+
+export const VAULT_ROOT: RootKind = {
+  marker: '.countersign-vault',
+  what: 'vault',
+  path: 'vault.directory',
+  content: /^[0-9a-f]{64}$/,
+  missing: 'VAULT_UNAVAILABLE',
+};
+
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+/** Each time somebody has written in between. */
+const MOST_READS = 50;
+/** Names that are kept of versions that were replaced: who comes later than so many is told from who comes in time. */
+const KEPT_NAMES = 100;
+
+/** What an envelope holds. */
+const Content = z.strictObject({ ref: Identifier, entry: VaultEntry });
+
+/** In the place of an envelope, so that no key is needed for what is gone. */
+const REMOVED = 'removed\n';
+
+interface Newest {
+  readonly version: number;
+  /** Undefined: it was removed. */
+  readonly found: (z.infer<typeof Content> & { readonly keyId: string }) | undefined;
+}
+
+export function createVaultDirectory(root: string, keys: readonly CodecKey[]): Vault {
+  const envelopes = new Envelopes(keys);
+  return {
+    read: async (ref) => await available(async () => heldIn(await newestOf(root, folderOf(ref), envelopes))),
+    write: async (ref, entry, expected) =>
+      await available(async () => await replaced(root, envelopes, { ref, entry }, expected)),
+    remove: async (ref, expected) =>
+      await available(async () => (await replaced(root, envelopes, { ref }, expected)) !== undefined),
+    list: async () =>
+      await available(async () => {
+        await assertRoot(root, VAULT_ROOT);
+        const folders = (await readdir(root)).filter((name) => VAULT_ROOT.content.test(name));
+        const listed: ListedEntry[] = [];
+        for (const folder of folders) {
+          const newest = await newestOf(root, folder, envelopes);
+          if (newest?.found === undefined) continue;
+          const { ref, keyId, entry } = newest.found;
+          const { secret, ...rest } = entry;
+          listed.push({ ref, kind: secret.kind, version: String(newest.version), keyId, ...rest });
+        }
+        return listed.toSorted((one, other) => (one.ref < other.ref ? -1 : 1));
+      }),
+  };
+}
+
+export function folderOf(ref: string): string {
+  return createHash('sha256').update(ref).digest('hex');
+}
+
+export function fileOf(version: number): string {
+  return `${String(version).padStart(12, '0')}.json`;
+}
+
+function heldIn(newest: Newest | undefined): HeldEntry | undefined {
+  return newest?.found === undefined ? undefined : { entry: newest.found.entry, version: String(newest.version) };
+}
+
+async function newestOf(root: string, folder: string, envelopes: Envelopes): Promise<Newest | undefined> {
+  for (let reads = 0; reads < MOST_READS; reads += 1) {
+    const version = (await versionsIn(root, folder)).at(-1);
+    if (version === undefined) return undefined;
+    const text = await readText(join(root, folder, fileOf(version)));
+    if (text === undefined) continue;
+    if (text === REMOVED) return { version, found: undefined };
+    const place: Place = { folder, version };
+    const opened = envelopes.open(text, place);
+    const content = Content.safeParse(plain(opened.text));
+    if (!content.success || folderOf(content.data.ref) !== folder) throw corrupt(place, 'it is of another release');
+    return { version, found: { ...content.data, keyId: opened.keyId } };
+  }
+  throw unavailable('other workers write to it all the time');
+}
+
+/** In ascending order; none where nothing was ever written. */
+async function versionsIn(root: string, folder: string): Promise<number[]> {
+  let names: string[];
+  try {
+    names = await readdir(join(root, folder));
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    await assertRoot(root, VAULT_ROOT);
+    return [];
+  }
+  const versions = names.flatMap((name) => (/^\d{12}\.json$/.test(name) ? [Number(name.slice(0, 12))] : []));
+  return versions.toSorted((one, other) => one - other);
+}
+
+/** Undefined where a newer version has taken its place. */
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    const text = await readFile(path, 'utf8');
+    return text === '' ? undefined : text;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function replaced(
+  root: string,
+  envelopes: Envelopes,
+  { ref, entry }: { readonly ref: string; readonly entry?: VaultEntry },
+  expected: VaultVersion | undefined,
+): Promise<VaultVersion | undefined> {
+  await assertRoot(root, VAULT_ROOT);
+  const folder = folderOf(ref);
+  const newest = await newestOf(root, folder, envelopes);
+  if (heldIn(newest)?.version !== expected) return undefined;
+  const version = (newest?.version ?? 0) + 1;
+  const text = entry === undefined ? REMOVED : envelopes.seal(JSON.stringify({ ref, entry }), { folder, version });
+  if (!(await linked(root, folder, version, text))) return undefined;
+  const versions = await versionsIn(root, folder);
+  const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
+  const outdated = versions.filter((other) => other < version - KEPT_NAMES || (isLate && other === version));
+  await Promise.all(outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })));
+  // The one before, and one that a crash has left.
+  for (const old of versions.filter((other) => other < version && other >= version - 2)) await empty(root, folder, old);
+  return isLate ? undefined : String(version);
+}
+
+/** By rename: whoever reads it at this moment has all of it or nothing. */
+async function empty(root: string, folder: string, version: number): Promise<void> {
+  const temporary = join(root, folder, `.${randomUUID()}.tmp`);
+  await (await open(temporary, 'wx', FILE_MODE)).close();
+  await rename(temporary, join(root, folder, fileOf(version)));
+}
+
+/** False where another writer was first. */
+async function linked(root: string, folder: string, version: number, text: string): Promise<boolean> {
+  const directory = join(root, folder);
+  await makeFolder(directory);
+  const temporary = join(directory, `.${randomUUID()}.tmp`);
+  try {
+    // `wx`: never through a link that somebody put there.
+    const file = await open(temporary, 'wx', FILE_MODE);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await link(temporary, join(directory, fileOf(version)));
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    return false;
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  // Names are durable only when the folders that hold them are.
+  for (const synced of [directory, root]) {
+    const handle = await open(synced, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+  return true;
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
+async function available<Value>(use: () => Promise<Value>): Promise<Value> {
+  try {
+    return await use();
+  } catch (error) {
+    if (error instanceof CountersignError) throw error;
+    throw unavailable(`its directory cannot be used (${codeOf(error) ?? 'error'})`);
+  }
+}
+
+function unavailable(reason: string): CountersignError {
+  return new CountersignError('VAULT_UNAVAILABLE', `The vault is not available: ${reason}. It may pass: try again.`);
+}
+
+function plain(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Not by instanceof: errors of Node's core are of another realm under jest. */
+function codeOf(error: unknown): string | undefined {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
+}

@@ -1,0 +1,143 @@
+/**
+ * One use of a refresh token at a time, across workers, however they end.
+ *
+ * Owns the order: intent written → token used → what came of it written. Does not own how a token is used.
+ *
+ * 1. A token that its issuer may replace is used only by whoever has written the intent to do so (compare-and-swap), and so once.
+ * 2. Whoever finds an intent waits for what comes of it. One whose time is over is a lost renewal: the token may be used up and
+ *    what it was exchanged for gone with a worker. It is not tried again; somebody must give a new grant.
+ * 3. A use that has begun is finished, whatever its caller wants by then: an abandoned one would be lost.
+ * 4. A worker that is late, but has its answer, still writes it, where nobody has put another grant meanwhile.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import type { VaultEntry, VaultSecret } from '../../contracts/schemas/vault.ts';
+import type { HeldEntry, Vault } from './port.ts';
+
+/** What came of using a token. */
+export type Used<Value> =
+  /** @param token in place of the one that was used; absent: it stays */
+  | { readonly kind: 'exchanged'; readonly value: Value; readonly token?: string; readonly expiresAt?: string }
+  /** Proven: the token is as good as before. */
+  | { readonly kind: 'not-used'; readonly error: unknown }
+  /** By its issuer, for good. */
+  | { readonly kind: 'refused'; readonly error: unknown }
+  /** It may have been used. */
+  | { readonly kind: 'uncertain'; readonly error: unknown };
+
+export type Renewed<Value> =
+  | { readonly kind: 'renewed'; readonly value: Value }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** An earlier use, or this one, was lost. */
+  | { readonly kind: 'lost'; readonly since: string }
+  /** Another worker is at it, and has been all the time that there was to wait. */
+  | { readonly kind: 'busy' };
+
+export interface Renewing<Value> {
+  readonly vault: Vault;
+  readonly ref: string;
+  /** Throws where the entry may not be used; called before each use. */
+  readonly check: (held: HeldEntry | undefined) => { readonly entry: VaultEntry; readonly version: string };
+  readonly use: (token: string) => Promise<Used<Value>>;
+  /** The issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
+  readonly reusable: boolean;
+  /** How long a use may take; no other worker touches the token for longer. */
+  readonly leaseMs: number;
+  /** For others. */
+  readonly waitMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+const PAUSE_MS = 25;
+
+export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<Value>> {
+  const { vault, ref, check, reusable, leaseMs, waitMs, signal, now } = renewing;
+  const giveUpAt = now() + waitMs;
+  for (;;) {
+    const held = check(await vault.read(ref));
+    const { renewal } = held.entry;
+    if (reusable) return await useAndKeep(renewing, held);
+    // Not begun for nobody.
+    if (signal?.aborted === true) return { kind: 'busy' };
+    if (renewal === undefined) {
+      const id = randomUUID();
+      const since = now();
+      const intent = { id, since: new Date(since).toISOString(), until: new Date(since + leaseMs).toISOString() };
+      const version = await vault.write(ref, { ...held.entry, renewal: intent }, held.version);
+      if (version !== undefined) return await useAndKeep(renewing, { ...held, version }, intent);
+    } else if (Date.parse(renewal.until) <= now()) return { kind: 'lost', since: renewal.since };
+    if (now() >= giveUpAt) return { kind: 'busy' };
+    // Not in step with the others.
+    await pause(PAUSE_MS * (1 + 2 * Math.random()), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function useAndKeep<Value>(
+  { vault, ref, use, leaseMs, now }: Renewing<Value>,
+  held: HeldEntry,
+  intent?: NonNullable<VaultEntry['renewal']>,
+): Promise<Renewed<Value>> {
+  const before = held.entry;
+  const until = intent === undefined ? now() + leaseMs : Date.parse(intent.until);
+  const keep = async (entry: VaultEntry): Promise<boolean> =>
+    await kept(vault, ref, entry, held.version, { intent: intent?.id, until, now });
+  const used = await use(before.secret.token);
+  switch (used.kind) {
+    case 'exchanged': {
+      const { value, token = before.secret.token, expiresAt = before.expiresAt } = used;
+      const isSame = token === before.secret.token && expiresAt === before.expiresAt;
+      if (intent === undefined && isSame) return { kind: 'renewed', value };
+      const secret: VaultSecret = { ...before.secret, token };
+      const isKept = await keep({ ...before, secret, ...(expiresAt === undefined ? {} : { expiresAt }) });
+      // Nothing is done with a token whose grant is gone: the next call would be the one that finds out.
+      return isKept || intent === undefined ? { kind: 'renewed', value } : { kind: 'lost', since: intent.since };
+    }
+    case 'not-used':
+      if (intent !== undefined) await keep(before);
+      return { kind: 'failed', error: used.error };
+    case 'refused':
+      await keep({ ...before, refusedAt: new Date(now()).toISOString() });
+      return { kind: 'failed', error: used.error };
+    case 'uncertain': {
+      if (intent === undefined) return { kind: 'failed', error: used.error };
+      // Nobody need wait for an answer that does not come. Where this is not written, the intent ends by itself.
+      const lost = { ...before, renewal: { ...intent, until: new Date(now()).toISOString() } };
+      await vault.write(ref, lost, held.version).catch(() => undefined);
+      return { kind: 'lost', since: intent.since };
+    }
+  }
+}
+
+interface Keeping {
+  /** Of this use, where one was written. */
+  readonly intent: string | undefined;
+  /** Epoch ms. */
+  readonly until: number;
+  readonly now: () => number;
+}
+
+/** A vault that is away for a moment is tried until the lease is over: what is to be written exists nowhere else. */
+async function kept(
+  vault: Vault,
+  ref: string,
+  { renewal: _, ...entry }: VaultEntry,
+  expected: string,
+  { intent, until, now }: Keeping,
+): Promise<boolean> {
+  let version = expected;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      if ((await vault.write(ref, entry, version)) !== undefined) return true;
+      const held = await vault.read(ref);
+      // Somebody has put another grant, or taken this one away: theirs stands, and what was obtained is good for this call.
+      if (held === undefined || intent === undefined || held.entry.renewal?.id !== intent) return true;
+      ({ version } = held);
+    } catch (error) {
+      if (codedFailureIn(error)?.code !== 'VAULT_UNAVAILABLE' || now() >= until) return false;
+    }
+    await pause(Math.min(1_000, PAUSE_MS * 2 ** tries));
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * What a person says where a server wants another authorization than it got, and what the call may do then.
+ *
+ * 1. Consent to scopes is for the one call that was shown, and for the scopes that were named (INV-S2).
+ * 2. A grant takes the place of the run's own for that server. Only the subject whose grant it replaces may give it.
+ * 3. A call is asked about so often and not more: a server that is never content does not keep a run.
+ */
+import type { AuthorizationNeed } from '../contracts/dispatch-proof.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
+import type { AuthorizationPause, PauseAck } from '../contracts/schemas/pause.ts';
+import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
+import { isMet } from './approver.ts';
+import type { InFlight } from './call-state.ts';
+import type { Authorized } from './pause-answers.ts';
+import { hashOf } from './canonical.ts';
+import { namedIn } from './decision.ts';
+import { outcomeFact } from './facts.ts';
+import { signatureEvidence } from './jws.ts';
+import { answererOf, type Paused, remembering, resumed } from './pause.ts';
+import { type Refusal, refuse } from './refusal.ts';
+import { type Change, replaceCall, type Run } from './run.ts';
+import { settled } from './settlement.ts';
+import { tellDue } from './steps.ts';
+
+/** Times that one call is asked about. */
+export const MOST_AUTHORIZATIONS = 3;
+const LONGEST_MESSAGE = 1_000;
+
+/** Undefined where the call was asked about as often as it is. */
+export function authorizationPause(
+  { judgement, authorized = [] }: InFlight,
+  { reason, message, wants, scopes }: AuthorizationNeed,
+): AuthorizationPause | undefined {
+  if (authorized.length >= MOST_AUTHORIZATIONS) return undefined;
+  return {
+    kind: 'authorization',
+    server: judgement.target.server,
+    reason,
+    message: message.slice(0, LONGEST_MESSAGE),
+    wants,
+    ...(scopes === undefined ? {} : { scopes: [...scopes] }),
+    round: authorized.length + 1,
+  };
+}
+
+/** Whose grant it replaces. */
+export function grantorOf(initiatorId: string): ApproverRule {
+  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
+}
+
+/** Of an answer that is otherwise taken. @param at epoch ms */
+export function refuseAuthorization(
+  state: Paused,
+  answer: SignedAuthorization,
+  initiatorId: string,
+  at: number,
+): Refusal | undefined {
+  const { about, approvers } = state.request;
+  const { callId, approver } = answer;
+  if (about.kind !== 'authorization' || answer.kind === 'decline') return undefined;
+  if (answer.kind !== about.wants)
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      about.wants === 'grant'
+        ? `Call ${callId} needs a fresh grant for ${about.server}; consent does not give it one.`
+        : `Call ${callId} waits for consent to what its request names; a grant is not asked for.`,
+      { callId },
+    );
+  if (answer.kind === 'grant') {
+    if (approver.id !== initiatorId)
+      return refuse('APPROVER_NOT_ENTITLED', `Only ${initiatorId} may replace the grant of this run.`, { callId });
+    if (answer.grant.server === about.server) return undefined;
+    return refuse('DECISION_INVALID', `The grant must be for ${about.server}.`, { callId, path: 'grant.server' });
+  }
+  if (isMet(approvers, [answererOf(state, answer, at)])) return undefined;
+  return refuse(
+    'DECISION_NOT_PERMITTED',
+    `The scopes of call ${callId} need the consent of several people, which is not taken here: configure them for the tool.`,
+    { callId },
+  );
+}
+
+/** Records an admitted answer. @param at epoch ms */
+export function authorize(
+  run: Run,
+  asked: Paused,
+  answer: SignedAuthorization,
+  at: number,
+): Change & { readonly ack: PauseAck } {
+  const due = tellDue(asked, at);
+  // Sound: telling changes nothing but what was told.
+  const state = due.state as Paused;
+  const facts = [...due.facts, authorizedFact(state, answer)];
+  if (answer.kind === 'decline') {
+    const by = namedIn([state.request.approvers], answer.approver);
+    const outcome = { kind: 'rejected', by: answer.approver.id, reason: answer.reason } as const;
+    const ended = settled(state, outcome, undefined, { status: 'resolved', by, at });
+    return {
+      ...remembering(replaceCall(run, ended), 'authorization', answer, at),
+      facts: [...facts, outcomeFact(answer.callId, ended.outcome)],
+    };
+  }
+  const { definitionHash } = state.judgement.target;
+  // Sound: the answer was admitted to a request of this kind.
+  const request = state.request as Authorized['request'];
+  const given: Authorized = { answer, decidedAt: at, request, definitionHash };
+  const next = { ...resumed(state, state.retry), authorized: [...(state.authorized ?? []), given] };
+  const resumedRun = replaceCall(run, next);
+  return {
+    ...remembering(answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun, 'authorization', answer, at),
+    facts,
+  };
+}
+
+/** From now on, for every call to that server. */
+function regranted(run: Run, given: Authorized): Run {
+  const { server } = given.request.about;
+  return { ...run, grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given] };
+}
+
+/** What a dispatch is given: the consents to this call, and the newest grant for its server. */
+export function authorizationsOf(
+  { grants = [] }: Run,
+  { judgement, authorized = [] }: InFlight,
+): readonly Authorized[] {
+  const { server } = judgement.target;
+  return [
+    ...authorized.filter(({ answer }) => answer.kind === 'consent'),
+    ...grants.filter(({ request }) => request.about.server === server),
+  ];
+}
+
+function authorizedFact({ request }: Paused, answer: SignedAuthorization): LedgerFact {
+  const { callId, decisionId, kind, approver, digest, runId, signature } = answer;
+  const said = kind === 'decline' ? answer.reason : answer.comment;
+  return {
+    kind: 'authorization.given',
+    callId,
+    generation: request.generation,
+    decisionId,
+    answer: kind,
+    approver: namedIn([request.approvers], approver),
+    digest,
+    runId,
+    ...(said === undefined ? {} : { comment: said }),
+    ...(kind === 'grant' ? { grantHash: hashOf(answer.grant) } : {}),
+    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
+  };
+}

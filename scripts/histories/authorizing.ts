@@ -1,0 +1,67 @@
+/** Runs whose server takes their grant no more: whoever gave it gives another one, or declines. */
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { approve, APPROVER, type Expected, refused } from './attempts.ts';
+import type { Attempt } from './inputs.ts';
+import { calls, says, type Scenario } from './scene.ts';
+import { FRESH_REF, STALE_REF } from './stage.ts';
+
+const DONE = says('The notes are in order.');
+const BEN = { id: 'ben', groups: [] };
+
+function authorize(request: ApprovalRequest, name: string, over: object = {}): Attempt {
+  const { callId, digest, runId } = request;
+  const decisionId = name.replaceAll(' ', '-');
+  const grant = { server: 'notes', ref: FRESH_REF };
+  const said = { kind: 'grant', grant, decisionId, callId, digest, runId, approver: BEN, ...over };
+  return { name, update: 'authorize', input: said };
+}
+
+function declined(request: ApprovalRequest, name: string): Attempt {
+  const { callId, digest, runId } = request;
+  const decisionId = name.replaceAll(' ', '-');
+  const said = { kind: 'decline', reason: 'Not on a Tuesday.', decisionId, callId, digest, runId, approver: BEN };
+  return { name, update: 'authorize', input: said };
+}
+
+/** Wrong in each way in which an answer to such a request can be wrong. */
+function wrongAnswers(request: ApprovalRequest): Expected[] {
+  const { callId, digest, runId } = request;
+  const consent = { kind: 'consent', decisionId: 'consent', callId, digest, runId, approver: BEN };
+  return [
+    refused(authorize(request, 'a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
+    refused(authorize(request, 'by somebody else', { approver: APPROVER }), 'APPROVER_NOT_ENTITLED'),
+    refused(authorize(request, 'in clear', { grant: { server: 'notes', jwe: 'a token' } }), 'DECISION_INVALID'),
+    refused(authorize(request, 'for no server', { grant: { server: 'n', ref: FRESH_REF } }), 'DECISION_INVALID'),
+    refused({ name: 'consent to nothing', update: 'authorize', input: consent }, 'DECISION_NOT_PERMITTED'),
+    refused(approve(request, 'a decision'), 'DECISION_NOT_PERMITTED'),
+  ];
+}
+
+export const AUTHORIZING: readonly Scenario[] = [
+  {
+    name: 'unauthorized',
+    points: ['unauthorized', 'unauthorized-granted', 'unauthorized-ended'],
+    script: {
+      steps: [calls(['borrow_note', 'monday'], ['borrow_note', 'tuesday']), calls(['borrow_note', 'sunday']), DONE],
+    },
+    play: async (scene) => {
+      scene.stage.tools.retell({ borrow_note: 'Borrows one note, from those who may.' });
+      await scene.start({ grants: [{ server: 'notes', ref: STALE_REF }] }, { on: await scene.stage.lent() });
+      const [first, second] = await scene.open(['t1.c0', 't1.c1']);
+      if (first === undefined || second === undefined) throw new Error('two were turned away');
+      await scene.take('unauthorized', { refused: wrongAnswers(first), accepted: [authorize(first, 'a fresh grant')] });
+      await scene.ledgered('outcome', 't1.c0');
+      await scene.take('unauthorized-granted', {
+        refused: [
+          refused(authorize(first, 'a second answer'), 'ALREADY_DECIDED'),
+          refused({ ...declined(first, 'a fresh grant'), name: 'an id used before' }, 'DECISION_INVALID'),
+          ...wrongAnswers(second),
+        ],
+        accepted: [declined(second, 'declined')],
+      });
+      await scene.ended();
+      scene.stage.tools.retell({});
+      await scene.take('unauthorized-ended');
+    },
+  },
+];

@@ -1,0 +1,271 @@
+/** Refresh tokens of a vault at an authorization server that we did not write, which lets each be used once (RFC 9700 §4.14.2). */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import type { Vault } from '../../activities/vault/port.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { createMemoryVault, entryOf } from '../support/builders/vault.ts';
+import { refusalOf } from '../support/keys-refusal.ts';
+import { CLIENT, expectNoSecret, SECRET, URL_OF } from '../support/oauth-broker.ts';
+import { putToken, REF, SCOPES, vaultFolder, vaultRequest, workerOf } from '../support/refresh-bench.ts';
+import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
+import { describeTokens } from './tokens.suite.ts';
+
+// oidc-provider says on the console that it runs on Node 20 and without a store.
+beforeAll(() => {
+  jest.spyOn(console, 'info').mockImplementation(() => undefined);
+  jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+});
+afterAll(() => {
+  jest.restoreAllMocks();
+});
+
+const RESOURCES = { [URL_OF.notes]: `${SCOPES} notes:admin`, [URL_OF.files]: SCOPES };
+
+describeTokens('a refresh token in the vault', async () => {
+  const provider = await startRefreshProvider({ client: CLIENT, resources: RESOURCES });
+  const vault = createMemoryVault();
+  const token = await provider.grant('ann', SCOPES, URL_OF.notes);
+  await putToken(vault, token, provider.issuer);
+  return {
+    broker: workerOf(vault, provider.issuer),
+    request: async (run) => vaultRequest({}, run),
+    strategy: 'refresh',
+    canaries: [SECRET, token],
+    afterRefusal: 'another token',
+    close: async () => provider.close(),
+  };
+});
+
+describe('refresh tokens', () => {
+  let provider: RefreshProvider;
+  let vault: Vault;
+  let folder: Awaited<ReturnType<typeof vaultFolder>>;
+  let first: string;
+  beforeAll(async () => {
+    provider = await startRefreshProvider({ client: CLIENT, resources: RESOURCES });
+    folder = await vaultFolder();
+  });
+  afterAll(async () => {
+    await provider.close();
+    await folder.remove();
+  });
+  let before: number;
+  beforeEach(async () => {
+    vault = folder.open();
+    first = await provider.grant('ann', SCOPES, URL_OF.notes);
+    await putToken(vault, first, provider.issuer);
+    before = provider.used.length;
+  });
+  const used = (): string[] => provider.used.slice(before).map(({ token }) => token);
+  const held = async () => (await vault.read(REF))?.entry;
+
+  test.each([
+    ['write', ['notes:write']],
+    [undefined, ['notes:read']],
+  ])('INV-S2: the token for %s is for this server and these scopes, and no more', async (tool, scopes) => {
+    const request = vaultRequest();
+    const { tool: _, ...listing } = request;
+    const { accessToken, evidence, secrets } = await workerOf(vault, provider.issuer).mint(
+      tool === undefined ? listing : { ...request, tool },
+    );
+    expect(decodeJwt(accessToken ?? '')).toMatchObject({ aud: URL_OF.notes, sub: 'ann', scope: scopes.join(' ') });
+    expect(evidence).toMatchObject({ strategy: 'refresh', issuer: provider.issuer, scopes });
+    // Both refresh tokens may be echoed by whoever has seen them (INV-S1).
+    expect(secrets).toEqual(expect.arrayContaining([first, (await held())?.secret.token, accessToken, SECRET]));
+    expect(used()).toEqual([first]);
+  });
+
+  test('F10: of two workers with twenty calls at once each refresh token is used once, and every call has a token of its own', async () => {
+    const workers = [workerOf(folder.open(), provider.issuer), workerOf(folder.open(), provider.issuer)];
+    const minted = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => await workers[index % 2]?.mint(vaultRequest())),
+    );
+    expect(new Set(minted.map((token) => token?.accessToken)).size).toBe(20);
+    expect(new Set(used()).size).toBe(20);
+    expect(used()).toHaveLength(20);
+    expect((await held())?.renewal).toBeUndefined();
+  });
+
+  test('F10: of two worker processes too', async () => {
+    const outputs = await Promise.all([8, 8].map(async (count) => await text(startWorker(count).stdout)));
+    const lines = outputs.flatMap((output) => output.trim().split('\n'));
+    expect(lines.filter((line) => line.startsWith('minted '))).toHaveLength(16);
+    expect(new Set(lines).size).toBe(16);
+    expect(new Set(used()).size).toBe(16);
+  });
+
+  test('F10, INV-D3: a worker that dies between the answer and the write has lost the grant: said so, not tried again', async () => {
+    const { arrived, release } = provider.next('hold');
+    const worker = startWorker(1);
+    await arrived;
+    worker.kill('SIGKILL');
+    await once(worker, 'exit');
+    release();
+    expect((await held())?.renewal).toBeDefined();
+    // Another worker, when the lease is over.
+    const later = workerOf(vault, provider.issuer, {}, { now: () => Date.now() + 120_000 });
+    for (let tries = 0; tries < 3; tries += 1) {
+      const error = await refusalOf(later.mint(vaultRequest()));
+      expect(error).toMatchObject({ code: 'GRANT_LOST', traits: { retryable: false } });
+      expectNoSecret(error, first, SECRET);
+    }
+    expect(used()).toEqual([first]);
+    await putToken(vault, await provider.grant('ann', SCOPES, URL_OF.notes), provider.issuer);
+    expect((await later.mint(vaultRequest())).accessToken).toBeDefined();
+  });
+
+  test('an answer that is lost on the way is a lost grant at once: nobody waits for it', async () => {
+    provider.next('lose');
+    const worker = workerOf(vault, provider.issuer);
+    expect(await refusalOf(worker.mint(vaultRequest()))).toMatchObject({ code: 'GRANT_LOST' });
+    expect(await refusalOf(worker.mint(vaultRequest()))).toMatchObject({ code: 'GRANT_LOST' });
+    expect(used()).toEqual([first]);
+  });
+
+  test('a worker that is late, but has its answer, writes it: the grant is found again', async () => {
+    const { arrived, release } = provider.next('hold');
+    const minting = workerOf(vault, provider.issuer).mint(vaultRequest());
+    await arrived;
+    const other = workerOf(folder.open(), provider.issuer, {}, { now: () => Date.now() + 120_000 });
+    expect(await refusalOf(other.mint(vaultRequest()))).toMatchObject({ code: 'GRANT_LOST' });
+    release();
+    expect((await minting).accessToken).toBeDefined();
+    expect((await other.mint(vaultRequest())).accessToken).toBeDefined();
+    expect(new Set(used()).size).toBe(2);
+  });
+
+  test('a worker that is late writes nothing over a grant that somebody has put meanwhile', async () => {
+    const { arrived, release } = provider.next('hold');
+    const minting = workerOf(vault, provider.issuer).mint(vaultRequest());
+    await arrived;
+    const fresh = await provider.grant('ann', SCOPES, URL_OF.notes);
+    await putToken(folder.open(), fresh, provider.issuer);
+    release();
+    // What was obtained is good for this call.
+    expect((await minting).accessToken).toBeDefined();
+    expect((await held())?.secret.token).toBe(fresh);
+  });
+
+  test('INV-D3: a call that nobody wants any more does not lose the grant', async () => {
+    const { arrived, release } = provider.next('hold');
+    const ended = new AbortController();
+    const worker = workerOf(vault, provider.issuer);
+    const minting = worker.mint(vaultRequest({ signal: ended.signal }));
+    await arrived;
+    ended.abort();
+    release();
+    await minting;
+    expect((await held())?.renewal).toBeUndefined();
+    await refusalOf(worker.mint(vaultRequest({ signal: ended.signal })));
+    expect(used()).toEqual([first]);
+    expect((await worker.mint(vaultRequest())).accessToken).toBeDefined();
+  });
+
+  test('who waits for another worker waits as long as there is time, and may try again', async () => {
+    const { arrived, release } = provider.next('hold');
+    const minting = workerOf(vault, provider.issuer).mint(vaultRequest());
+    await arrived;
+    const impatient = workerOf(folder.open(), provider.issuer, {}, { timeoutMs: 50 });
+    expect(await refusalOf(impatient.mint(vaultRequest()))).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
+    release();
+    await minting;
+    expect(used()).toEqual([first]);
+  });
+
+  test('a vault that is away when the answer comes is tried until it is back: what came exists nowhere else', async () => {
+    const memory = createMemoryVault();
+    await putToken(memory, first, provider.issuer);
+    const { arrived, release } = provider.next('hold');
+    const minting = workerOf(memory, provider.issuer).mint(vaultRequest());
+    await arrived;
+    memory.failWrites(3, new CountersignError('VAULT_UNAVAILABLE', 'away'));
+    release();
+    await minting;
+    const entry = (await memory.read(REF))?.entry;
+    expect(entry?.secret.token).not.toBe(first);
+    expect(entry?.renewal).toBeUndefined();
+  });
+
+  test('a vault that is away before anything is sent may pass, and nothing was sent', async () => {
+    const memory = createMemoryVault();
+    await putToken(memory, first, provider.issuer);
+    memory.failWrites(1, new CountersignError('VAULT_UNAVAILABLE', 'away'));
+    const worker = workerOf(memory, provider.issuer);
+    expect(await refusalOf(worker.mint(vaultRequest()))).toMatchObject({ code: 'TOKEN_UNAVAILABLE' });
+    expect(used()).toEqual([]);
+    expect((await worker.mint(vaultRequest())).accessToken).toBeDefined();
+  });
+
+  test('a scope that the user has not granted is refused, and the grant is as good as before', async () => {
+    const worker = workerOf(vault, provider.issuer);
+    expect(await refusalOf(worker.mint(vaultRequest({ tool: 'admin' })))).toMatchObject({ code: 'TOKEN_REFUSED' });
+    expect(await held()).toMatchObject({ secret: { token: first } });
+    expect((await worker.mint(vaultRequest())).accessToken).toBeDefined();
+  });
+
+  test('a token that its issuer refuses for good is not sent again', async () => {
+    await putToken(vault, 'never-given', provider.issuer);
+    const worker = workerOf(vault, provider.issuer);
+    for (let tries = 0; tries < 2; tries += 1)
+      expect(await refusalOf(worker.mint(vaultRequest()))).toMatchObject({ code: 'TOKEN_REFUSED' });
+    expect(used()).toEqual(['never-given']);
+    expect((await held())?.refusedAt).toBeDefined();
+  });
+
+  const OTHER = { id: 'bob', tenant: 'default' };
+  test.each([
+    ['another initiator', { initiator: OTHER }, 'GRANT_INVALID'],
+    ['another tenant', { initiator: { id: 'ann', tenant: 'acme' } }, 'GRANT_INVALID'],
+    ['nobody, as a catalog', { initiator: undefined }, 'GRANT_INVALID'],
+    [
+      'another server',
+      { server: 'files', serverUrl: URL_OF.files, grant: { server: 'files', ref: REF } },
+      'GRANT_INVALID',
+    ],
+    ['a grant for another server', { grant: { server: 'files', ref: REF } }, 'GRANT_INVALID'],
+    ['a name of nothing', { grant: { server: 'notes', ref: 'constructor' } }, 'GRANT_INVALID'],
+    ['no grant', { grant: undefined }, 'GRANT_MISSING'],
+  ])('F15, INV-S2: for %s nothing is sent', async (_, over, code) => {
+    const { grant, initiator, ...rest } = { ...vaultRequest(), ...over };
+    const request = { ...rest, ...(grant && { grant }), ...(initiator && { initiator }) };
+    const error = await refusalOf(workerOf(vault, provider.issuer).mint(request));
+    expect(error).toMatchObject({ code });
+    expectNoSecret(error, first, SECRET);
+    expect(used()).toEqual([]);
+    expect(await held()).toMatchObject({ secret: { token: first } });
+  });
+
+  test('what a run learns of an entry of somebody else is what it learns of none', async () => {
+    const worker = workerOf(vault, provider.issuer);
+    const theirs = await refusalOf(worker.mint(vaultRequest({ initiator: OTHER })));
+    const none = await refusalOf(worker.mint(vaultRequest({ grant: { server: 'notes', ref: 'none' } })));
+    expect(theirs.message).toBe(none.message);
+  });
+
+  test.each([
+    [
+      'of another issuer',
+      { secret: { kind: 'refresh-token' as const, token: 'x', issuer: 'https://a.example' } },
+      'GRANT_INVALID',
+    ],
+    ['of another kind', { secret: { kind: 'token' as const, token: 'x' } }, 'GRANT_INVALID'],
+    ['that has expired', { expiresAt: '2026-01-01T00:00:00.000Z' }, 'GRANT_EXPIRED'],
+  ])('INV-S2: a secret %s is sent nowhere', async (_, over, code) => {
+    const memory = createMemoryVault();
+    const secret = { kind: 'refresh-token' as const, token: first, issuer: provider.issuer };
+    await memory.write(REF, entryOf({ secret, ...over }), undefined);
+    expect(await refusalOf(workerOf(memory, provider.issuer).mint(vaultRequest()))).toMatchObject({ code });
+    expect(used()).toEqual([]);
+  });
+
+  function startWorker(count: number): ChildProcessByStdio<null, Readable, null> {
+    const entry = fileURLToPath(new URL('../support/refresh-worker-entry.ts', import.meta.url));
+    const args = ['--import', 'tsx', entry, folder.root, provider.issuer, String(count)];
+    return spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  }
+});

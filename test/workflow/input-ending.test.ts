@@ -1,0 +1,119 @@
+/** What a server asks in the middle of a call: after a reset, on the command line, and where nobody answers (INV-G2, F38). */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { runCommand } from '../support/cli.ts';
+import { answerTo, approved, named, question, steps, useInputScene } from '../support/input-scene.ts';
+import type { MrtrServer } from '../support/mrtr-server.ts';
+import { executions, outcomes, results } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import type { World } from '../support/world.ts';
+
+const scene = useInputScene();
+let server: MrtrServer;
+let world: World;
+beforeAll(() => {
+  ({ server, world } = scene());
+});
+
+describe('after a reset', () => {
+  test('INV-G2, F38: what was answered before is not given to the server again: it is asked anew, and so are people', async () => {
+    const run = await world.start(steps('book'));
+    await run.provideInput(answerTo(await question(run), named('Ann')));
+    const before = await question(run, 2);
+    const [execution] = await executions(world, run.runId);
+    const task = execution?.events.findLast(
+      ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
+    );
+    await world.client.workflowService.resetWorkflowExecution({
+      namespace: world.client.options.namespace,
+      workflowExecution: { workflowId: run.runId, runId: before.runId },
+      reason: 'test',
+      requestId: `reset-${run.runId}`,
+      workflowTaskFinishEventId: task?.eventId ?? null,
+    });
+    const again = await until(
+      async () => {
+        const request = await question(run, 2);
+        return request.runId === before.runId ? undefined : request;
+      },
+      { what: 'the question in the run that the reset made' },
+    );
+    await expect(
+      run.provideInput(answerTo(before, { pay: { action: 'accept', content: { card: 'visa' } } })),
+    ).rejects.toMatchObject({ code: 'DECISION_STALE_RUN' });
+    await run.provideInput(answerTo(again, { pay: { action: 'accept', content: { card: 'visa' } } }));
+    // The first answer was given before the reset: the call begins anew, and nothing is executed with it.
+    const first = await until(
+      async () => {
+        const request = await question(run, 1);
+        return request.generation > again.generation ? request : undefined;
+      },
+      { what: 'the first question once more' },
+    );
+    expect(server.executed).toEqual([]);
+    await run.provideInput(answerTo(first, named('Bob')));
+    await run.provideInput(answerTo(await question(run, 2), { pay: { action: 'accept', content: { card: 'amex' } } }));
+    await run.result();
+    expect(server.executed).toEqual(['booked for Bob, {"card":"amex"}']);
+  });
+});
+
+describe('the command line', () => {
+  const cli = async (...args: readonly string[]) =>
+    await runCommand(
+      [...args, '--address', world.engine.server.address, '--namespace', world.engine.server.namespace],
+      { directory: world.engine.directory },
+    );
+
+  test('shows what is asked, refuses what does not fit, answers, and tells the same answer once more', async () => {
+    const run = await world.start(steps('book'));
+    await question(run);
+    const shown = await cli('requests', run.runId);
+    expect(shown.out).toContain('For whom?');
+    expect(shown.out).toContain('required, text, at least 2 characters');
+    const short = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=A');
+    expect(short).toMatchObject({ exitCode: 2, err: expect.stringContaining('name must have at least 2 characters') });
+    const none = await cli('answer', run.runId, 't1.c0', '--as', 'ann');
+    expect(none).toMatchObject({ exitCode: 2, err: expect.stringContaining('Nothing was sent.') });
+    const said = ['answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann', '--decision-id', 'cli-1', '--json'];
+    const first = await cli(...said);
+    expect(JSON.parse(first.out)).toMatchObject({ answer: 'provide', decidedBy: 'ann', tool: 'book' });
+    await question(run, 2);
+    const { tool: _, server: __, digest: ___, ...ack } = JSON.parse(first.out) as Record<string, unknown>;
+    expect(JSON.parse((await cli(...said)).out)).toEqual(ack);
+    // An answer may be personal data: no output has it.
+    expect(first.out).not.toContain('Ann');
+    const declined = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--cancel');
+    expect(declined).toMatchObject({ exitCode: 0, out: expect.stringContaining('cancelled') });
+    const third = await question(run, 3);
+    expect((await cli('answer', run.runId, 't9.c0', '--as', 'ann', '--decline')).exitCode).toBe(5);
+    expect(
+      (await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--decline', '--digest', '0'.repeat(64))).exitCode,
+    ).toBe(5);
+    await run.stop({ by: 'ann', reason: `seen ${third.callId}` });
+    await run.result();
+    expect((await cli('ledger', run.runId)).out).toContain('input.provided');
+    // History has the messages that the ledger speaks of, and the other way round.
+    expect(await cli('verify-ledger', run.runId)).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describe('what nobody answers', () => {
+  test('expires at its deadline; the server is told nothing, and nothing is executed', async () => {
+    const policy = { servers: { desk: { tools: { visit: { action: 'ask' as const, deadlineSeconds: 3 } } } } };
+    const run = await world.start(steps('visit'), { policy });
+    await approved(run);
+    await run.result();
+    expect(await results(world, run)).toMatchObject([{ outcome: { kind: 'expired' } }]);
+    expect(server.legs).toHaveLength(1);
+    expect(server.executed).toEqual([]);
+  });
+
+  test('is cancelled with the run', async () => {
+    const run = await world.start(steps('visit'));
+    await question(run);
+    await run.stop({ by: 'ann', reason: 'enough' });
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'cancelled' });
+    expect(server.executed).toEqual([]);
+  });
+});

@@ -1,0 +1,27 @@
+/** The vault that a configuration names, for the workers that call servers and for the command line. */
+import { resolve } from 'node:path';
+import { setUpRoot } from '../activities/artifacts/root.ts';
+import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
+import { createVaultEnvironment } from '../activities/vault/environment.ts';
+import type { Vault } from '../activities/vault/port.ts';
+import { isBeside } from './beside.ts';
+import type { LoadedConfig } from './config.ts';
+import type { Environment } from './config-environment.ts';
+
+/**
+ * A directory beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
+ *
+ * @returns undefined where none is configured
+ * @throws CountersignError `SETUP_INCOMPLETE`
+ */
+export function openVault(
+  { config, baseDirectory }: Pick<LoadedConfig, 'config' | 'baseDirectory'>,
+  environment: Environment,
+): Vault | undefined {
+  const { vault } = config;
+  if (vault === undefined) return undefined;
+  if (vault.kind === 'environment') return createVaultEnvironment(vault.variables, environment);
+  const root = resolve(baseDirectory, vault.directory);
+  setUpRoot(root, isBeside(baseDirectory, root), VAULT_ROOT);
+  return createVaultDirectory(root, vault.keys);
+}
