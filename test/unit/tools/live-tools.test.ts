@@ -31,11 +31,12 @@ const pinned = asOffered(toolDefinition());
 let listing: () => Promise<ToolListing>;
 let lists: { readonly known: boolean; readonly accessToken: string | undefined }[];
 let mints: TokenRequest[];
+let released: string[];
 let clock: number;
 
 beforeEach(() => {
   listing = async () => ({ tools: [pinned.definition], refused: [] });
-  [lists, mints, clock] = [[], [], 1_000_000];
+  [lists, mints, released, clock] = [[], [], [], 1_000_000];
 });
 
 function liveTools(recheckSeconds = 60): LiveTools {
@@ -45,7 +46,8 @@ function liveTools(recheckSeconds = 60): LiveTools {
       mint: async (request) => {
         mints.push(request);
         const accessToken = `token-${mints.length}`;
-        return { accessToken, evidence: { strategy: 'none' }, secrets: [accessToken] };
+        const release = () => void released.push(accessToken);
+        return { accessToken, evidence: { strategy: 'none' }, secrets: [accessToken], release };
       },
     },
     server: {
@@ -71,7 +73,9 @@ test('what a run has just listed is believed for its time, then listed again wit
   clock += 1;
   expect(await current(tools)).toBe(pinned);
   expect(lists).toEqual([{ known: true, accessToken: 'token-1' }]);
-  expect(mints).toMatchObject([{ server: 'files', serverUrl: url }]);
+  // A vault asks whose the run is, and a token ends with what it was for.
+  expect(mints).toMatchObject([{ server: 'files', serverUrl: url, initiator: { id: 'ann', tenant: 'default' } }]);
+  expect(released).toEqual(['token-1']);
   expect(mints[0]).not.toHaveProperty('tool');
   // And that counts from now on.
   expect(await current(tools)).toBe(pinned);
@@ -134,6 +138,7 @@ test('a token that is refused is minted anew, once', async () => {
   await expect(current(liveTools())).rejects.toMatchObject({ code: 'TOOL_UNAUTHORIZED' });
   expect(lists.map(({ accessToken }) => accessToken)).toEqual(['token-1', 'token-2']);
   expect(mints[1]).toMatchObject({ refused: 'token-1' });
+  expect(released).toEqual(['token-1', 'token-2']);
 });
 
 test('calls of one moment ask once, also where the answer is late', async () => {
