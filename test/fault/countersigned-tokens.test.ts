@@ -204,6 +204,8 @@ test(
   async () => {
     const led = await scene.world.start([{ calls: [{ tool: 'strayed/look', arguments: {} }] }, { text: 'Done.' }], {
       servers: [{ name: 'strayed' }],
+      // Nobody is asked: how it ends is what is looked at.
+      policy: { missingAuthorization: 'fail' },
     });
     await led.result();
     const [{ outcome } = { outcome: undefined }] = await results(scene.world, led);
