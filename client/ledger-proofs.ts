@@ -61,10 +61,10 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
-    // The messages of executions that Temporal has forgotten are gone; the spec is handed on.
-    const isForgotten = fact.kind === 'decision.accepted' && seq < deeds.from;
+    // The messages of executions that Temporal has forgotten are gone, and the spec is handed on without what was asked first.
+    const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
     const doubt = isForgotten
-      ? namedDoubt(fact, place)
+      ? forgottenDoubt(fact, place)
       : fact.kind === 'run.started'
         ? startDoubt(fact, deeds.start, place)
         : decisionDoubt(entry, deeds, place);
@@ -75,9 +75,16 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   return { faults, checked, unchecked };
 }
 
-/** Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature. */
-export function checkNamedKeys(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): ProofReport {
-  const place = believed(entries, trusted);
+/**
+ * Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature.
+ * @param whole where the start stands, if `entries` are a part of it
+ */
+export function checkNamedKeys(
+  entries: readonly AnyEntry[],
+  trusted: readonly TrustedJwk[],
+  whole: readonly AnyEntry[] = entries,
+): ProofReport {
+  const place = believed(whole, trusted);
   const decisions = entries.filter(({ fact }) => fact.kind === 'decision.accepted');
   const faults = decisions.flatMap(({ seq, fact }): LedgerFault[] => {
     const doubt = namedDoubt(fact, place);
@@ -178,6 +185,11 @@ function otherThanSigned(fact: AnyEntry['fact'], decision: SignedDecision): stri
     ['scope', fact['remember'], kind === 'approve' ? decision.remember : undefined],
   ];
   return pairs.find(([, said, signed]) => !isSame(said, signed))?.[0];
+}
+
+/** The start names no key in the ledger: nothing is left to look at. */
+function forgottenDoubt(fact: AnyEntry['fact'], place: Place): Doubt {
+  return fact.kind === 'run.started' ? undefined : namedDoubt(fact, place);
 }
 
 /** What the entry itself tells of its signature. */
