@@ -159,7 +159,8 @@ export function spec(model: string) {
     input: 'go',
     initiator: { id: 'bench' },
     servers: [{ name: 'echo' }],
-    limits: { callsPerTurn: OPEN_REQUESTS },
+    // What one turn may carry bounds calls and results together.
+    limits: { callsPerTurn: OPEN_REQUESTS, resultBytes: 32_768 },
   };
 }
 

@@ -61,6 +61,8 @@ const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;
+/** Somebody else's reading of the keys is one activity. */
+const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
@@ -115,7 +117,7 @@ export class CatalogHandle {
     const { client } = this.#engine;
     if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
     // What is signed is signed for one Temporal run: it must be there.
-    if (this.#options.signer !== undefined) await this.#begin();
+    if (this.#options.signer !== undefined) await this.#readingKeys(async () => this.#begin());
     return await this.#signed('connect', connect, async (message) =>
       sendUpdate(this.#engine, this, connect.requestId, async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
@@ -220,6 +222,9 @@ export class CatalogHandle {
   ): Promise<CatalogAck> {
     const { signer } = this.#options;
     if (signer === undefined) return await send(message);
+    // One that was there before the mode was switched on takes nothing until it knows of keys.
+    const { signing } = await this.#signing();
+    if (signing === undefined && name !== 'connect') await this.#readingKeys(async () => this.refreshTrust());
     const { namespace } = this.#engine;
     const { requestId, by } = message;
     const catalog = {
@@ -240,16 +245,24 @@ export class CatalogHandle {
 
   /** Begins the catalog, where it is not there, and lets it read its keys. */
   async #begin(): Promise<void> {
+    await sendUpdate(this.#engine, this, undefined, async (id) =>
+      this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
+        startWorkflowOperation: catalogStart(this, this.#options.taskQueue),
+        ...id,
+      }),
+    );
+  }
+
+  /** Whoever asked before may have to wait yet; a catalog of trust mode `temporal` has no keys, however long one waits. */
+  async #readingKeys(ask: () => Promise<void>): Promise<void> {
     try {
-      await sendUpdate(this.#engine, this, undefined, async (id) =>
-        this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
-          startWorkflowOperation: catalogStart(this, this.#options.taskQueue),
-          ...id,
-        }),
-      );
+      await ask();
     } catch (error) {
-      // It has read them just now.
       if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
+      for (const ms of KEY_PAUSES_MS) {
+        if ((await this.#signing()).signing !== undefined) return;
+        await pause(ms);
+      }
     }
   }
 

@@ -5,7 +5,7 @@
  * 1. The ledger is read before and after the history: what is in neither reading of it may be under way, and is no fault.
  */
 import { createHash } from 'node:crypto';
-import type { Client } from '@temporalio/client';
+import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
@@ -13,6 +13,9 @@ import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { LedgerFault } from './ledger-check.ts';
 import { fieldOf, textAt } from './ledger-files.ts';
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_NOT_FOUND = 5;
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
@@ -63,8 +66,8 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
     try {
       events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
     } catch (error) {
-      // The newest must be there; earlier ones are forgotten first.
-      if (chain.length === 0) throw error;
+      // The newest must be there; earlier ones are forgotten first. Whatever else went wrong, they were not looked at.
+      if (chain.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
       break;
     }
     chain.unshift(events);
@@ -91,7 +94,10 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
       noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
-    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
+    // After a reset an update that is applied again stands there as admitted, and is accepted without being repeated.
+    const accepted =
+      event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
+      event.workflowExecutionUpdateAdmittedEventAttributes?.request;
     const name = accepted?.input?.name ?? '';
     if (RECORDED.includes(name))
       noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
@@ -208,13 +214,13 @@ function isInput(fact: AnyEntry['fact']): boolean {
   return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
 }
 
-/** Where the ledger of the oldest execution begins: what continue-as-new handed over. */
+/** Where the ledger of the oldest execution begins: what continue-as-new handed over, entries that came while it was stored among it. */
 function carriedLength([, carry]: readonly unknown[]): number {
   if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
   const { journal } = carry;
-  return typeof journal === 'object' && journal !== null && 'ledgerLength' in journal
-    ? Number(journal.ledgerLength)
-    : 0;
+  if (typeof journal !== 'object' || journal === null || !('ledgerLength' in journal)) return 0;
+  const since = 'since' in journal && Array.isArray(journal.since) ? journal.since.length : 0;
+  return Number(journal.ledgerLength) + since;
 }
 
 async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {

@@ -60,10 +60,10 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
-    // The messages of executions that Temporal has forgotten are gone; the spec is handed on.
-    const isForgotten = isAnswer(entry) && seq < deeds.from;
+    // The messages of executions that Temporal has forgotten are gone, and the spec is handed on without what was asked first.
+    const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
     const doubt = isForgotten
-      ? namedDoubt(fact, place)
+      ? forgottenDoubt(fact, place)
       : fact.kind === 'run.started'
         ? startDoubt(fact, deeds.start, place)
         : decisionDoubt(entry, deeds, place);
@@ -74,9 +74,16 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   return { faults, checked, unchecked };
 }
 
-/** Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature. */
-export function checkNamedKeys(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): ProofReport {
-  const place = believed(entries, trusted);
+/**
+ * Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature.
+ * @param whole where the start stands, if `entries` are a part of it
+ */
+export function checkNamedKeys(
+  entries: readonly AnyEntry[],
+  trusted: readonly TrustedJwk[],
+  whole: readonly AnyEntry[] = entries,
+): ProofReport {
+  const place = believed(whole, trusted);
   const decisions = entries.filter(isAnswer);
   const faults = decisions.flatMap(({ seq, fact }): LedgerFault[] => {
     const doubt = namedDoubt(fact, place);
@@ -176,6 +183,11 @@ function otherThanSigned(
     }),
   ];
   return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
+}
+
+/** The start names no key in the ledger: nothing is left to look at. */
+function forgottenDoubt(fact: AnyEntry['fact'], place: Place): Doubt {
+  return fact.kind === 'run.started' ? undefined : namedDoubt(fact, place);
 }
 
 /** What the entry itself tells of its signature. */

@@ -1,9 +1,12 @@
 /** An update, sent again where Temporal lost it without the workflow having had a say. */
-import { isGrpcServiceError, ServiceError } from '@temporalio/client';
-import { CountersignError } from '../contracts/errors.ts';
+import { isGrpcServiceError, ServiceError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { Engine } from './engine.ts';
 import type { Subject } from './subject.ts';
+
+/** Troubles of what a handler asks: of the configuration, and of keys. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE']);
 
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_INTERNAL = 13;
@@ -51,7 +54,9 @@ function isStuckUpdate(error: unknown): boolean {
 
 /** A trouble that may have passed, and that Temporal would go on answering under this id without asking the workflow. */
 function isRecordedTrouble(error: unknown): boolean {
+  if (!(error instanceof CountersignError)) return false;
+  // Of Temporal itself a client says the same: then nothing is recorded.
   return (
-    error instanceof CountersignError && (error.code === 'CATALOG_UNAVAILABLE' || error.code === 'JUDGE_UNAVAILABLE')
+    PASSING.has(error.code) || (error.code === 'ENGINE_UNAVAILABLE' && error.cause instanceof WorkflowUpdateFailedError)
   );
 }

@@ -85,7 +85,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
           : await withSession(terminal, options, async ({ countersign, client }) =>
               checkLive(ledgerOwner(countersign, runId), runId, client, options.history, trusted),
             );
-      report(terminal, runId, combined(runId, copy, checked, live, options.head), options.json === true);
+      report(terminal, runId, combined(runId, { copy, checked, live, trusted }, options.head), options.json === true);
     });
 }
 
@@ -171,19 +171,23 @@ async function checkLive(
   return { entries: before, proofs: proofsOf(before, proofs), report: { ...checked, faults }, historyFrom: deeds.from };
 }
 
-function combined(
-  runId: string,
-  copy: LedgerCopy | undefined,
-  checked: CheckedCopy | undefined,
-  live: CheckedRun | undefined,
-  head: string | undefined,
-): Verified {
+interface Sources {
+  readonly copy: LedgerCopy | undefined;
+  readonly checked: CheckedCopy | undefined;
+  readonly live: CheckedRun | undefined;
+  readonly trusted: readonly TrustedJwk[] | undefined;
+}
+
+function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Verified {
   const own = checked?.report ?? live?.report;
   // One of the two was read.
   if (own === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const entries = copy?.entries ?? live?.entries ?? [];
-  // The run's own: they were verified, and a copy is compared with it.
-  const proofs = live?.proofs ?? checked?.proofs ?? proofsOf(entries, undefined);
+  // The run's own were verified; a copy may have entries that the run has not.
+  const proofs =
+    live === undefined
+      ? (checked?.proofs ?? proofsOf(entries, undefined))
+      : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
   const faults = [
     ...own.faults,
     ...proofs.faults,
@@ -200,6 +204,25 @@ function combined(
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
     ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
     signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
+  };
+}
+
+/** Of entries that only the copy has: of a branch that a reset left, or put there by somebody. */
+function proofsBeside(
+  { entries }: CheckedRun,
+  copy: readonly AnyEntry[],
+  trusted: readonly TrustedJwk[] | undefined,
+): ProofReport {
+  const known = new Set(entries.map(({ hash }) => hash));
+  const own = copy.filter(({ hash }) => !known.has(hash));
+  return proofsOf(own, trusted && checkNamedKeys(own, trusted, copy));
+}
+
+function together(one: ProofReport, other: ProofReport): ProofReport {
+  return {
+    faults: [...one.faults, ...other.faults],
+    checked: one.checked + other.checked,
+    unchecked: one.unchecked + other.unchecked,
   };
 }
 

@@ -22,7 +22,7 @@ export function verifiedText(
   const proven =
     signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
-  const notes = uncheckedText(signatures, historyFrom, paint);
+  const notes = uncheckedText(signatures, runId, historyFrom, paint);
   if (intact)
     return [
       `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
@@ -40,10 +40,15 @@ export function verifiedText(
 /** What nobody looked at must not pass for good. */
 function uncheckedText(
   { checked, unchecked }: Verified['signatures'],
+  runId: string,
   historyFrom: number | undefined,
   paint: Paint,
 ): readonly string[] {
   if (unchecked === 0) return [];
+  if (runId.startsWith('catalog/'))
+    return [
+      `  ${paint('yellow', `${count(unchecked, 'signature')} of changes not checked`)}: the catalog did so when it was changed`,
+    ];
   const why =
     historyFrom === undefined
       ? "what was signed stands in Temporal's history, which was not asked"

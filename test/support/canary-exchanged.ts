@@ -95,7 +95,8 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
         refused: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(refuser) } },
       },
       issuer: { url: 'https://countersign.example.com', keys: [issuerKey.config] },
-      policy: { strategy: 'never', approvers: { ids: ['bob'] } },
+      // What servers say ends each call, so that all of it is seen.
+      policy: { missingAuthorization: 'fail', strategy: 'never', approvers: { ids: ['bob'] } },
       models: {
         main: { provider: 'scripted', script: { steps: [{ calls }, { text: 'Done.' }] } },
       },

@@ -135,3 +135,25 @@ test('a catalog that is begun without a signature gets nowhere, and knows from t
     'SIGNATURE_MISSING',
   );
 });
+
+describe('a client with a key learns what the catalog wants before it sends', () => {
+  test('of two who connect a new server at once, neither sends without a signature', async () => {
+    const connect = async () =>
+      await catalog
+        .through(ann, 'twice')
+        .connect({ by: ANN, url: catalog.bank.url })
+        .then(
+          ({ status }) => status,
+          (error: unknown) => codedFailureIn(error)?.code,
+        );
+    expect(await Promise.all([connect(), connect()])).not.toContain('SIGNATURE_MISSING');
+    expect((await catalog.through(ann, 'twice').snapshot()).status).toBe('connected');
+  });
+
+  test('one that has not read its keys yet is asked to', async () => {
+    const other = catalog.through(ann, 'keyless');
+    const { workflowId, ...start } = catalogStart(other, catalog.world.config.taskQueue).options;
+    await catalog.world.client.workflow.signalWithStart('toolCatalog', { ...start, workflowId, signal: 'nudge' });
+    expect(await codeOf(other.disconnect({ by: ANN, expectedVersion: 0 }))).toBe('CATALOG_NOT_FOUND');
+  });
+});

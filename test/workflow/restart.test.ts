@@ -143,6 +143,8 @@ describe('a worker that keeps no run in memory', () => {
     await forgetful.client.workflow.getHandle(run.runId).signal('nudge');
     await until(async () => ((await run.state()).runId === one.runId ? undefined : true), {
       what: 'the next execution',
+      // An activity whose worker lost it is begun anew after a minute.
+      withinMs: 100_000,
       instead: async () =>
         (await executions(forgetful, run.runId)).map(({ events }) =>
           events.map(({ eventType, eventTime }) => `${String(eventTime?.seconds)} ${String(eventType)}`),
@@ -163,7 +165,7 @@ describe('a worker that keeps no run in memory', () => {
       (await transcript(forgetful, run)).flatMap(({ role }, index) => (role === 'assistant' ? [index] : [])),
     );
     expect(await executions(forgetful, run.runId)).toHaveLength(2);
-  });
+  }, 180_000);
 
   test('lets a request expire, and ends a run that is stopped', async () => {
     const policy = { servers: { bank: { tools: { pay: { action: 'ask', deadlineSeconds: 1 } } } } } as const;

@@ -1,8 +1,10 @@
 /** `verify-ledger --trust`: who signed the start and the decisions of a run is verified from Temporal's history (J, INV-G2, F22). */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { sealEntry } from '../../domain/ledger.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
@@ -144,6 +146,34 @@ describe('signatures that were not checked are counted', () => {
       intact: true,
       signatures: { checked: 3, unchecked: 0 },
     });
+  });
+});
+
+test('J: what somebody adds to a copy is not taken for signed because the run itself is', async () => {
+  await writeTrust(join(engine.directory, 'asked.jwks'), backend);
+  const entries = await run.ledger();
+  const decision = entries.find(({ fact }) => fact.kind === 'decision.accepted')?.fact;
+  const last = entries.at(-1);
+  if (decision?.kind !== 'decision.accepted' || last === undefined) throw new Error('nothing was decided');
+  const { signature: _, ...forged } = { ...decision, decisionId: 'forged' };
+  const added = sealEntry(entries.length, last.hash, Date.parse(last.at), forged);
+  const exported = await runCommand(
+    ['ledger', run.runId, '--export', 'jsonl', '--address', engine.server.address, '--namespace', 'default'],
+    { directory: engine.directory },
+  );
+  const [line] = exported.out.split('\n');
+  await writeFile(join(engine.directory, 'true.jsonl'), exported.out);
+  await writeFile(
+    join(engine.directory, 'longer.jsonl'),
+    `${exported.out.trimEnd()}\n${JSON.stringify({ ...JSON.parse(line ?? ''), entry: added })}\n`,
+  );
+  const verify = async (file: string) =>
+    documentOf<Report>(await online(run.runId, '--file', file, '--live', '--trust', 'asked.jwks', '--json'));
+  expect(await verify('true.jsonl')).toMatchObject({ intact: true, signatures: { checked: 3, unchecked: 0 } });
+  expect(await verify('longer.jsonl')).toMatchObject({
+    intact: false,
+    faults: [{ kind: 'proof-unsigned', seq: added.seq }],
+    signatures: { checked: 3, unchecked: 1 },
   });
 });
 

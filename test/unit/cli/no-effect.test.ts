@@ -9,7 +9,7 @@ test.each([
   ['verify-ledger run-1 --keys keys.json', '--records DIRECTORY'],
   ['verify-ledger run-1 --keys keys.json --live', '--records DIRECTORY'],
   ['verify-ledger run-1 --trust trust.jwks --no-history', 'Leave out --no-history'],
-  ['verify-ledger catalog/default/bank --trust trust.jwks', 'not from its ledger'],
+  ['verify-ledger catalog/default/bank --trust trust.jwks', 'are verified when it is changed'],
   ['verify-ledger run-1 --first-run r', '--first-run is of --records'],
   ['verify-ledger run-1 --first-run r --file one.jsonl', '--first-run is of --records'],
   ['ledger run-1 --export jsonl --first-run r', '--first-run is of --records'],

@@ -1,10 +1,11 @@
 /** An update that is answered by a trouble which may have passed is asked once more, under another id (INV-D3). */
 import { expect, test } from '@jest/globals';
+import { WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Engine } from '../../../client/engine.ts';
 import { sendUpdate } from '../../../client/update.ts';
 import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
 
-async function sent(...codes: readonly ErrorCode[]) {
+async function sent(...codes: readonly (ErrorCode | CountersignError)[]) {
   const left = [...codes];
   const ids: (string | undefined)[] = [];
   // Sound: nothing else of it is used.
@@ -12,14 +13,27 @@ async function sent(...codes: readonly ErrorCode[]) {
   const answer = await sendUpdate(engine, 'some-run', 'own', async ({ updateId }) => {
     ids.push(updateId);
     const code = left.shift();
+    if (code instanceof CountersignError) throw code;
     if (code !== undefined) throw new CountersignError(code, `It was ${code}.`);
     return 'answer';
   }).catch((error: unknown) => error);
   return { answer, ids };
 }
 
-test('Temporal would go on answering it under the first id', async () => {
-  expect(await sent('CATALOG_UNAVAILABLE')).toEqual({ answer: 'answer', ids: ['own', undefined] });
+test.each<ErrorCode>(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE'])(
+  'Temporal would go on answering %s under the first id',
+  async (code) => {
+    expect(await sent(code)).toEqual({ answer: 'answer', ids: ['own', undefined] });
+  },
+);
+
+test('that Temporal was away is recorded where the workflow says so, and not where the client does', async () => {
+  const cause = new WorkflowUpdateFailedError('Workflow Update failed', undefined);
+  expect((await sent(new CountersignError('ENGINE_UNAVAILABLE', 'away', {}, { cause }))).ids).toEqual([
+    'own',
+    undefined,
+  ]);
+  expect((await sent('ENGINE_UNAVAILABLE')).ids).toEqual(['own']);
 });
 
 test('once, and then it is told', async () => {
