@@ -9,14 +9,16 @@ import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 let bank: RecordingServer;
-/** Answers nothing until it is told what to do. */
+/** These answer nothing until they are told what to do. */
 let mute: RawServer;
+let repeatable: RawServer;
 let provider: ModelProvider;
 let world: World;
 
 beforeAll(async () => {
   bank = await startRecordingServer();
   mute = await startRawServer({ era: 'modern', intercept: () => true });
+  repeatable = await startRawServer({ era: 'modern', intercept: () => true });
   provider = await startModelProvider('chat-completions');
   const credentials = { kind: 'none' } as const;
   world = await startWorld({
@@ -26,6 +28,7 @@ beforeAll(async () => {
         bank: { url: bank.url, credentials },
         open: { url: bank.url, credentials },
         mute: { url: mute.url, credentials },
+        repeatable: { url: repeatable.url, credentials, repeatable: ['put'] },
       },
       models: {
         slow: { provider: 'openai-compatible', model: 'local-model', baseUrl: provider.baseUrl, apiKey: 'none' },
@@ -38,6 +41,7 @@ afterAll(async () => {
   await world.stop();
   await bank.close();
   await mute.close();
+  await repeatable.close();
   await provider.close();
 });
 
@@ -239,7 +243,7 @@ describe('stop', () => {
 
   test('of a call that may have run and waits to be sent again leaves its outcome unknown (INV-X2)', async () => {
     let first = true;
-    const repeatable = await startRawServer({
+    repeatable.become({
       era: 'modern',
       pages: [[{ name: 'put', inputSchema: { type: 'object' } }]],
       onCall: ({ execute, reset, status }) => {
@@ -249,11 +253,6 @@ describe('stop', () => {
         reset();
       },
     });
-    world.config.servers['repeatable'] = {
-      ...world.config.servers['open'],
-      url: repeatable.url,
-      repeatable: ['put'],
-    } as never;
     const run = await world.start([{ calls: [call('repeatable/put', 'unsure')] }, END], {
       servers: [{ name: 'repeatable' }],
     });
@@ -267,6 +266,5 @@ describe('stop', () => {
     await run.stop({ by: 'ann', reason: 'enough' });
     await expectEnded(run, 'stop', { 't1.c0': 'unknown' });
     expect(repeatable.executions()).toBe(1);
-    await repeatable.close();
   });
 });
