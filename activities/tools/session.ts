@@ -8,6 +8,7 @@
  *    fetch a wider token and run the tool.
  * 3. No client capability is declared, so a server may not ask for elicitation, sampling or roots while a call is held open.
  */
+import { randomInt } from 'node:crypto';
 import {
   Client,
   type DiscoverResult,
@@ -34,6 +35,9 @@ const RESUME = {
 
 /** Far beyond every deadline of ours: the SDK's own 60 s timer must never be the one that ends a call. */
 export const NEVER_MS = 2_147_483_647;
+
+/** Below what servers with 32-bit ids hold, with room for the requests of a session. */
+const FIRST_IDS = 2_000_000_000;
 
 export interface SessionOptions {
   readonly connection: ServerConnection;
@@ -95,6 +99,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       jsonSchemaValidator: noValidator,
     },
   );
+  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip requests), and
+  // the SDK begins at 0 in each session. Its counter is private; the suite of MCP conformance fails where this does not reach it.
+  client['_requestMessageId'] = randomInt(1, FIRST_IDS);
   let stopped: 'cancelled' | 'deadline' | undefined;
   const stop = (why: 'cancelled' | 'deadline'): void => {
     stopped ??= why;

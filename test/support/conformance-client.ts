@@ -1,6 +1,6 @@
 /**
  * What the conformance suite runs as the client under test: the tool activities of a worker, put together as workers do, in a mock
- * of an activity's environment. It discovers the tools of the server, then calls each one that is offered.
+ * of an activity's environment. It discovers the tools of the server, then calls each one that is offered, and answers what it asks.
  *
  * `node --import tsx conformance-client.ts <server URL>`; `MCP_CONFORMANCE_*` say what is tested. Ends with 1 where a call did not
  * end as the scenario lets it end.
@@ -11,13 +11,14 @@ import { join } from 'node:path';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
-import { authorizing, type ConformanceContext } from './conformance-credentials.ts';
+import { answeredDispatch } from './conformance-answers.ts';
+import { authorizing, type ConformanceContext, sealing } from './conformance-credentials.ts';
 import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
 
 const [url = ''] = process.argv.slice(2);
@@ -63,7 +64,7 @@ const failures: DispatchResult[] = [];
 try {
   const { grant, grants, credentials } = scenario.startsWith('auth/')
     ? await authorizing(SERVER, context, directory)
-    : { credentials: { kind: 'none' as const } };
+    : { credentials: { kind: 'none' as const }, ...(scenario.includes('sep-2322') ? await sealing(directory) : {}) };
   const granted = grant === undefined ? {} : { grant };
   const config = Config.parse({
     servers: {
@@ -83,8 +84,16 @@ try {
   const offered = await createToolsetLoader(artifacts)(toolset);
   for (const tool of LISTED_ONLY.includes(scenario) ? [] : offered) {
     for (const args of argumentsOf(tool, offered)) {
-      const dispatch = allowedDispatch(tool, args, toolset, { at: at++, server: SERVER });
-      const result = await inActivity(activities.callTool, { ...dispatch, ...granted });
+      let dispatch: DispatchInput = {
+        ...allowedDispatch(tool, args, toolset, { at: at++, server: SERVER }),
+        ...granted,
+      };
+      if (grants !== undefined) dispatch = { ...dispatch, input: { provided: [] } };
+      let result = await inActivity(activities.callTool, dispatch);
+      while (result.kind === 'input') {
+        dispatch = answeredDispatch(dispatch, result);
+        result = await inActivity(activities.callTool, dispatch);
+      }
       if (result.kind !== 'ended' || result.outcome.kind !== 'succeeded') failures.push(result);
     }
   }

@@ -46,22 +46,29 @@ export async function authorizing(
   }
   if (token === undefined || provider === undefined || providedTo === undefined)
     return { credentials: { kind: 'client-credentials', issuer, clientId, clientSecret } };
-  const key = await generateKeyPair(SEALING.alg, { crv: SEALING.curve, extractable: true });
-  await writeFile(join(directory, 'zone.pem'), await exportPKCS8(key.privateKey));
+  const { grants, key } = await sealing(directory);
   const jwe = await sealAuthorization({
     authorization: token,
     serverUrl: server.url,
     binding: RUN,
-    key: { ...(await exportJWK(key.publicKey)), kid: 'zone' },
+    key,
     expiresInSeconds: 600,
   });
   // Its identity provider takes any client.
   const identityProvider = { issuer: provider, clientId: providedTo, clientSecret: 'conformance' };
   return {
     credentials: { kind: 'enterprise-managed', issuer, clientId, clientSecret, identityProvider },
-    grants: { keys: [{ kid: 'zone', privateKeyFile: 'zone.pem' }] },
+    grants,
     grant: { server: server.name, jwe },
   };
+}
+
+/** A key of the zone, with which workers also seal the states of servers. */
+export async function sealing(directory: string) {
+  const { publicKey, privateKey } = await generateKeyPair(SEALING.alg, { crv: SEALING.curve, extractable: true });
+  await writeFile(join(directory, 'zone.pem'), await exportPKCS8(privateKey));
+  const grants = { keys: [{ kid: 'zone', privateKeyFile: 'zone.pem' }] };
+  return { grants, key: { ...(await exportJWK(publicKey)), kid: 'zone' } };
 }
 
 /** Where the operator of a server that wants credentials would have read who issues them. */

@@ -1,0 +1,60 @@
+/** What a run does with the questions of a server, in short: somebody who may answers each form with a yes, and the call goes on. */
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
+import type { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import { requestDigest } from '../../domain/digest.ts';
+
+const PERSON = { id: 'ann', groups: [], tenant: 'default' };
+const OPENED = Date.parse('2026-01-01T00:00:00.000Z');
+
+const at = (minutes: number): string => new Date(OPENED + minutes * 60_000).toISOString();
+
+/** Another worker sends it, which knows of the call what Temporal keeps. */
+export function answeredDispatch(
+  dispatch: DispatchInput,
+  asked: Extract<DispatchResult, { kind: 'input' }>,
+): DispatchInput {
+  const { round, requests, used, state } = asked;
+  const leg = { round, requests, used, ...(state === undefined ? {} : { state }) };
+  const provided = [...(dispatch.input?.provided ?? []), provision(dispatch, asked)];
+  // Sound: as Temporal keeps it.
+  return JSON.parse(JSON.stringify({ ...dispatch, input: { provided, leg } })) as DispatchInput;
+}
+
+function provision(
+  { run, runId, callId, target, arguments: args }: DispatchInput,
+  { round, requests }: Extract<DispatchResult, { kind: 'input' }>,
+): ProvisionProof {
+  const approvers: ApproverRule = { allOf: [{ layer: 'default', ids: [PERSON.id], groups: [] }] };
+  const about = { kind: 'input' as const, round, requests };
+  const digest = requestDigest({
+    namespace: run.namespace,
+    tenant: run.initiator.tenant,
+    workflowId: run.workflowId,
+    runId,
+    callId,
+    generation: round,
+    target,
+    arguments: args,
+    approvers,
+    about,
+  });
+  const responses = Object.fromEntries(Object.entries(requests).map(([key, request]) => [key, yesTo(request)]));
+  return {
+    provision: { kind: 'provide', decisionId: `d${round}`, callId, digest, runId, approver: PERSON, responses },
+    about,
+    generation: round,
+    approvers,
+    definitionHash: target.definitionHash,
+    openedAt: at(0),
+    deadline: at(60),
+    decidedAt: at(round),
+  };
+}
+
+function yesTo(request: InputRequest): InputResponse {
+  if (request.kind !== 'form') return { action: 'accept' };
+  const yes = Object.entries(request.fields).flatMap(([name, { type }]) => (type === 'boolean' ? [[name, true]] : []));
+  return { action: 'accept', content: Object.fromEntries(yes) };
+}
