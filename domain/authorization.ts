@@ -13,7 +13,7 @@ import type { SignedAuthorization } from '../contracts/schemas/authorization.ts'
 import { isMet } from './approver.ts';
 import type { InFlight } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
-import { hashOf } from './canonical.ts';
+import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
 import { signatureEvidence } from './jws.ts';
@@ -26,6 +26,8 @@ import { tellDue } from './steps.ts';
 /** Times that one call is asked about. */
 export const MOST_AUTHORIZATIONS = 3;
 const LONGEST_MESSAGE = 1_000;
+/** As canonical JSON: the run keeps it, and sends it with each call to the server. */
+const MOST_GRANT_BYTES = 16_384;
 
 /** Undefined where the call was asked about as often as it is. */
 export function authorizationPause(
@@ -70,8 +72,15 @@ export function refuseAuthorization(
   if (answer.kind === 'grant') {
     if (approver.id !== initiatorId)
       return refuse('APPROVER_NOT_ENTITLED', `Only ${initiatorId} may replace the grant of this run.`, { callId });
-    if (answer.grant.server === about.server) return undefined;
-    return refuse('DECISION_INVALID', `The grant must be for ${about.server}.`, { callId, path: 'grant.server' });
+    if (answer.grant.server !== about.server)
+      return refuse('DECISION_INVALID', `The grant must be for ${about.server}.`, { callId, path: 'grant.server' });
+    const bytes = byteLength(canonicalJson(answer.grant));
+    if (bytes <= MOST_GRANT_BYTES) return undefined;
+    return refuse(
+      'DECISION_INVALID',
+      `The grant has ${bytes} bytes; ${MOST_GRANT_BYTES} are allowed. It goes with each call to ${about.server}: seal a shorter token, or put it into the vault.`,
+      { callId, path: 'grant.jwe' },
+    );
   }
   if (isMet(approvers, [answererOf(state, answer, at)])) return undefined;
   return refuse(

@@ -74,7 +74,10 @@ interface Resolved extends Common {
   readonly input?: InputProgress;
   /** In the order in which it was asked about. */
   readonly authorized?: readonly Authorized[];
-  /** Its server held it back (`held.ts`): how often; since it was last let run, from when (epoch ms), and by what the last time. */
+  /**
+   * Dispatches that do not count as attempts: those that its server held back (`held.ts`), and all before people were last asked about
+   * it. Since it was last let run: held from when (epoch ms), and by what the last time.
+   */
   readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
 }
 

@@ -4,14 +4,17 @@
  * 1. Only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import type { PreparedRun, ToolsetRef } from '../contracts/activities.ts';
+import type { CallState } from './call-state.ts';
 import type { JournalHead } from './journal.ts';
 import type { Run } from './run.ts';
 
 /** Raised when a carried shape changes; an execution refuses a version it does not know. */
 export const CARRY_VERSION = 1;
+/** With requests about something else than consent: a build that does not know them would take an answer to one for an approval. */
+export const PAUSED_CARRY_VERSION = 2;
 
 export interface Carry {
-  readonly version: typeof CARRY_VERSION;
+  readonly version: typeof CARRY_VERSION | typeof PAUSED_CARRY_VERSION;
   readonly prepared: Omit<PreparedRun, 'opening'>;
   readonly toolset: readonly ToolsetRef[];
   readonly run: Run;
@@ -20,4 +23,16 @@ export interface Carry {
   readonly earlier: readonly string[];
   /** Epoch ms; in trust mode `signed`. */
   readonly trustReadAt?: number;
+}
+
+export function carryVersionOf({ calls, grants }: Run): Carry['version'] {
+  return grants !== undefined || calls.some(wasPaused) ? PAUSED_CARRY_VERSION : CARRY_VERSION;
+}
+
+/** Of a call that has ended nothing is asked any more. */
+function wasPaused(state: CallState): boolean {
+  if (state.status === 'settled' || state.status === 'proposed') return false;
+  const { asked, retry, input, authorized } = state;
+  const about = 'request' in state ? state.request?.about : undefined;
+  return [about, asked, retry, input, authorized].some((each) => each !== undefined);
 }

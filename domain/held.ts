@@ -30,7 +30,7 @@ export function isHeld(state: CallState): state is Held {
   return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;
 }
 
-/** Dispatches that may have reached the server: those that were held back did not. */
+/** Dispatches that may have reached the server since people last let it leave: those that were held back did not. */
 export function attemptsOf({ attempts, holds }: InFlight): number {
   return attempts - (holds?.count ?? 0);
 }

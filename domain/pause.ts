@@ -66,9 +66,14 @@ export function paused<P extends Pause>(
   };
 }
 
-/** Back to where it came from: it may leave again, with the consent that it had. */
+/** Back to where it came from: it may leave again, with the consent that it had, and as often as a call that has not left. */
 export function resumed({ request, consented, ...state }: Paused, retry?: Retry): Sendable {
-  const resolved = { ...resolvedOf(state), asked: request.generation, ...(retry === undefined ? {} : { retry }) };
+  const resolved = {
+    ...resolvedOf(state),
+    asked: request.generation,
+    holds: { count: state.attempts },
+    ...(retry === undefined ? {} : { retry }),
+  };
   return consented === undefined
     ? { status: 'cleared', ...resolved }
     : { status: 'approved', ...resolved, ...consented };

@@ -14,6 +14,7 @@ import type { InputPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { SignedProvision } from '../contracts/schemas/provision.ts';
 import { type InFlight, notSent, type Sendable } from './call-state.ts';
 import type { InputProgress, Provided } from './pause-answers.ts';
+import { ANSWER_ROOM_BYTES, askedBytes, MOST_ASKED_BYTES } from './asked-bytes.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './facts.ts';
@@ -21,12 +22,12 @@ import { answersTo, problemInResponses, withAnswers } from './input.ts';
 import { signatureEvidence } from './jws.ts';
 import { type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from './run.ts';
+import { callOf, type Change, ended, replaceCall, type Run, type RunIds } from './run.ts';
 import { tellDue } from './steps.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 
-/** Of all answers of one call with what they answer, as canonical JSON: they are carried as long as the call is open. */
+/** Of all answers of one call, as canonical JSON: they are carried as long as the call is open. */
 const MOST_PROVIDED_BYTES = 65_536;
 
 /** The server asks before it goes on. What has an answer that may be given again is not asked. */
@@ -41,7 +42,10 @@ export function askedForInput(run: Run, callId: string, asked: Asked, pausing: P
     requests: Object.fromEntries(Object.entries(asked.requests).filter(([key]) => missing.includes(key))),
   };
   const next = { ...paused(state, about, pausing), input: { leg: legOf(asked), provided } };
-  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
+  const opened = replaceCall(run, next);
+  if (askedBytes(opened) <= MOST_ASKED_BYTES) return { run: opened, facts: [requestOpenedFact(next, ids)] };
+  const message = `Servers have asked for more than this run can keep (${MOST_ASKED_BYTES} bytes), and this one has not said whether anything was done. Find out at the server before anything is done again.`;
+  return ended(run, callId, { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
 }
 
 function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
@@ -68,6 +72,7 @@ function responsesOf(provision: SignedProvision, { requests }: InputPause): Read
 
 /** Of an answer that is otherwise taken: does it fit the questions, and is there room for it? */
 export function refuseProvision(
+  run: Run,
   { request, input }: Paused<InputPause>,
   provision: SignedProvision,
 ): Refusal | undefined {
@@ -79,10 +84,13 @@ export function refuseProvision(
     return refuse('DECISION_INVALID', `${path} ${problem.reason}; nothing was changed.`, { callId, path });
   }
   const bytes = byteLength(canonicalJson([input?.provided.map((each) => each.provision) ?? [], provision]));
-  if (bytes <= MOST_PROVIDED_BYTES) return undefined;
+  const all = askedBytes(run) + byteLength(canonicalJson(provision));
+  if (bytes <= MOST_PROVIDED_BYTES && all <= MOST_ASKED_BYTES + ANSWER_ROOM_BYTES) return undefined;
   return refuse(
     'LIMIT_REACHED',
-    `What was answered in call ${callId} would have ${bytes} bytes; ${MOST_PROVIDED_BYTES} are allowed. Answer more shortly, or decline.`,
+    bytes > MOST_PROVIDED_BYTES
+      ? `What was answered in call ${callId} would have ${bytes} bytes; ${MOST_PROVIDED_BYTES} are allowed. Answer more shortly, or decline.`
+      : `What was asked and answered in all open calls would have ${all} bytes, more than the run can keep. Answer more shortly, decline, or answer other calls first.`,
     { callId, limit: 'input' },
   );
 }

@@ -11,7 +11,7 @@ import type { RunSpec } from '../contracts/schemas/run-spec.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Message } from '../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../contracts/schemas/trust.ts';
-import { CARRY_VERSION, type Carry } from '../domain/carry.ts';
+import { type Carry, carryVersionOf } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { marked } from '../domain/facts.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
@@ -184,7 +184,7 @@ export class LiveRun {
 
   carry(journal: JournalHead): Carry {
     return {
-      version: CARRY_VERSION,
+      version: carryVersionOf(this.run),
       prepared: this.prepared,
       toolset: this.toolset,
       run: this.run,

@@ -2,10 +2,11 @@
  * Requests about something else than consent, as the run opens them and takes their answers. Handlers record and return (INV-D3).
  *
  * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
- * 2. Only runs that were prepared for a kind of pause open one: others end as they did before (INV-D1).
+ * 2. Only runs that were prepared for a kind of pause open one: others end as they did before. The first one leaves a marker, so that
+ *    no build that knows of none takes the run up; where such a build has gone on without, it is not asked afterwards (INV-D1).
  */
 import type { UpdateDefinition } from '@temporalio/common';
-import { setHandler } from '@temporalio/workflow';
+import { patched, setHandler } from '@temporalio/workflow';
 import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { InputPause, OutcomePause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
@@ -60,7 +61,7 @@ const INPUT: Taker<SignedProvision> = {
   description: 'Answer what a server asks for in the middle of a call',
   purpose: 'provideInput',
   parse: parseProvision,
-  refuse: (_, state, provision) => refuseProvision(state as Paused<InputPause>, provision),
+  refuse: (live, state, provision) => refuseProvision(live.run, state as Paused<InputPause>, provision),
   record: (live, state, provision, at) => provide(live.run, state as Paused<InputPause>, provision, at),
 };
 
@@ -123,7 +124,7 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
-  if (about === undefined) return false;
+  if (about === undefined || !patched('pauses')) return false;
   const answerers = whoAnswers(live, flight);
   const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
   const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
@@ -132,25 +133,28 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   return true;
 }
 
-export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
+function asksAbout(live: LiveRun, kind: PauseKind): boolean {
   return live.prepared.pauses?.includes(kind) === true;
 }
 
-/** Nobody knows what became of the call: a person is asked. @param handedAt epoch ms */
-export function askOutcome(
-  live: LiveRun,
-  flight: InFlight,
-  ending: Extract<DispatchResult, { kind: 'ended' }> & { readonly outcome: Unsure },
-  handedAt: number,
-): void {
+/** Nobody knows what became of the call: a person is asked. False where nobody is. @param handedAt epoch ms */
+export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
+  if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
+    return false;
   const about = outcomePause(flight, ending, handedAt);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   live.commit(interrupted(live.run));
+  return true;
 }
 
-/** The server asks for something before it goes on: a person is asked. */
+function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure } {
+  return ending.outcome.kind === 'unknown';
+}
+
+/** The server asks for something before it goes on: a person is asked. An earlier build leaves the call where it stands, which ends it. */
 export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
+  if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
   live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
   live.commit(interrupted(live.run));

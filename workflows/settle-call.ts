@@ -23,7 +23,7 @@ import { sentAsTold } from '../domain/outcome-pause.ts';
 import { callActivities } from './activity-stubs.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import { hold, waitForTurn } from './held-calls.ts';
-import { askAnew, askAuthorization, askInput, askOutcome, asksAbout } from './pauses.ts';
+import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 
@@ -115,9 +115,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
       ) {
         return await tryAgain(live, callId, attempts, undefined, result.outcome);
       }
-      if (isUnsure(result) && asksAbout(live, 'outcome') && !live.work.consideredCancelled)
-        return askOutcome(live, flight, result, handedAt);
-      if (askAuthorization(live, flight, result)) return;
+      if (askOutcome(live, flight, result, handedAt) || askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (isHolding(result)) return hold(live, flight, result);
@@ -168,10 +166,6 @@ async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
 function lastWordIn(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
-}
-
-function isUnsure<T extends DispatchResult>(result: T): result is T & { readonly outcome: Unsure } {
-  return result.kind === 'ended' && result.outcome.kind === 'unknown';
 }
 
 async function tryAgain(

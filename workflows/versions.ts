@@ -2,7 +2,10 @@
  * Every change of a run's commands that a waiting run must survive, as `patched` ids. An id is never used again.
  * `since`: release that brought it. `until`: when no open run needs it any more; then it goes, by an ADR.
  */
-export const PATCHES = {} as const satisfies Record<
-  string,
-  { readonly since: string; readonly reason: string; readonly until?: string }
->;
+export const PATCHES = {
+  pauses: {
+    since: '0.1.0',
+    reason:
+      'asks people where an earlier build ends the call: such a build is not to take the run up, nor a later one to ask where it did not',
+  },
+} as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;

@@ -21,8 +21,8 @@ const LONGEST_LABEL = 1_000;
 const LONGEST_URL = 2_048;
 /** Of all requests of one answer, as canonical JSON; carried as long as somebody is asked. */
 const MOST_REQUEST_BYTES = 32_768;
-/** UTF-16 units. */
-const LONGEST_STATE = 32_768;
+/** In UTF-8; sealed it is a third longer. */
+const MOST_STATE_BYTES = 32_768;
 
 export type Asked =
   | { readonly kind: 'asked'; readonly requests: InputRequests; readonly state?: string }
@@ -37,8 +37,8 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
   try {
     const { inputRequests = {}, requestState: state } = raw;
     if (state !== undefined && typeof state !== 'string') throw new NotUnderstood('its state is no text');
-    if (state !== undefined && state.length > LONGEST_STATE)
-      throw new NotUnderstood(`its state has more than ${LONGEST_STATE} characters`);
+    if (state !== undefined && byteLength(state) > MOST_STATE_BYTES)
+      throw new NotUnderstood(`its state has more than ${MOST_STATE_BYTES} bytes`);
     // It has no UTF-8 form, and would not come back as it was.
     if (state !== undefined && /\p{Surrogate}/u.test(state)) throw new NotUnderstood('its state is no legal Unicode');
     if (nestsTooDeeply(inputRequests)) throw new NotUnderstood('its requests nest too deeply');
@@ -47,14 +47,20 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
     const entries = Object.entries(given);
     if (entries.length === 0 && state === undefined) throw new NotUnderstood('it asks for nothing');
     if (entries.length > MOST_REQUESTS) throw new NotUnderstood(`it makes more than ${MOST_REQUESTS} requests at once`);
-    if (byteLength(canonicalJson(given)) > MOST_REQUEST_BYTES)
-      throw new NotUnderstood(`its requests have more than ${MOST_REQUEST_BYTES} bytes`);
+    bounded(given);
     const requests = Object.fromEntries(entries.map(([key, request]) => [nameOf(key), requestOf(key, request)]));
+    // As it is kept, each option with a name, it may be longer than what came.
+    bounded(requests);
     return { kind: 'asked', requests, ...(state === undefined ? {} : { state }) };
   } catch (error) {
     if (error instanceof NotUnderstood) return { kind: 'not-understood', reason: error.message };
     throw error;
   }
+}
+
+function bounded(requests: unknown): void {
+  if (byteLength(canonicalJson(requests)) > MOST_REQUEST_BYTES)
+    throw new NotUnderstood(`its requests have more than ${MOST_REQUEST_BYTES} bytes`);
 }
 
 function requestOf(key: string, request: unknown): InputRequest {

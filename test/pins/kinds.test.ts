@@ -18,7 +18,7 @@ import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { CARRY_VERSION } from '../../domain/carry.ts';
+import { CARRY_VERSION, PAUSED_CARRY_VERSION } from '../../domain/carry.ts';
 import { CATALOG_CARRY_VERSION } from '../../domain/catalog-carry.ts';
 
 describe('kinds', () => {
@@ -138,6 +138,6 @@ describe('kinds', () => {
   });
 
   test('version of what a run carries to its next execution', () => {
-    expect(CARRY_VERSION).toBe(1);
+    expect([CARRY_VERSION, PAUSED_CARRY_VERSION]).toEqual([1, 2]);
   });
 });

@@ -43,6 +43,14 @@ const base = {
   approver: { id: 'ann', groups: [] },
 };
 const consent = (over: object = {}): SignedAuthorization => ({ kind: 'consent', ...base, ...over });
+const longJwe = {
+  protected: 'p',
+  encrypted_key: 'k',
+  iv: 'i',
+  ciphertext: 'x'.repeat(16_384),
+  tag: 't',
+  aad: 'a',
+};
 const grant = (over: object = {}): SignedAuthorization => ({
   kind: 'grant',
   grant: { server: 'files', ref: 'fresh' },
@@ -144,6 +152,12 @@ describe('what is refused', () => {
     ['a grant where consent is wanted', wanting(), grant(), 'DECISION_NOT_PERMITTED'],
     ['a grant for another server', forGrant, grant({ grant: { server: 'other', ref: 'x' } }), 'DECISION_INVALID'],
     ['a grant of somebody else', forGrant, grant({ approver: { id: 'eve', groups: [] } }), 'APPROVER_NOT_ENTITLED'],
+    [
+      'a grant that is too long to go with each call',
+      forGrant,
+      grant({ grant: { server: 'files', jwe: longJwe } }),
+      'DECISION_INVALID',
+    ],
   ])('%s', (_what, run, answer, code) => expect(refusal(run, answer)).toMatchObject({ code }));
 
   test('consent that takes several people', () => {

@@ -1,21 +1,23 @@
 /** What a run hands to its next execution: all of it survives JSON (INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { CARRY_VERSION, type Carry } from '../../../domain/carry.ts';
+import { type Carry, carryVersionOf } from '../../../domain/carry.ts';
 import { accept } from '../../../domain/decision.ts';
 import { EMPTY_JOURNAL } from '../../../domain/journal.ts';
 import { dispatched, ended, type Run } from '../../../domain/run.ts';
+import { resolve } from '../../../domain/resolution.ts';
 import { heard, stopped } from '../../../domain/talk.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, rejection, say, shown, stop } from '../../support/builders/decision.ts';
 import { allowVerdict, askVerdict } from '../../support/builders/judgement.ts';
 import { outcomes } from '../../support/builders/outcome.ts';
 import { preparedRun } from '../../support/builders/prepared-run.ts';
-import { judgedRun, START } from '../../support/builders/run.ts';
+import { flyingRun, pausedOf, pausedRun, retry } from '../../support/builders/pause.ts';
+import { judgedRun, runIds, START } from '../../support/builders/run.ts';
 
 function carryOf(run: Run): Carry {
   const { opening: _opening, ...prepared } = preparedRun();
   return {
-    version: CARRY_VERSION,
+    version: carryVersionOf(run),
     prepared,
     toolset: [],
     run,
@@ -42,6 +44,16 @@ function everything(): Run {
 }
 
 describe('carry', () => {
+  test('is of a version that a build without pauses refuses, from the first question to the end of the call (INV-X1)', () => {
+    const flying = flyingRun('approved');
+    const asking = pausedRun('approved');
+    const sentAgain = resolve(asking, pausedOf(asking), retry(), runIds(), START).run;
+    const over = ended(dispatched(sentAgain, 't1.c0')?.run ?? sentAgain, 't1.c0', outcomes().succeeded).run;
+    expect([everything(), flying, asking, sentAgain, over].map(carryVersionOf)).toEqual([1, 1, 2, 2, 1]);
+    const authorized = { ...flying, grants: [] };
+    expect(carryVersionOf(authorized)).toBe(2);
+  });
+
   test('is the same after a way through JSON: no date, no undefined, no method is in it', () => {
     const carry = carryOf(everything());
     expect(new Set(carry.run.calls.map(({ status }) => status))).toEqual(

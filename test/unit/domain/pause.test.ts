@@ -1,7 +1,9 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
+import { sent } from '../../../domain/call-state.ts';
 import { digestOf } from '../../../domain/facts.ts';
 import { admit } from '../../../domain/decision.ts';
+import { attemptsOf } from '../../../domain/held.ts';
 import { admitAnswer, answererOf, MOST_RESUMED, pausedFor, remembering, resumed } from '../../../domain/pause.ts';
 import { reopened } from '../../../domain/reopening.ts';
 import { callOf, dispatched, ended } from '../../../domain/run.ts';
@@ -80,6 +82,8 @@ describe('back to where it came from', () => {
   test('a call that policy allowed is cleared, and no request opens under the same generation again', () => {
     const back = resumed(pausedOf(pausedRun()));
     expect(back).toMatchObject({ status: 'cleared', attempts: 1, asked: 1, unsure: UNSURE });
+    // What was sent before people were asked is no attempt of what they let leave.
+    expect(attemptsOf(sent(back))).toBe(1);
     expect(back).not.toHaveProperty('retry');
     const again = reopened(back, { at: START, because: 'x', approvers: approverRule(), deadlineSeconds: 1 });
     expect(again.request.generation).toBe(2);

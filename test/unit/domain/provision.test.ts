@@ -128,19 +128,20 @@ describe('an answer', () => {
   test('does not fit by the name of its field, and is never quoted', () => {
     const asked = askedOf(askedRun());
     const refusal = refuseProvision(
+      askedRun(),
       asked,
       provisionIn(askedRun(), { responses: { who: { action: 'accept', content: { name: 'Z' } } } }),
     );
     expect(refusal).toMatchObject({ code: 'DECISION_INVALID', facts: { path: 'responses.who.content.name' } });
     expect(refusal?.message).not.toContain('Z');
-    expect(refuseProvision(asked, provisionIn(askedRun(), { responses: [] } as object))?.message).toContain(
+    expect(refuseProvision(askedRun(), asked, provisionIn(askedRun(), { responses: [] } as object))?.message).toContain(
       'responses',
     );
-    expect(refuseProvision(asked, provisionIn(askedRun(), { responses: 7 } as object))).toMatchObject({
+    expect(refuseProvision(askedRun(), asked, provisionIn(askedRun(), { responses: 7 } as object))).toMatchObject({
       facts: { path: 'responses' },
     });
-    expect(refuseProvision(asked, provisionIn(askedRun(), { kind: 'decline' }))).toBeUndefined();
-    expect(refuseProvision(asked, provisionIn(askedRun()))).toBeUndefined();
+    expect(refuseProvision(askedRun(), asked, provisionIn(askedRun(), { kind: 'decline' }))).toBeUndefined();
+    expect(refuseProvision(askedRun(), asked, provisionIn(askedRun()))).toBeUndefined();
   });
 
   test('has a bound together with those before: they are carried as long as the call is open', () => {
@@ -154,10 +155,13 @@ describe('an answer', () => {
       const provided = Array.from({ length: times }, () => before);
       return { ...asked, input: { leg: { round: 1, requests: {}, used: [] }, provided } };
     };
-    expect(refuseProvision(holding(6), long)).toBeUndefined();
-    expect(refuseProvision(holding(7), long)).toMatchObject({ code: 'LIMIT_REACHED', facts: { limit: 'input' } });
+    expect(refuseProvision(askedRun(), holding(6), long)).toBeUndefined();
+    expect(refuseProvision(askedRun(), holding(7), long)).toMatchObject({
+      code: 'LIMIT_REACHED',
+      facts: { limit: 'input' },
+    });
     // To decline is always possible.
-    expect(refuseProvision(holding(7), { ...long, kind: 'decline' })).toBeUndefined();
+    expect(refuseProvision(askedRun(), holding(7), { ...long, kind: 'decline' })).toBeUndefined();
   });
 });
 
@@ -230,7 +234,7 @@ describe('while the server waits', () => {
 test('a call of which nothing is known cannot be answered: that is a fault of ours', () => {
   const run = askedRun();
   const { input: _, ...unknown } = askedOf(run);
-  expect(refuseProvision(unknown, provisionIn(run))).toBeUndefined();
+  expect(refuseProvision(run, unknown, provisionIn(run))).toBeUndefined();
   expect(() => provide(run, unknown, provisionIn(run), START)).toThrow('nothing is known');
 });
 

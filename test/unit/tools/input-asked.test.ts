@@ -118,6 +118,19 @@ describe('forms', () => {
     ],
     ['a state that is no text', { requestState: 7 }],
     ['a state that is too long', { requestState: 'x'.repeat(32_769) }],
+    ['a state that is too long in bytes', { requestState: '漢'.repeat(10_923) }],
+    // Each option comes as two letters, and is kept as an object.
+    [
+      'a form that is longer as it is kept',
+      formOf({
+        ...Object.fromEntries(
+          Array.from({ length: 30 }, (_, at) => [
+            `f${at}`,
+            { type: 'string', enum: Array.from({ length: 200 }, () => 'x') },
+          ]),
+        ),
+      }),
+    ],
     ['a state that is no Unicode', { requestState: 'abcdef\ud800' }],
   ])('%s: not understood', (_, raw) => {
     expect(read(raw)).toEqual({ kind: 'not-understood', reason: expect.any(String) });
