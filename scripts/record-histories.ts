@@ -2,9 +2,11 @@
  * Records the histories that every later version of the workflow must replay: real runs on a real server, taken at each
  * point at which a run may wait. Without it a deploy that breaks waiting runs is noticed by the people who wait.
  *
- *   npx tsx scripts/record-histories.ts [--only scenario]… [--version v2] [--out folder]
+ *   npx tsx scripts/record-histories.ts [--only scenario]… [--version v2] [--out folder] [--bundle file]
+ *
+ * `--bundle`: the workflow as an earlier build has it, for what workers of both do to one run.
  */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
@@ -24,6 +26,7 @@ import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
 import { TIMED } from './histories/timed.ts';
+import { bundleWorkflows } from '../workers/bundle.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
 
 const SCENARIOS = [
@@ -49,6 +52,7 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
     version: { type: 'string', default: 'v2' },
     out: { type: 'string', default: CORPUS },
+    bundle: { type: 'string' },
   },
 });
 const unknown = values.only.filter((name) => !SCENARIOS.some((scenario) => scenario.name === name));
@@ -56,7 +60,13 @@ if (unknown.length > 0)
   throw new Error(
     `There is no scenario ${unknown.join(', ')}; there are ${SCENARIOS.map(({ name }) => name).join(', ')}.`,
   );
-const chosen = SCENARIOS.filter(({ name }) => values.only.length === 0 || values.only.includes(name));
+/** Without an earlier build there is nothing of it to record. */
+const OF_EARLIER = ['lost-unasked'];
+const chosen = SCENARIOS.filter(({ name }) =>
+  values.bundle === undefined && OF_EARLIER.includes(name)
+    ? false
+    : values.only.length === 0 || values.only.includes(name),
+);
 
 await mkdir(values.out, { recursive: true });
 const recording = new Recording(values.out, values.version);
@@ -64,6 +74,9 @@ for (const { points } of chosen) for (const point of points) await recording.ass
 const stage = await openStage(
   await ensureTemporalCli(),
   Object.fromEntries(chosen.map(({ name, script }) => [name, script])),
+  values.bundle === undefined
+    ? await bundleWorkflows()
+    : { code: await readFile(values.bundle, 'utf8'), buildId: 'earlier' },
 );
 try {
   for (const scenario of chosen) {

@@ -109,4 +109,15 @@ export const RESOLVING: readonly Scenario[] = [
       await scene.ended();
     },
   },
+  {
+    // By the workflow of an earlier build (`--bundle`), whose activities were of this one: while workers are replaced, a few at a time.
+    name: 'lost-unasked',
+    points: ['lost-unasked'],
+    script: { steps: [calls(['lose_answer', 'monday']), DONE] },
+    play: async (scene) => {
+      await scene.start({ policy: POLICY });
+      await scene.ended();
+      await scene.take('lost-unasked');
+    },
+  },
 ];

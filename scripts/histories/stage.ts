@@ -12,7 +12,7 @@ import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { Countersign, type Signer } from '../../client/index.ts';
 import { Config, type ConfigInput, type Script } from '../../contracts/schemas/config.ts';
-import { bundleWorkflows } from '../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/client-connection.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
@@ -138,7 +138,11 @@ export const STRICTER: ConfigInput['policy'] = {
 };
 
 /** @param scripts model name → what it says */
-export async function openStage(executable: string, scripts: Readonly<Record<string, Script>>): Promise<Stage> {
+export async function openStage(
+  executable: string,
+  scripts: Readonly<Record<string, Script>>,
+  bundle: WorkflowBundle,
+): Promise<Stage> {
   // Failures carry stack traces, and these the folders of this machine: the flag for the sandboxes, the property for here.
   setFlagsFromString('--stack-trace-limit=0');
   Error.stackTraceLimit = 0;
@@ -156,7 +160,6 @@ export async function openStage(executable: string, scripts: Readonly<Record<str
     closing.push(() => tools.stop());
     const { address, namespace, stop: stopServer } = await startDevServer({ executable, ui: false });
     closing.push(() => stopServer());
-    const bundle = await bundleWorkflows();
     const models = Object.fromEntries(
       Object.entries(scripts).map(([name, script]) => [name, { provider: 'scripted' as const, script, price: PRICE }]),
     );

@@ -87,6 +87,8 @@ export const HISTORIES = [
   'agent-run.v2.lost-continued-first',
   'agent-run.v2.lost-ended',
   'agent-run.v2.lost-sent-again',
+  // By an earlier build, while workers were replaced: it ends what this one asks about.
+  'agent-run.v2.lost-unasked',
   'agent-run.v2.mid-call',
   'agent-run.v2.one-of-two',
   'agent-run.v2.one-of-two-lists',

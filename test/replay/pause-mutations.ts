@@ -10,6 +10,12 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     put: 'return live.prepared.pauses?.includes(kind) === undefined;',
   },
   {
+    name: 'a call is asked about that an earlier build has ended',
+    file: 'workflows/pauses.ts',
+    find: "live.work.consideredCancelled || !patched('pauses'))\n    return false;",
+    put: 'live.work.consideredCancelled)\n    return false;',
+  },
+  {
     name: 'what a person recorded is sent again all the same',
     file: 'domain/resolution.ts',
     find: "if (resolution.kind !== 'retry') {",
