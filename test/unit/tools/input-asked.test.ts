@@ -122,14 +122,14 @@ describe('forms', () => {
     // Each option comes as two letters, and is kept as an object.
     [
       'a form that is longer as it is kept',
-      formOf({
-        ...Object.fromEntries(
+      formOf(
+        Object.fromEntries(
           Array.from({ length: 30 }, (_, at) => [
             `f${at}`,
             { type: 'string', enum: Array.from({ length: 200 }, () => 'x') },
           ]),
         ),
-      }),
+      ),
     ],
     ['a state that is no Unicode', { requestState: 'abcdef\ud800' }],
   ])('%s: not understood', (_, raw) => {
