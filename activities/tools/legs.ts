@@ -22,6 +22,9 @@ import type { RawAnswer } from './transport.ts';
 const MOST_LEGS = MOST_ROUNDS + 6;
 /** Before a leg that brings no answers: the server wants to be asked again, and not at once. */
 const PACE_MS = 500;
+/** Characters of an error that say what it is about. */
+const MOST_HEARD = 500;
+const REFUSING = /\b(?:invalid|expired|unknown)\b/i;
 
 export interface LegParts {
   readonly names: Names;
@@ -95,9 +98,10 @@ function askedIn(
 /** -32602 is what the spec has a server say; the words are those of the SDKs. Anything else about parameters is about the call. */
 function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
   if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
+  // Bounded, and a word at a time: a server may send megabytes, and a pattern that runs over them more than once stops the worker.
+  const head = answer.message.slice(0, MOST_HEARD);
   return (
-    answer.code === -32602 &&
-    /\brequest[ _-]?state\b|\b(?:invalid|expired|unknown)\b[^.]*\bstate\b/i.test(answer.message)
+    answer.code === -32602 && (/\brequest[ _-]?state\b/i.test(head) || (/\bstate\b/i.test(head) && REFUSING.test(head)))
   );
 }
 
