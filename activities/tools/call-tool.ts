@@ -7,6 +7,7 @@
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -30,7 +31,7 @@ import {
   hasEditedArguments,
   type Refused,
 } from './dispatch-check.ts';
-import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
+import { provenAuthorization } from './authorization-check.ts';
 import { needOfEnding, needOfListing, needOfToken, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
@@ -45,6 +46,7 @@ import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
+import { answerersNow, type Leaving } from './word-now.ts';
 
 export interface CallToolParts {
   readonly config: Config;
@@ -70,14 +72,13 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
     const { run, server } = input;
-    let given: ProvenAuthorization;
+    let said: readonly AuthorizationProof[];
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
       const unsigned = await checkSignatures?.(input, scheduler);
       if (unsigned !== undefined) return unsigned;
-      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-      given = provenAuthorization(input, said);
+      said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
       const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
       catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
       now = pinned && (await currentTool(loadToolset, catalog, pinned));
@@ -91,7 +92,9 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
     heartbeat({ phase: 'connecting' });
-    const request = tokenRequest(input, given, catalog);
+    const asPinned =
+      weighed.refused === undefined ? leaving(parts.config, input, now.tool, weighed.verdict) : undefined;
+    const request = tokenRequest(input, said, catalog, asPinned);
     let tool: OfferedTool;
     try {
       const shown = input.target.definitionHash;
@@ -103,22 +106,27 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
     if (weighed.refused !== undefined) return weighed.refused;
-    const unanswered = checkProvided(input);
-    if (unanswered !== undefined) return unanswered;
     const { verdict } = weighed;
+    const leaves = leaving(parts.config, input, tool, verdict);
+    const unanswered = checkProvided(input, leaves);
+    if (unanswered !== undefined) return unanswered;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     const proven = provenCall(input, tool, verdict);
-    const called: TokenRequest = { ...request, tool: tool.definition.name, call: proven };
+    const asked = tokenRequest(input, said, catalog, leaves);
+    const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
       callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
     );
   };
 }
 
-type Weighed =
-  | { readonly refused: Refused }
-  | { readonly refused: undefined; readonly verdict: Exclude<Verdict, { kind: 'deny' }> };
+type Weighed = { readonly refused: Refused } | MayLeave;
+
+interface MayLeave {
+  readonly refused: undefined;
+  readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
+}
 
 /** Would policy, schema and consent let the tool, as it is now, be called? */
 async function weigh(
@@ -146,6 +154,11 @@ async function weigh(
   return refused === undefined ? { refused, verdict } : { refused };
 }
 
+/** What people have said is held against this. */
+function leaving(config: Config, input: DispatchInput, tool: OfferedTool, verdict: MayLeave['verdict']): Leaving {
+  return { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
+}
+
 function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
 }
@@ -162,10 +175,13 @@ function checkConsent(
 
 /** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
 function tokenRequest(
-  { run, server, grant: own }: DispatchInput,
-  { grant = own, consented }: ProvenAuthorization,
+  input: DispatchInput,
+  said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
+  leaves: Leaving | undefined,
 ): TokenRequest {
+  const { run, server, grant: own } = input;
+  const { grant = own, consented } = provenAuthorization(input, said, leaves);
   return {
     run,
     server: server.name,
