@@ -9,7 +9,6 @@ import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
@@ -18,19 +17,11 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
-import { tellBrokenGlass, verdictOn } from '../policy/judge.ts';
+import { tellBrokenGlass } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
-import {
-  checkCatalog,
-  checkDefinition,
-  checkProof,
-  checkScheduler,
-  checkTool,
-  hasEditedArguments,
-  type Refused,
-} from './dispatch-check.ts';
+import { checkCatalog, checkScheduler, checkTool } from './dispatch-check.ts';
 import { provenAuthorization } from './authorization-check.ts';
 import { needOfEnding, needOfListing, needOfToken, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
@@ -39,14 +30,13 @@ import { inputOf, pausedBy } from './input-leg.ts';
 import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
 import type { CallEnding, CallProgress, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
-import { checkRetry } from './retry-check.ts';
-import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
-import { answerersNow, type Leaving } from './word-now.ts';
+import { weigh } from './weighing.ts';
+import type { Leaving } from './word-now.ts';
 
 export interface CallToolParts {
   readonly config: Config;
@@ -92,9 +82,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
     heartbeat({ phase: 'connecting' });
-    const asPinned =
-      weighed.refused === undefined ? leaving(parts.config, input, now.tool, weighed.verdict) : undefined;
-    const request = tokenRequest(input, said, catalog, asPinned);
+    const request = tokenRequest(input, said, catalog, weighed.leaving);
     let tool: OfferedTool;
     try {
       const shown = input.target.definitionHash;
@@ -106,14 +94,13 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     }
     if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
     if (weighed.refused !== undefined) return weighed.refused;
-    const { verdict } = weighed;
-    const leaves = leaving(parts.config, input, tool, verdict);
-    const unanswered = checkProvided(input, leaves);
+    const { verdict, leaving } = weighed;
+    const unanswered = checkProvided(input, leaving);
     if (unanswered !== undefined) return unanswered;
     // What people have approved needs no glass.
     if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
     const proven = provenCall(input, tool, verdict);
-    const asked = tokenRequest(input, said, catalog, leaves);
+    const asked = tokenRequest(input, said, catalog, leaving);
     const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
       callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
@@ -121,56 +108,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   };
 }
 
-type Weighed = { readonly refused: Refused } | MayLeave;
-
-interface MayLeave {
-  readonly refused: undefined;
-  readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
-}
-
-/** Would policy, schema and consent let the tool, as it is now, be called? */
-async function weigh(
-  { config, conditions }: Pick<CallToolParts, 'config' | 'conditions'>,
-  checker: ArgumentChecker,
-  input: DispatchInput,
-  now: ToolNow,
-  catalog: CatalogSnapshot | undefined,
-): Promise<Weighed> {
-  const { tool, pinned } = now;
-  const { run, runPolicy, callId, earlier } = input;
-  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(config, conditions, call);
-  // What may not be called at all is not asked about again.
-  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
-  // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
-  const isChecked = tool === pinned && !hasEditedArguments(input);
-  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
-  if (problems.length > 0) {
-    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
-    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
-  }
-  const refused =
-    checkRetry(input, config, verdict) ?? checkDefinition(input, now, verdict) ?? checkConsent(input, verdict, catalog);
-  return refused === undefined ? { refused, verdict } : { refused };
-}
-
-/** What people have said is held against this. */
-function leaving(config: Config, input: DispatchInput, tool: OfferedTool, verdict: MayLeave['verdict']): Leaving {
-  return { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
-}
-
 function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
-}
-
-function checkConsent(
-  input: DispatchInput,
-  verdict: Exclude<Verdict, { kind: 'deny' }>,
-  catalog: CatalogSnapshot | undefined,
-): Refused | undefined {
-  return input.proof.kind === 'standing'
-    ? checkStanding(input, input.proof, verdict, catalog, Date.now())
-    : checkProof(input, verdict, Date.now());
 }
 
 /** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
@@ -178,10 +117,10 @@ function tokenRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
-  leaves: Leaving | undefined,
+  leaving: Leaving | undefined,
 ): TokenRequest {
   const { run, server, grant: own } = input;
-  const { grant = own, consented } = provenAuthorization(input, said, leaves);
+  const { grant = own, consented } = provenAuthorization(input, said, leaving);
   return {
     run,
     server: server.name,
