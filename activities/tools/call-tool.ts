@@ -28,15 +28,23 @@ import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
 import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
-import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import type { CallEnding, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
+import { type Pulse, pulsing } from './pulse.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
+import { STORING_MS } from './storing-time.ts';
 import { weigh } from './weighing.ts';
 import type { Leaving } from './word-now.ts';
+
+/**
+ * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/activity-stubs.ts` leaves
+ * 90 s beside the call, and storing what it answers takes its part.
+ */
+const READY_WITHIN_MS = 90_000 - STORING_MS;
 
 export interface CallToolParts {
   readonly config: Config;
@@ -57,7 +65,8 @@ export interface CallToolParts {
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const { liveTools, loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
-  return async (input) => {
+  return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
+    const began = Date.now();
     const scheduler = currentScheduler();
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
@@ -81,7 +90,6 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     let weighed = await weigh(parts, checker, input, now, catalog);
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    heartbeat({ phase: 'connecting' });
     const request = tokenRequest(input, said, catalog, weighed.leaving);
     let tool: OfferedTool;
     try {
@@ -103,9 +111,16 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const asked = tokenRequest(input, said, catalog, leaving);
     const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
+      callWithToken({ ...parts, server: limited, pulse, began }, input, tool, catalog, called),
     );
-  };
+  });
+}
+
+/** A dispatch that has begun. */
+interface Underway extends CallToolParts {
+  readonly pulse: Pulse;
+  /** Epoch ms. */
+  readonly began: number;
 }
 
 function warn(message: string, meta: Record<string, unknown>): void {
@@ -134,7 +149,7 @@ function tokenRequest(
 }
 
 async function callWithToken(
-  parts: CallToolParts,
+  parts: Underway,
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
@@ -163,8 +178,8 @@ async function callWithToken(
   }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
     return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1). Metadata and issuer may take most of a heartbeat's time.
-  heartbeat({ phase: 'connecting' } satisfies CallProgress);
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  parts.pulse.say({ phase: 'connecting' });
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
@@ -186,13 +201,14 @@ function whyNone(error: unknown): string {
 }
 
 async function send(
-  { server, seal }: CallToolParts,
+  { server, seal, pulse, began }: Underway,
   input: DispatchInput,
   tool: OfferedTool,
   access: ServerAccess,
   token: MintedToken,
   told: Told,
 ): Promise<CallEnding> {
+  if (Date.now() - began > READY_WITHIN_MS) return tooLate(input);
   return await server.call(connectionOf(input.server, access, token), {
     definition: tool.definition,
     arguments: input.arguments,
@@ -203,8 +219,13 @@ async function send(
     signal: cancellationSignal(),
     heartbeat: (details) => {
       told.last = details;
-      heartbeat(details);
+      pulse.say(details);
     },
     ...(await inputOf(input, seal)),
   });
+}
+
+function tooLate({ server, target }: DispatchInput): CallEnding {
+  const message = `Listing the tools of server "${server.name}" and obtaining a token took more than ${READY_WITHIN_MS / 1_000} s; tool "${target.tool}" was not called.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
