@@ -4,6 +4,7 @@
  * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
  * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
+ * 3. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
@@ -37,7 +38,7 @@ import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
 import { STORING_MS } from './storing-time.ts';
-import { weigh } from './weighing.ts';
+import { weigh, type Weighed } from './weighing.ts';
 import type { Leaving } from './word-now.ts';
 
 /**
@@ -63,7 +64,7 @@ export interface CallToolParts {
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { liveTools, loadToolset, readCatalog, checkSignatures } = parts;
+  const { loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
     const began = Date.now();
@@ -87,33 +88,53 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
     if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    let weighed = await weigh(parts, checker, input, now, catalog);
+    const weighed = await weigh(parts, checker, input, now, catalog);
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    const request = tokenRequest(input, said, catalog, weighed.leaving);
-    let tool: OfferedTool;
-    try {
-      const shown = input.target.definitionHash;
-      // With the grant with which it is called: a fresh one may see other tools.
-      const principal = { run, server, grant: request.grant };
-      tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
-    } catch (error) {
-      return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
-    }
-    if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
-    if (weighed.refused !== undefined) return weighed.refused;
-    const { verdict, leaving } = weighed;
-    const unanswered = checkProvided(input, leaving);
-    if (unanswered !== undefined) return unanswered;
-    // What people have approved needs no glass.
-    if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    const proven = provenCall(input, tool, verdict);
-    const asked = tokenRequest(input, said, catalog, leaving);
-    const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
+    const meeting = { now, catalog, weighed, said };
+    // The list before the call leaves from the same place as the call.
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited, pulse, began }, input, tool, catalog, called),
+      callAsListed({ ...parts, server: limited, pulse, began }, checker, input, meeting),
     );
   });
+}
+
+interface Meeting {
+  readonly now: ToolNow;
+  readonly catalog: CatalogSnapshot | undefined;
+  readonly weighed: Weighed;
+  readonly said: readonly AuthorizationProof[];
+}
+
+/** The call, where the tool as its server lists it now may be called. */
+async function callAsListed(
+  parts: Underway,
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  { now, catalog, weighed: before, said }: Meeting,
+): Promise<DispatchResult> {
+  const { run, server } = input;
+  const request = tokenRequest(input, said, catalog, before.leaving);
+  let tool: OfferedTool;
+  try {
+    const shown = input.target.definitionHash;
+    // With the grant with which it is called: a fresh one may see other tools.
+    const principal = { run, server, grant: request.grant };
+    tool = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+  } catch (error) {
+    return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
+  }
+  const weighed =
+    tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+  if (weighed.refused !== undefined) return weighed.refused;
+  const { verdict, leaving } = weighed;
+  const unanswered = checkProvided(input, leaving);
+  if (unanswered !== undefined) return unanswered;
+  // What people have approved needs no glass.
+  if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+  const proven = provenCall(input, tool, verdict);
+  const asked = tokenRequest(input, said, catalog, leaving);
+  return await callWithToken(parts, input, tool, catalog, { ...asked, tool: tool.definition.name, call: proven });
 }
 
 /** A dispatch that has begun. */

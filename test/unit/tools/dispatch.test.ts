@@ -6,7 +6,8 @@ import { type CallToolParts, createCallTool } from '../../../activities/tools/ca
 import type { CallProgress } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
-import { Config } from '../../../contracts/schemas/config.ts';
+import { CountersignError } from '../../../contracts/errors.ts';
+import { Config, ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
 import { definitionHash } from '../../../domain/digest.ts';
 import type { OfferedTool } from '../../../domain/toolset.ts';
 import { toolDefinition } from '../../support/builders/tool.ts';
@@ -172,5 +173,62 @@ describe('INV-X1: nothing leaves when nobody would wait for its answer', () => {
     expect(result).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
     expect(tokens).toBe(2);
     expect(done).toEqual(['listed', 'called']);
+  });
+});
+
+describe('behind the limits of its server', () => {
+  const limitsOf = (limits: (typeof Limits)['_zod']['input']): ServerLimits =>
+    new ServerLimits({ configured: new Map([[url, { name: 'files', limits: Limits.parse(limits) }]]), tell: () => {} });
+
+  test('INV-S2, INV-X1: while its breaker is open a call waits: nothing is listed, no token is obtained, no attempt is lost', async () => {
+    const limits = limitsOf({ breaker: { failures: 1, openSeconds: 60 } });
+    const down = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'no connection', fault: 'failure' } as const;
+    const { server } = partsWith({});
+    expect(await dispatched({ limits, server: { ...server, call: async () => down } })).toMatchObject({
+      kind: 'not-sent',
+      code: 'TOOL_UNAVAILABLE',
+    });
+    done = [];
+    const list = jest.fn<CallToolParts['liveTools']['current']>();
+    list.mockRejectedValue(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
+    expect(await dispatched({ limits, liveTools: { current: list } })).toMatchObject({
+      kind: 'not-sent',
+      held: { by: 'breaker' },
+    });
+    expect(list).not.toHaveBeenCalled();
+    expect(done).toEqual([]);
+  });
+
+  test('the list before a call counts as the call: a second one is held back while the first one lists', async () => {
+    const limits = limitsOf({ concurrency: 1 });
+    let second: DispatchResult | undefined;
+    const first = await dispatched({
+      limits,
+      liveTools: {
+        current: async (_, known) => {
+          second = await dispatched({ limits });
+          return known;
+        },
+      },
+    });
+    expect(second).toMatchObject({ kind: 'not-sent', held: { by: 'concurrency' } });
+    expect(first).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    // And a list that cannot be had gives the place back.
+    const current = async () => Promise.reject(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
+    for (const _ of [1, 2]) expect(await dispatched({ limits, liveTools: { current } })).not.toHaveProperty('held');
+  });
+
+  test('what may not be called is refused, and waits for nobody', async () => {
+    const limits = limitsOf({ concurrency: 1 });
+    const config = Config.parse({
+      policy: { strategy: 'always' },
+      servers: { files: { url, credentials: { kind: 'none' } } },
+    });
+    let refused: DispatchResult | undefined;
+    await dispatched({
+      limits,
+      liveTools: { current: async (_, known) => ((refused = await dispatched({ limits, config })), known) },
+    });
+    expect(refused).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
   });
 });
