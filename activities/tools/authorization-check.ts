@@ -3,13 +3,18 @@
  * server still wants it.
  *
  * 1. Consent is proven on what was shown of this very call, by whoever may give it; so it widens no other call (INV-S2).
- * 2. A grant is taken from the run's initiator alone, for the server that it was asked for.
+ * 2. It counts as the call leaves: of the tool that is called, by whoever policy asks now, as long as an approval holds.
+ * 3. A grant is taken from the run's initiator alone, for the server that it was asked for.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import { isMet } from '../../domain/approver.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import { isMet, type Voter } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
+import { type Leaving, spentNow, voterOf } from './word-now.ts';
+
+type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
 
 export interface ProvenAuthorization {
   /** In place of the run's own. */
@@ -17,15 +22,29 @@ export interface ProvenAuthorization {
   readonly consented: readonly string[];
 }
 
-/** @param proofs in trust mode `signed`, those whose signature is good */
-export function provenAuthorization(input: DispatchInput, proofs: readonly AuthorizationProof[]): ProvenAuthorization {
+/**
+ * @param proofs in trust mode `signed`, those whose signature is good
+ * @param now undefined where the call may not leave as it is: then no consent counts
+ */
+export function provenAuthorization(
+  input: DispatchInput,
+  proofs: readonly AuthorizationProof[],
+  now: Leaving | undefined,
+): ProvenAuthorization {
   const proven = proofs.filter((proof) => isOfThisRun(input, proof));
-  const consented = proven.flatMap((proof) => (isConsent(input, proof) ? scopesOf(proof) : []));
-  const grant = proven.flatMap((proof) => grantIn(input, proof)).at(-1);
+  const consented = proven.flatMap((proof) =>
+    now !== undefined && isConsent(input, proof) && isStill(proof, now) ? scopesOf(proof) : [],
+  );
+  const grant = provenGrant(input, proofs);
   return { consented: [...new Set(consented)], ...(grant === undefined ? {} : { grant }) };
 }
 
-function isOfThisRun({ decidedIn, server }: DispatchInput, { answer, about, ...at }: AuthorizationProof): boolean {
+/** The newest grant that took the place of the run's own. */
+export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationProof[]): Grant | undefined {
+  return proofs.flatMap((proof) => (isOfThisRun(place, proof) ? grantIn(place, proof) : [])).at(-1);
+}
+
+function isOfThisRun({ decidedIn, server }: GrantPlace, { answer, about, ...at }: AuthorizationProof): boolean {
   const [opened, decided, deadline] = [at.openedAt, at.decidedAt, at.deadline].map((each) => Date.parse(each));
   return (
     about.kind === 'authorization' &&
@@ -40,7 +59,7 @@ function isOfThisRun({ decidedIn, server }: DispatchInput, { answer, about, ...a
 
 function isConsent(input: DispatchInput, { answer, about, ...proof }: AuthorizationProof): boolean {
   const { run, callId, target, arguments: args } = input;
-  const { generation, approvers, definitionHash, openedAt, decidedAt } = proof;
+  const { generation, approvers, definitionHash } = proof;
   if (answer.kind !== 'consent' || answer.callId !== callId) return false;
   const digest = requestDigest({
     namespace: run.namespace,
@@ -54,15 +73,23 @@ function isConsent(input: DispatchInput, { answer, about, ...proof }: Authorizat
     approvers,
     about,
   });
-  const voter = { ...answer.approver, after: Date.parse(decidedAt) - Date.parse(openedAt) };
-  return answer.digest === digest && isMet(approvers, [voter]);
+  return answer.digest === digest && isEnough(approvers, voterOf(answer.approver, proof));
+}
+
+function isStill(proof: AuthorizationProof, now: Leaving): boolean {
+  return spentNow(proof.answer.approver, proof, now, isEnough) === undefined;
+}
+
+/** One person's word; half a consent is none. */
+function isEnough(rule: ApproverRule, voter: Voter): boolean {
+  return isMet(rule, [voter]);
 }
 
 function scopesOf({ about }: AuthorizationProof): readonly string[] {
   return about.kind === 'authorization' ? (about.scopes ?? []) : [];
 }
 
-function grantIn({ run, server }: DispatchInput, { answer }: AuthorizationProof): Grant[] {
+function grantIn({ run, server }: GrantPlace, { answer }: AuthorizationProof): Grant[] {
   const isTheirs = answer.kind === 'grant' && answer.approver.id === run.initiator.id;
   return isTheirs && answer.grant.server === server.name ? [answer.grant] : [];
 }

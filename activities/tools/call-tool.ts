@@ -4,11 +4,12 @@
  * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
  * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
+ * 3. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
@@ -17,34 +18,34 @@ import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
-import { tellBrokenGlass, verdictOn } from '../policy/judge.ts';
+import { tellBrokenGlass } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
-import {
-  checkCatalog,
-  checkDefinition,
-  checkProof,
-  checkScheduler,
-  checkTool,
-  hasEditedArguments,
-  type Refused,
-} from './dispatch-check.ts';
-import { provenAuthorization, type ProvenAuthorization } from './authorization-check.ts';
+import { checkCatalog, checkScheduler, checkTool } from './dispatch-check.ts';
+import { provenAuthorization } from './authorization-check.ts';
 import { needOfEnding, needOfListing, needOfToken, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
 import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
-import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import type { CallEnding, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
-import { checkRetry } from './retry-check.ts';
-import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
+import { type Pulse, pulsing } from './pulse.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
 import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
+import { STORING_MS } from './storing-time.ts';
+import { weigh, type Weighed } from './weighing.ts';
+import type { Leaving } from './word-now.ts';
+
+/**
+ * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/activity-stubs.ts` leaves
+ * 90 s beside the call, and storing what it answers takes its part.
+ */
+const READY_WITHIN_MS = 90_000 - STORING_MS;
 
 export interface CallToolParts {
   readonly config: Config;
@@ -63,21 +64,21 @@ export interface CallToolParts {
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { liveTools, loadToolset, readCatalog, checkSignatures } = parts;
+  const { loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
-  return async (input) => {
+  return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
+    const began = Date.now();
     const scheduler = currentScheduler();
     const unscheduled = checkScheduler(input, scheduler);
     if (unscheduled !== undefined) return unscheduled;
     const { run, server } = input;
-    let given: ProvenAuthorization;
+    let said: readonly AuthorizationProof[];
     let now: ToolNow | undefined;
     let catalog: CatalogSnapshot | undefined;
     try {
       const unsigned = await checkSignatures?.(input, scheduler);
       if (unsigned !== undefined) return unsigned;
-      const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-      given = provenAuthorization(input, said);
+      said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
       const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
       catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
       now = pinned && (await currentTool(loadToolset, catalog, pinned));
@@ -87,85 +88,75 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
     if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    let weighed = await weigh(parts, checker, input, now, catalog);
+    const weighed = await weigh(parts, checker, input, now, catalog);
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    heartbeat({ phase: 'connecting' });
-    const request = tokenRequest(input, given, catalog);
-    let tool: OfferedTool;
-    try {
-      const shown = input.target.definitionHash;
-      // With the grant with which it is called: a fresh one may see other tools.
-      const principal = { run, server, grant: request.grant };
-      tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
-    } catch (error) {
-      return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
-    }
-    if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
-    if (weighed.refused !== undefined) return weighed.refused;
-    const unanswered = checkProvided(input);
-    if (unanswered !== undefined) return unanswered;
-    const { verdict } = weighed;
-    // What people have approved needs no glass.
-    if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    const proven = provenCall(input, tool, verdict);
-    const called: TokenRequest = { ...request, tool: tool.definition.name, call: proven };
+    const meeting = { now, catalog, weighed, said };
+    // The list before the call leaves from the same place as the call.
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
+      callAsListed({ ...parts, server: limited, pulse, began }, checker, input, meeting),
     );
-  };
+  });
 }
 
-type Weighed =
-  | { readonly refused: Refused }
-  | { readonly refused: undefined; readonly verdict: Exclude<Verdict, { kind: 'deny' }> };
+interface Meeting {
+  readonly now: ToolNow;
+  readonly catalog: CatalogSnapshot | undefined;
+  readonly weighed: Weighed;
+  readonly said: readonly AuthorizationProof[];
+}
 
-/** Would policy, schema and consent let the tool, as it is now, be called? */
-async function weigh(
-  { config, conditions }: Pick<CallToolParts, 'config' | 'conditions'>,
+/** The call, where the tool as its server lists it now may be called. */
+async function callAsListed(
+  parts: Underway,
   checker: ArgumentChecker,
   input: DispatchInput,
-  now: ToolNow,
-  catalog: CatalogSnapshot | undefined,
-): Promise<Weighed> {
-  const { tool, pinned } = now;
-  const { run, runPolicy, callId, earlier } = input;
-  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
-  const verdict = await verdictOn(config, conditions, call);
-  // What may not be called at all is not asked about again.
-  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
-  // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
-  const isChecked = tool === pinned && !hasEditedArguments(input);
-  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
-  if (problems.length > 0) {
-    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
-    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+  { now, catalog, weighed: before, said }: Meeting,
+): Promise<DispatchResult> {
+  const { run, server } = input;
+  const request = tokenRequest(input, said, catalog, before.leaving);
+  let tool: OfferedTool;
+  try {
+    const shown = input.target.definitionHash;
+    // With the grant with which it is called: a fresh one may see other tools.
+    const principal = { run, server, grant: request.grant };
+    tool = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+  } catch (error) {
+    return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
   }
-  const refused =
-    checkRetry(input, config, verdict) ?? checkDefinition(input, now, verdict) ?? checkConsent(input, verdict, catalog);
-  return refused === undefined ? { refused, verdict } : { refused };
+  const weighed =
+    tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+  if (weighed.refused !== undefined) return weighed.refused;
+  const { verdict, leaving } = weighed;
+  const unanswered = checkProvided(input, leaving);
+  if (unanswered !== undefined) return unanswered;
+  // What people have approved needs no glass.
+  if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+  const proven = provenCall(input, tool, verdict);
+  const asked = tokenRequest(input, said, catalog, leaving);
+  return await callWithToken(parts, input, tool, catalog, { ...asked, tool: tool.definition.name, call: proven });
+}
+
+/** A dispatch that has begun. */
+interface Underway extends CallToolParts {
+  readonly pulse: Pulse;
+  /** Epoch ms. */
+  readonly began: number;
 }
 
 function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
 }
 
-function checkConsent(
-  input: DispatchInput,
-  verdict: Exclude<Verdict, { kind: 'deny' }>,
-  catalog: CatalogSnapshot | undefined,
-): Refused | undefined {
-  return input.proof.kind === 'standing'
-    ? checkStanding(input, input.proof, verdict, catalog, Date.now())
-    : checkProof(input, verdict, Date.now());
-}
-
 /** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
 function tokenRequest(
-  { run, server, grant: own }: DispatchInput,
-  { grant = own, consented }: ProvenAuthorization,
+  input: DispatchInput,
+  said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
+  leaving: Leaving | undefined,
 ): TokenRequest {
+  const { run, server, grant: own } = input;
+  const { grant = own, consented } = provenAuthorization(input, said, leaving);
   return {
     run,
     server: server.name,
@@ -179,7 +170,7 @@ function tokenRequest(
 }
 
 async function callWithToken(
-  parts: CallToolParts,
+  parts: Underway,
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
@@ -208,8 +199,8 @@ async function callWithToken(
   }
   if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
     return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1). Metadata and issuer may take most of a heartbeat's time.
-  heartbeat({ phase: 'connecting' } satisfies CallProgress);
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  parts.pulse.say({ phase: 'connecting' });
   let fresh: MintedToken;
   try {
     fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
@@ -231,13 +222,14 @@ function whyNone(error: unknown): string {
 }
 
 async function send(
-  { server, seal }: CallToolParts,
+  { server, seal, pulse, began }: Underway,
   input: DispatchInput,
   tool: OfferedTool,
   access: ServerAccess,
   token: MintedToken,
   told: Told,
 ): Promise<CallEnding> {
+  if (Date.now() - began > READY_WITHIN_MS) return tooLate(input);
   return await server.call(connectionOf(input.server, access, token), {
     definition: tool.definition,
     arguments: input.arguments,
@@ -248,8 +240,13 @@ async function send(
     signal: cancellationSignal(),
     heartbeat: (details) => {
       told.last = details;
-      heartbeat(details);
+      pulse.say(details);
     },
     ...(await inputOf(input, seal)),
   });
+}
+
+function tooLate({ server, target }: DispatchInput): CallEnding {
+  const message = `Listing the tools of server "${server.name}" and obtaining a token took more than ${READY_WITHIN_MS / 1_000} s; tool "${target.tool}" was not called.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }

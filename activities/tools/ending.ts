@@ -31,7 +31,7 @@ const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set([
 
 /** JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for -32042). */
 const REFUSING_RPC = new Set([-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042]);
-const INVALID_PARAMS = -32602;
+export const INVALID_PARAMS = -32602;
 /** The server would ask for what the client has not declared. */
 const MISSING_CAPABILITY = -32021;
 
@@ -108,7 +108,7 @@ export function halfway(names: Names, resultType: string, why = 'this is not sup
 }
 
 /** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
-function saysAfterwards(message: string): boolean {
+export function saysAfterwards(message: string): boolean {
   return /\boutput (?:schema|validation)\b|\bstructured content\b/i.test(message);
 }
 

@@ -11,7 +11,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { answersTo, MOST_ROUNDS } from '../../domain/input.ts';
-import { halfway, type Names, unknown } from './ending.ts';
+import { halfway, INVALID_PARAMS, type Names, saysAfterwards, unknown } from './ending.ts';
 import { type Asked, readAsked } from './input-asked.ts';
 import type { CallEnding, Leg, ToolCall, ToolInput } from './port.ts';
 import type { Scrubber } from './scrub.ts';
@@ -22,6 +22,10 @@ import type { RawAnswer } from './transport.ts';
 const MOST_LEGS = MOST_ROUNDS + 6;
 /** Before a leg that brings no answers: the server wants to be asked again, and not at once. */
 const PACE_MS = 500;
+/** Characters of an error that say what it is about. */
+const MOST_HEARD = 500;
+/** As the TypeScript SDK's server says it in the error's data. */
+const STATE_REASON = 'invalid_request_state';
 
 export interface LegParts {
   readonly names: Names;
@@ -92,13 +96,16 @@ function askedIn(
   return readAsked(answer.result, scrubbed);
 }
 
-/** -32602 is what the spec has a server say; the words are those of the SDKs. Anything else about parameters is about the call. */
+/**
+ * -32602 is what the spec has a server say; the words are those of the SDKs, and must name the request's state: another one is a
+ * parameter of the call. What is said after the tool has run begins nothing anew, whatever it names (INV-X1).
+ */
 function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
   if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
-  return (
-    answer.code === -32602 &&
-    /\brequest[ _-]?state\b|\b(?:invalid|expired|unknown)\b[^.]*\bstate\b/i.test(answer.message)
-  );
+  const { code, message, reason } = answer;
+  if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
+  // Bounded: a server may send megabytes.
+  return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
 }
 
 async function pace(signal: AbortSignal): Promise<void> {

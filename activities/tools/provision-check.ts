@@ -3,34 +3,56 @@
  *
  * Does not own signatures (`activities/trust/`), nor the consent to the call (`dispatch-check.ts`).
  * 1. Answers are no consent: what does not hold is not asked of the server, and the call begins anew without it.
+ * 2. Nor does one hold of somebody whom policy does not ask any more, of another tool, or of longer ago than an approval holds. Whoever
+ *    is asked then is whoever is asked for consent: where that was another, consent is asked for first.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import { mayDecide } from '../../domain/approver.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { answersTo, problemInResponses } from '../../domain/input.ts';
 import { answersOf } from '../../domain/provision.ts';
 import type { Refused } from './dispatch-check.ts';
+import { type Leaving, spentNow, voterOf } from './word-now.ts';
 
-export function checkProvided(input: DispatchInput): Refused | undefined {
+export function checkProvided(input: DispatchInput, now: Leaving): Refused | undefined {
   if (input.input === undefined) return undefined;
   const { provided, leg } = input.input;
   if (!provided.every((proof) => isAnswer(input, proof))) return forbidden('An answer is not to what was asked.');
   if (leg !== undefined && answersTo(leg.requests, answersOf(provided)).missing.length > 0)
     return forbidden('The server has asked for input that nobody gave.');
   if (provided.some(({ provision }) => !input.decidedIn.includes(provision.runId)))
-    return {
-      kind: 'reopen',
-      code: 'DECISION_STALE_RUN',
-      message: 'What the server asked was answered before the run was reset.',
-      asks: 'input',
-    };
+    return anew('DECISION_STALE_RUN', 'What the server asked was answered before the run was reset.');
+  return spent(input, provided, now);
+}
+
+function spent({ proof }: DispatchInput, provided: readonly ProvisionProof[], now: Leaving): Refused | undefined {
+  for (const each of provided) {
+    const { approver } = each.provision;
+    const why = spentNow(approver, each, now, mayDecide);
+    if (why?.kind === 'redefined')
+      return anew('DEFINITION_CHANGED', 'The tool has changed since what its server asked was answered.');
+    if (why?.kind === 'lapsed')
+      return anew('APPROVAL_LAPSED', `What ${approver.id} answered held until ${new Date(why.end).toISOString()}.`);
+    if (why === undefined) continue;
+    const message = `Policy now asks others than ${approver.id} what the server wants to know.`;
+    const asked = proof.kind === 'decision' ? proof.approvers : each.approvers;
+    if (canonicalJson(asked) === canonicalJson(now.approvers)) return anew('VERDICT_STRICTER', message);
+    const { approvers, deadlineSeconds } = now;
+    return { kind: 'reopen', code: 'VERDICT_STRICTER', message, approvers, deadlineSeconds };
+  }
   return undefined;
+}
+
+/** Without what was answered. */
+function anew(code: string, message: string): Refused {
+  return { kind: 'reopen', code, message, asks: 'input' };
 }
 
 /** As it was shown, in time, by one of those who were asked. */
 function isAnswer({ run, target, callId, arguments: args }: DispatchInput, proof: ProvisionProof): boolean {
-  const { provision, about, generation, approvers, definitionHash, openedAt, deadline, decidedAt } = proof;
+  const { provision, about, generation, approvers, definitionHash, deadline, decidedAt } = proof;
   const digest = requestDigest({
     namespace: run.namespace,
     tenant: run.initiator.tenant,
@@ -43,12 +65,11 @@ function isAnswer({ run, target, callId, arguments: args }: DispatchInput, proof
     approvers,
     about,
   });
-  const after = Date.parse(decidedAt) - Date.parse(openedAt);
   return (
     provision.callId === callId &&
     provision.digest === digest &&
     Date.parse(decidedAt) < Date.parse(deadline) &&
-    mayDecide(approvers, { ...provision.approver, after }) &&
+    mayDecide(approvers, voterOf(provision.approver, proof)) &&
     (provision.kind !== 'provide' || problemInResponses(about.requests, provision.responses) === undefined)
   );
 }

@@ -25,3 +25,21 @@ export function startPulse(heartbeat: (details: CallProgress) => void): Pulse {
     stop: () => clearInterval(timer),
   };
 }
+
+/**
+ * An activity that is alive from its first moment to its last. Lists, tokens and stores of others may take longer than Temporal waits
+ * for a word, and what Temporal has given up may still be sent.
+ */
+export function pulsing<Input, Result>(
+  heartbeat: (details: CallProgress) => void,
+  activity: (input: Input, pulse: Pulse) => Promise<Result>,
+): (input: Input) => Promise<Result> {
+  return async (input) => {
+    const pulse = startPulse(heartbeat);
+    try {
+      return await activity(input, pulse);
+    } finally {
+      pulse.stop();
+    }
+  };
+}

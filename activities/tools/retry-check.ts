@@ -9,17 +9,17 @@ import type { DispatchInput } from '../../contracts/activities.ts';
 import type { RetryProof } from '../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { answerersOf } from '../../domain/answerer.ts';
 import { isMet, mayDecide } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { forbidden, type Refused } from './dispatch-check.ts';
+import { answerersNow } from './word-now.ts';
 
 export function checkRetry(
   input: DispatchInput,
-  { policy }: Pick<Config, 'policy'>,
+  config: Pick<Config, 'policy'>,
   verdict: Exclude<Verdict, { kind: 'deny' }>,
 ): Refused | undefined {
-  const { retry, run } = input;
+  const { retry } = input;
   if (retry === undefined) return undefined;
   const { resolution, about, approvers } = retry;
   const [opened, decided, deadline] = [retry.openedAt, retry.decidedAt, retry.deadline].map((at) => Date.parse(at));
@@ -38,8 +38,7 @@ export function checkRetry(
   if (!isWord) return forbidden('Nobody whose word counts has said that this call is sent again.');
   if (!input.decidedIn.includes(resolution.runId))
     return again('DECISION_STALE_RUN', 'That the call is sent again was said before the run was reset.');
-  const now =
-    verdict.kind === 'ask' ? verdict : answerersOf({ organisation: policy, run: input.runPolicy }, run.initiator.id);
+  const now = answerersNow(input, config, verdict);
   if (mayDecide(now.approvers, voter)) return undefined;
   const { id } = resolution.approver;
   return {

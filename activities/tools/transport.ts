@@ -21,7 +21,8 @@ type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
 export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'error'; readonly code: number; readonly message: string };
+  /** `reason`: of the error's data, where it is a word. */
+  | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly reason?: string };
 
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
   /** Whether the answer to the request that was sent last is an event stream, which is still being read when `send` returns. */
@@ -72,7 +73,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (!('id' in message) || message.id !== this.#awaited) return;
     if (isJSONRPCResultResponse(message)) this.answer = { kind: 'result', result: message.result };
     else if (isJSONRPCErrorResponse(message)) {
-      this.answer = { kind: 'error', code: message.error.code, message: message.error.message };
+      const { code, message: text, data } = message.error;
+      this.answer = { kind: 'error', code, message: text, ...reasonIn(data) };
     }
   }
 
@@ -82,4 +84,9 @@ export class SessionTransport extends StreamableHTTPClientTransport {
       if (this.#awaited === id && this.answer === undefined) this.onLost?.();
     });
   }
+}
+
+function reasonIn(data: unknown): { readonly reason?: string } {
+  if (typeof data !== 'object' || data === null || !('reason' in data)) return {};
+  return typeof data.reason === 'string' ? { reason: data.reason } : {};
 }

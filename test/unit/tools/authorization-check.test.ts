@@ -3,6 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import { provenAuthorization } from '../../../activities/tools/authorization-check.ts';
 import type { DispatchInput } from '../../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../../contracts/dispatch-proof.ts';
+import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
+import type { Leaving } from '../../../activities/tools/word-now.ts';
 import type { AuthorizationPause } from '../../../contracts/schemas/pause.ts';
 import { requestDigest } from '../../../domain/digest.ts';
 import { dispatchOf } from '../../support/builders/dispatch.ts';
@@ -14,6 +16,7 @@ import type { Approved } from '../../../domain/call-state.ts';
 // Sound: ann has just approved it.
 const input: DispatchInput = dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);
 const server = input.server.name;
+const BOB: ApproverRule = { allOf: [{ layer: 'organisation', ids: ['bob'], groups: [] }] };
 const about = (over: Partial<AuthorizationPause> = {}): AuthorizationPause => ({
   kind: 'authorization',
   server,
@@ -25,12 +28,18 @@ const about = (over: Partial<AuthorizationPause> = {}): AuthorizationPause => ({
   ...over,
 });
 
-function proof(over: Partial<AuthorizationProof> = {}, answer: object = {}): AuthorizationProof {
+/** @param shown what bob read, in truth */
+function proof(
+  over: Partial<AuthorizationProof> = {},
+  answer: object = {},
+  shown: Partial<Pick<AuthorizationProof, 'approvers' | 'definitionHash'>> = {},
+): AuthorizationProof {
   const parts = {
     about: about(),
     generation: 2,
-    approvers: { allOf: [{ layer: 'organisation' as const, ids: ['bob'], groups: [] }] },
+    approvers: BOB,
     definitionHash: input.target.definitionHash,
+    ...shown,
     openedAt: '2026-01-01T00:00:00.000Z',
     deadline: '2026-01-02T00:00:00.000Z',
     decidedAt: '2026-01-01T01:00:00.000Z',
@@ -43,7 +52,7 @@ function proof(over: Partial<AuthorizationProof> = {}, answer: object = {}): Aut
     callId: input.callId,
     runId,
     generation: parts.generation,
-    target: input.target,
+    target: { ...input.target, definitionHash: parts.definitionHash },
     arguments: input.arguments,
     approvers: parts.approvers,
     about: parts.about,
@@ -54,13 +63,20 @@ function proof(over: Partial<AuthorizationProof> = {}, answer: object = {}): Aut
   return { ...parts, ...over, answer: said } as AuthorizationProof;
 }
 
-const consented = (...proofs: AuthorizationProof[]) => provenAuthorization(input, proofs).consented;
+const leaving = (over: Partial<Leaving> = {}): Leaving => ({
+  approvers: BOB,
+  deadlineSeconds: 60,
+  definitionHash: input.target.definitionHash,
+  at: Date.parse('2026-01-01T02:00:00.000Z'),
+  ...over,
+});
+const consented = (...proofs: AuthorizationProof[]) => provenAuthorization(input, proofs, leaving()).consented;
 
 describe('consent', () => {
   test('that is proven lets the named scopes be asked for, once each', () => {
     expect(consented(proof())).toEqual(['admin']);
     expect(consented(proof(), proof())).toEqual(['admin']);
-    expect(provenAuthorization(input, [])).toEqual({ consented: [] });
+    expect(provenAuthorization(input, [], leaving())).toEqual({ consented: [] });
   });
 
   test.each<[string, AuthorizationProof]>([
@@ -82,8 +98,61 @@ describe('consent', () => {
   ])('%s grants nothing', (_what, forged) => expect(consented(forged)).toEqual([]));
 
   test('is for what would be sent, and no other arguments', () => {
-    expect(provenAuthorization({ ...input, arguments: { other: 1 } }, [proof()]).consented).toEqual([]);
+    expect(provenAuthorization({ ...input, arguments: { other: 1 } }, [proof()], leaving()).consented).toEqual([]);
   });
+});
+
+describe('INV-S2: consent that was genuine counts as the call leaves', () => {
+  const now = (over: Partial<Leaving> | undefined, ...proofs: AuthorizationProof[]) =>
+    provenAuthorization(input, proofs, over === undefined ? undefined : leaving(over)).consented;
+  const ruleOf = (ids: string[], more: object = {}): ApproverRule => ({
+    allOf: [{ layer: 'organisation', ids, groups: [], ...more }],
+  });
+  const at = (time: string): number => Date.parse(time);
+
+  test('of one of those whom policy asks by now, also where others are asked, too', () => {
+    expect(now({ approvers: ruleOf(['ann', 'bob']) }, proof())).toEqual(['admin']);
+  });
+
+  test('not of somebody who has left the policy, whoever was shown as entitled then', () => {
+    expect(now({ approvers: ruleOf(['ann']) }, proof())).toEqual([]);
+    const own = ruleOf(['mallory']);
+    const forged = proof({}, { approver: { id: 'mallory', groups: [] } }, { approvers: own });
+    expect(now({ approvers: own }, forged)).toEqual(['admin']);
+    expect(now({}, forged)).toEqual([]);
+  });
+
+  test('not where policy wants several by now: half a consent is none', () => {
+    expect(now({ approvers: ruleOf(['ann', 'bob'], { need: 2 }) }, proof())).toEqual([]);
+  });
+
+  test('of whoever is asked after a while, if they were by then', () => {
+    const later = (afterSeconds: number): ApproverRule =>
+      ruleOf(['ann'], { escalate: { afterSeconds, add: { ids: ['bob'], groups: [] } } });
+    // Bob said it an hour after it was asked.
+    expect(now({ approvers: later(3_600) }, proof())).toEqual(['admin']);
+    expect(now({ approvers: later(3_601) }, proof())).toEqual([]);
+  });
+
+  test('not of the tool as it was before it was defined anew, though that was approved since', () => {
+    const before = proof({}, {}, { definitionHash: 'b'.repeat(64) });
+    expect(now({ definitionHash: 'b'.repeat(64) }, before)).toEqual(['admin']);
+    expect(now({}, before)).toEqual([]);
+  });
+
+  test('as long as an approval holds, by the rule of then and by that of now', () => {
+    const hour = { validForSeconds: 3_600 };
+    const then = proof({}, {}, { approvers: { ...BOB, ...hour } });
+    for (const [rule, said] of [
+      [BOB, then],
+      [{ ...BOB, ...hour }, proof()],
+    ] as const) {
+      expect(now({ approvers: rule, at: at('2026-01-01T01:59:59.999Z') }, said)).toEqual(['admin']);
+      expect(now({ approvers: rule, at: at('2026-01-01T02:00:00.000Z') }, said)).toEqual([]);
+    }
+  });
+
+  test('not of a call that may not leave as it is', () => expect(now(undefined, proof())).toEqual([]));
 });
 
 describe('a grant', () => {
@@ -98,11 +167,11 @@ describe('a grant', () => {
         ...answer,
       },
     );
-  const grantOf = (...proofs: AuthorizationProof[]) => provenAuthorization(input, proofs).grant;
+  const grantOf = (...proofs: AuthorizationProof[]) => provenAuthorization(input, proofs, undefined).grant;
 
   test('of the initiator is taken for every call to its server, the last one', () => {
     expect(grantOf(given(), given({ grant: { server, ref: 'newer' } }))).toEqual({ server, ref: 'newer' });
-    expect(provenAuthorization(input, [given()]).consented).toEqual([]);
+    expect(provenAuthorization(input, [given()], leaving()).consented).toEqual([]);
   });
 
   test.each<[string, AuthorizationProof]>([

@@ -1,0 +1,234 @@
+/** The dispatch activity as Temporal sees it: alive from first to last, and what leaves within the time in which somebody waits for it. */
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { Conditions } from '../../../activities/policy/conditions.ts';
+import { type CallToolParts, createCallTool } from '../../../activities/tools/call-tool.ts';
+import type { CallProgress } from '../../../activities/tools/port.ts';
+import { ServerLimits } from '../../../activities/tools/server-limits.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
+import { CountersignError } from '../../../contracts/errors.ts';
+import { Config, ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
+import { definitionHash } from '../../../domain/digest.ts';
+import type { OfferedTool } from '../../../domain/toolset.ts';
+import { toolDefinition } from '../../support/builders/tool.ts';
+import { allowedDispatch, RUN } from '../../support/tool-activities.ts';
+
+const url = 'https://files.example/mcp';
+const definition = toolDefinition();
+const tool: OfferedTool = {
+  modelName: 'files__write_file',
+  server: 'files',
+  serverUrl: url,
+  definition,
+  hash: definitionHash(definition),
+};
+const input: DispatchInput = allowedDispatch(tool, { path: 'a' }, [], { server: { name: 'files', url } });
+
+let beats: CallProgress[];
+let done: string[];
+
+beforeEach(() => {
+  [beats, done] = [[], []];
+  // The pulse and the clock; promises and all else are real.
+  const doNotFake = [
+    'nextTick',
+    'queueMicrotask',
+    'setImmediate',
+    'clearImmediate',
+    'setTimeout',
+    'clearTimeout',
+  ] as const;
+  jest.useFakeTimers({ doNotFake: [...doNotFake, 'performance', 'hrtime'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function partsWith(over: Partial<CallToolParts>): CallToolParts {
+  return {
+    config: Config.parse({ policy: { strategy: 'never' }, servers: { files: { url, credentials: { kind: 'none' } } } }),
+    conditions: new Conditions(),
+    loadToolset: async () => [tool],
+    readCatalog: async () => undefined,
+    liveTools: {
+      current: async (_, known) => {
+        done.push('listed');
+        return known;
+      },
+    },
+    broker: {
+      mint: async () => {
+        done.push('minted');
+        return { evidence: { strategy: 'none' }, secrets: [], release: () => void done.push('released') };
+      },
+    },
+    server: {
+      list: () => Promise.reject(new Error('the list is asked for elsewhere')),
+      call: async () => {
+        done.push('called');
+        return { kind: 'executed', isError: false, result: { content: [] } };
+      },
+    },
+    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+    ...over,
+  };
+}
+
+async function dispatched(over: Partial<CallToolParts> = {}): Promise<DispatchResult> {
+  const { namespace, workflowId } = RUN;
+  const environment = new MockActivityEnvironment({
+    workflowType: 'agentRun',
+    namespace,
+    workflowNamespace: namespace,
+    workflowExecution: { workflowId, runId: input.runId },
+  });
+  environment.on('heartbeat', (details: CallProgress) => beats.push(details));
+  return await environment.run(createCallTool(partsWith(over)), input);
+}
+
+/** Half a minute, in which a worker that says nothing is taken for dead; answers how often it said something. */
+function halfAMinute(): number {
+  const before = beats.length;
+  jest.advanceTimersByTime(29_999);
+  return beats.length - before;
+}
+
+describe('F7, INV-X1: Temporal hears of a dispatch all the time, or it would call unknown what was never sent', () => {
+  const { loadToolset, liveTools, broker } = partsWith({});
+  let heard: number;
+  test.each<[string, Partial<CallToolParts>]>([
+    ['the store', { loadToolset: async (refs) => ((heard = halfAMinute()), await loadToolset(refs)) }],
+    ['the catalog', { readCatalog: async () => void (heard = halfAMinute()) }],
+    [
+      'the list',
+      { liveTools: { current: async (...asked) => ((heard = halfAMinute()), await liveTools.current(...asked)) } },
+    ],
+    ['the issuer', { broker: { mint: async (request) => ((heard = halfAMinute()), await broker.mint(request)) } }],
+  ])('while %s takes its time', async (_, over) => {
+    heard = 0;
+    expect(await dispatched(over)).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    expect(heard).toBeGreaterThanOrEqual(5);
+  });
+
+  test('what it hears last is how far the call came, and nothing once the dispatch is over', async () => {
+    let last: CallProgress | undefined;
+    await dispatched({
+      server: {
+        list: () => Promise.reject(new Error('not here')),
+        call: async (_, { heartbeat }) => {
+          heartbeat({ phase: 'sent', sentAt: '2026-01-01T00:00:00.000Z' });
+          halfAMinute();
+          last = beats.at(-1);
+          return { kind: 'executed', isError: false, result: { content: [] } };
+        },
+      },
+    });
+    expect(last).toEqual({ phase: 'sent', sentAt: '2026-01-01T00:00:00.000Z' });
+    expect(halfAMinute()).toBe(0);
+  });
+});
+
+describe('INV-X1: nothing leaves when nobody would wait for its answer', () => {
+  const after = (ms: number): Partial<CallToolParts> => ({
+    broker: {
+      mint: async (request) => {
+        jest.advanceTimersByTime(ms);
+        return await partsWith({}).broker.mint(request);
+      },
+    },
+  });
+
+  test('45 s after the dispatch began it is not sent, its token ends, and it may be tried again', async () => {
+    expect(await dispatched(after(45_001))).toMatchObject({
+      kind: 'not-sent',
+      code: 'TOOL_UNAVAILABLE',
+      message: expect.stringContaining('"write_file" was not called'),
+    });
+    expect(done).toEqual(['listed', 'minted', 'released']);
+  });
+
+  test('until then it is', async () => {
+    expect(await dispatched(after(45_000))).toMatchObject({ kind: 'ended' });
+    expect(done).toEqual(['listed', 'minted', 'called', 'released']);
+  });
+
+  test('a fresh token after a 401 that comes later is for another attempt', async () => {
+    let tokens = 0;
+    const result = await dispatched({
+      broker: {
+        mint: async () => {
+          tokens += 1;
+          if (tokens === 2) jest.advanceTimersByTime(45_001);
+          return { accessToken: `token-${tokens}`, evidence: { strategy: 'none' }, secrets: [] };
+        },
+      },
+      server: {
+        list: () => Promise.reject(new Error('not here')),
+        call: async () => {
+          done.push('called');
+          return { kind: 'refused', code: 'TOOL_UNAUTHORIZED', message: '401' };
+        },
+      },
+    });
+    expect(result).toMatchObject({ kind: 'not-sent', code: 'TOOL_UNAVAILABLE' });
+    expect(tokens).toBe(2);
+    expect(done).toEqual(['listed', 'called']);
+  });
+});
+
+describe('behind the limits of its server', () => {
+  const limitsOf = (limits: (typeof Limits)['_zod']['input']): ServerLimits =>
+    new ServerLimits({ configured: new Map([[url, { name: 'files', limits: Limits.parse(limits) }]]), tell: () => {} });
+
+  test('INV-S2, INV-X1: while its breaker is open a call waits: nothing is listed, no token is obtained, no attempt is lost', async () => {
+    const limits = limitsOf({ breaker: { failures: 1, openSeconds: 60 } });
+    const down = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'no connection', fault: 'failure' } as const;
+    const { server } = partsWith({});
+    expect(await dispatched({ limits, server: { ...server, call: async () => down } })).toMatchObject({
+      kind: 'not-sent',
+      code: 'TOOL_UNAVAILABLE',
+    });
+    done = [];
+    const list = jest.fn<CallToolParts['liveTools']['current']>();
+    list.mockRejectedValue(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
+    expect(await dispatched({ limits, liveTools: { current: list } })).toMatchObject({
+      kind: 'not-sent',
+      held: { by: 'breaker' },
+    });
+    expect(list).not.toHaveBeenCalled();
+    expect(done).toEqual([]);
+  });
+
+  test('the list before a call counts as the call: a second one is held back while the first one lists', async () => {
+    const limits = limitsOf({ concurrency: 1 });
+    let second: DispatchResult | undefined;
+    const first = await dispatched({
+      limits,
+      liveTools: {
+        current: async (_, known) => {
+          second = await dispatched({ limits });
+          return known;
+        },
+      },
+    });
+    expect(second).toMatchObject({ kind: 'not-sent', held: { by: 'concurrency' } });
+    expect(first).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    // And a list that cannot be had gives the place back.
+    const current = async () => Promise.reject(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
+    for (const _ of [1, 2]) expect(await dispatched({ limits, liveTools: { current } })).not.toHaveProperty('held');
+  });
+
+  test('what may not be called is refused, and waits for nobody', async () => {
+    const limits = limitsOf({ concurrency: 1 });
+    const config = Config.parse({
+      policy: { strategy: 'always' },
+      servers: { files: { url, credentials: { kind: 'none' } } },
+    });
+    let refused: DispatchResult | undefined;
+    await dispatched({
+      limits,
+      liveTools: { current: async (_, known) => ((refused = await dispatched({ limits, config })), known) },
+    });
+    expect(refused).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
+  });
+});
