@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
@@ -124,6 +125,9 @@ describe('a scope that the token lacks', () => {
       { callId: 't1.c0', answer: 'consent', approver: { id: 'bob' } },
       { callId: 't2.c0', answer: 'consent' },
     ]);
+    const [deeds, ledger] = [await readDeeds(world.client, run.runId), await run.ledger()];
+    expect(compareWithHistory({ before: ledger, after: ledger }, deeds)).toEqual([]);
+    expect([...deeds.accepted]).toContain(answer.decisionId);
   });
 
   test('of a call that was approved keeps its approval: nobody is asked for that again', async () => {
