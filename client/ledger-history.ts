@@ -13,6 +13,7 @@ import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
 import type { LedgerFault } from './ledger-check.ts';
 import { fieldOf, textAt } from './ledger-files.ts';
+import type { AnswerFactKind } from './signed-answers.ts';
 
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_NOT_FOUND = 5;
@@ -82,9 +83,15 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
   return deeds;
 }
 
-/** Updates whose messages stand in the ledger, and the facts that they become. */
-const RECORDED: readonly string[] = [UPDATES.decide, UPDATES.say, UPDATES.resolveOutcome, UPDATES.provideInput];
-const SAID: readonly string[] = ['decision.accepted', 'outcome.resolved', 'input.provided', 'said'];
+/** Facts that messages of people become, and the updates that bring them: a new kind of answer does not compile without its row. */
+const SAID: Readonly<Record<AnswerFactKind | 'said', string>> = {
+  'decision.accepted': UPDATES.decide,
+  'outcome.resolved': UPDATES.resolveOutcome,
+  'input.provided': UPDATES.provideInput,
+  'authorization.given': UPDATES.authorize,
+  said: UPDATES.say,
+};
+const RECORDED: readonly string[] = Object.values(SAID);
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
@@ -158,7 +165,7 @@ export function compareWithHistory(
   const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
   for (const { seq, fact } of before.slice(deeds.from)) {
     const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
-    if (SAID.includes(fact.kind) && id !== undefined && !isInput(fact)) {
+    if (Object.hasOwn(SAID, fact.kind) && id !== undefined && !isInput(fact)) {
       const hashes = deeds.sent.get(id);
       const signature = fact['signature'];
       const signed = textAt(signature, 'sha256');
@@ -189,8 +196,9 @@ function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): bo
 /** What history has and the ledger has not. */
 function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
   const facts = entries.map(({ fact }) => fact);
-  const idsOf = (field: string): Set<string | undefined> => new Set(facts.map((fact) => textAt(fact, field)));
-  const known = new Set([...idsOf('decisionId'), ...idsOf('messageId')]);
+  // A dispatch names the decision that it follows from, and does not take its place; of an edit that was refused it is said so.
+  const told = facts.filter(({ kind }) => Object.hasOwn(SAID, kind) || kind === 'decision.refused');
+  const known = new Set(told.map((fact) => textAt(fact, 'decisionId') ?? textAt(fact, 'messageId')));
   const dispatched = new Set(
     facts.map((fact) => `${fact.kind === 'dispatched' ? textAt(fact, 'callId') : ''}/${String(fact['attempt'])}`),
   );

@@ -21,7 +21,7 @@ import { trustedKeysFor } from '../domain/trusted-keys.ts';
 import type { LedgerFault } from './ledger-check.ts';
 import { fieldOf, textAt } from './ledger-files.ts';
 import type { RecordedDeeds } from './ledger-history.ts';
-import { signedAnswer, type SignedAnswer } from './signed-answers.ts';
+import { isAnswerFact, signedAnswer, type SignedAnswer } from './signed-answers.ts';
 
 export interface ProofReport {
   readonly faults: readonly LedgerFault[];
@@ -103,7 +103,7 @@ function isProvable(entry: AnyEntry): boolean {
 
 /** To a request, of whatever kind: each is signed for its own update. */
 function isAnswer({ fact }: AnyEntry): boolean {
-  return ['decision.accepted', 'outcome.resolved', 'input.provided'].includes(fact.kind);
+  return isAnswerFact(fact.kind);
 }
 
 function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {

@@ -1,5 +1,7 @@
 /** Answers to requests as people signed them, to be compared with what a ledger says of them. */
+import type { Authorization } from '../contracts/schemas/authorization.ts';
 import type { Decision } from '../contracts/schemas/decision.ts';
+import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
 import type { Answerable } from '../domain/call-state.ts';
@@ -8,7 +10,7 @@ import { isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { responsesHash } from '../domain/provision.ts';
 import { recordedHash } from '../domain/resolution.ts';
-import { parseDecision, parseProvision, parseResolution } from '../domain/shapes.ts';
+import { parseAuthorization, parseDecision, parseProvision, parseResolution } from '../domain/shapes.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
 import { openMessage } from '../domain/signed-message.ts';
 import type { SentMessage } from './ledger-history.ts';
@@ -60,6 +62,32 @@ const PROVISION: AnswerKind<Provision> = {
   isJudged: () => false,
 };
 
+const AUTHORIZATION: AnswerKind<Authorization> = {
+  purpose: 'authorize',
+  parse: parseAuthorization,
+  said: (given) => [
+    ['answer', ['answer'], given.kind],
+    ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
+    ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
+  ],
+  isJudged: () => false,
+};
+
+/** Facts that record what a person answered to a request. */
+export type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
+
+/** A new kind of answer does not compile without its row. */
+const READERS: Readonly<Record<AnswerFactKind, (sent: SentMessage) => SignedAnswer | undefined>> = {
+  'decision.accepted': (sent) => signedAs(sent, DECISION),
+  'outcome.resolved': (sent) => signedAs(sent, RESOLUTION),
+  'input.provided': (sent) => signedAs(sent, PROVISION),
+  'authorization.given': (sent) => signedAs(sent, AUTHORIZATION),
+};
+
+export function isAnswerFact(kind: string): kind is AnswerFactKind {
+  return Object.hasOwn(READERS, kind);
+}
+
 export interface SignedAnswer {
   readonly message: Answerable;
   readonly signature: string;
@@ -70,8 +98,7 @@ export interface SignedAnswer {
 
 /** What was sent, as the answer that an entry of this kind is of; undefined where it is none. */
 export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
-  if (kind === 'outcome.resolved') return signedAs(sent, RESOLUTION);
-  return kind === 'input.provided' ? signedAs(sent, PROVISION) : signedAs(sent, DECISION);
+  return isAnswerFact(kind) ? READERS[kind](sent) : undefined;
 }
 
 /** As the run kept it: defaults written out. */

@@ -100,13 +100,16 @@ function standingLines({ standing = [] }: Run): string[] {
   ];
 }
 
-function requestLines({ call, judgement, request, duplicateOf, edit, votes = [] }: Asking): string[] {
+function requestLines({ call, judgement, request, duplicateOf, edit, unsure, votes = [] }: Asking): string[] {
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(approvers))}`,
     ...aboutLines(request.about),
+    ...(unsure === undefined || request.about?.kind === 'outcome'
+      ? []
+      : [`  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`]),
     ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
     ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),

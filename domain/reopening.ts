@@ -23,6 +23,16 @@ export interface Reopening {
   readonly definition?: ShownDefinition;
 }
 
+/**
+ * Why a call is asked again that somebody let leave once more, though it may have run: whoever agrees now must read that, too.
+ * Of other calls nothing is added: runs of earlier releases have it in their ledgers without.
+ */
+export function warned({ unsure, asked }: InFlight | Sendable, because: string): string {
+  return unsure === undefined || asked === undefined
+    ? because
+    : `OUTCOME_UNKNOWN: it was sent before and may have run. ${because}`;
+}
+
 /** The consent no longer holds, and nothing was sent: ask again. */
 export function reopened(
   state: InFlight | Sendable,

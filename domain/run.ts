@@ -16,7 +16,7 @@ import { type CallState, duplicate, judged, notSent, refusedAgain, sent, type Un
 import type { Authorized } from './pause-answers.ts';
 import type { OpenRequest } from './open-request.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
-import { reopened } from './reopening.ts';
+import { reopened, warned } from './reopening.ts';
 import { settled } from './settlement.ts';
 import type { Standing } from './standing.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';
@@ -228,7 +228,7 @@ export function askedAgain(
   if (state?.status !== 'in-flight' && state?.status !== 'approved') return { run, facts: [] };
   const next = reopened(state, {
     at,
-    because: `${refusal.code}: ${refusal.message}`,
+    because: warned(state, `${refusal.code}: ${refusal.message}`),
     approvers: refusal.approvers ??
       state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,

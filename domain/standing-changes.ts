@@ -6,7 +6,7 @@ import { isMet, mayDecide } from './approver.ts';
 import type { CallState } from './call-state.ts';
 import { requestOpenedFact } from './facts.ts';
 import { type Refusal, refuse } from './refusal.ts';
-import { reopened } from './reopening.ts';
+import { reopened, warned } from './reopening.ts';
 import type { Change, Run, RunIds } from './run.ts';
 import {
   agreedTo,
@@ -163,7 +163,8 @@ export function forget(
     if (state.status !== 'approved' || state.made.standing !== id) return state;
     const { approvers, deadline } = state.request;
     const deadlineSeconds = Math.max(1, Math.ceil((deadline - at) / 1_000));
-    const next = reopened(state, { at, because: `STANDING_LOST: ${FORGOTTEN}`, approvers, deadlineSeconds });
+    const because = warned(state, `STANDING_LOST: ${FORGOTTEN}`);
+    const next = reopened(state, { at, because, approvers, deadlineSeconds });
     facts.push(requestOpenedFact(next, ids));
     return next;
   });

@@ -3,7 +3,7 @@
  *
  * Owns: when a list is asked for again. Does not own what follows from a change (`dispatch-check.ts`).
  * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
- * 2. One list at a time for a server and whoever is authorized there; to a modern server that is known it is one request.
+ * 2. One list at a time for a server and a principal; to a modern server that is known it is one request.
  * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called.
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
@@ -178,5 +178,7 @@ function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTo
 
 function keyOf({ run, server, grant }: Principal): string {
   const { name, url } = server;
-  return hashOf({ name, url, tenant: run.initiator.tenant, ...(grant === undefined ? {} : { grant }) });
+  const { tenant, id } = run.initiator;
+  // Also where two name their grant alike, and where their tokens name them and there is no grant.
+  return hashOf({ name, url, tenant, initiator: id, ...(grant === undefined ? {} : { grant }) });
 }

@@ -107,7 +107,7 @@ export class ServerLimits {
     server.line.leave(caller.key);
     let tries = false;
     if (server.rule !== undefined) {
-      const pass = passed(server.breaker, now);
+      const pass = passed(server.breaker, caller.tenant, now);
       tries = pass.tries;
       this.#change(server, pass.breaker);
     }
@@ -135,7 +135,7 @@ export class ServerLimits {
     server.running -= 1;
     server.line.took(Math.max(0, now - began));
     this.#parts.tell({ kind: 'running', server: name, calls: server.running });
-    if (rule !== undefined) this.#change(server, ended(server.breaker, rule, health, tries, now));
+    if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
     if (asked === undefined || asked.ms <= 0) return;
     const ofTenant = asked.code === 'TOOL_RATE_LIMITED';
     const who = ofTenant ? tenant : WHOLE_SERVER;
@@ -158,7 +158,7 @@ export class ServerLimits {
     const until = Math.max(server.asked.get(WHOLE_SERVER) ?? 0, server.asked.get(caller.tenant) ?? 0);
     if (until > now)
       return this.#back(server, caller, until - now, 'retry-after', 'asked to be left alone for a while (Retry-After)');
-    const closed = rule === undefined ? 0 : mustWait(server.breaker, rule, now);
+    const closed = rule === undefined ? 0 : mustWait(server.breaker, rule, caller.tenant, now);
     if (closed > 0)
       return this.#back(server, caller, closed, 'breaker', 'failed again and again, and is left alone for a while');
     if (limits?.concurrency !== undefined && server.running >= limits.concurrency) {

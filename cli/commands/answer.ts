@@ -13,6 +13,7 @@ import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
+import { answeredBefore, sentUnder } from '../answered-before.ts';
 import type { DecideOptions } from '../decide.ts';
 import { withComment } from '../decision-command.ts';
 import { examples } from '../examples.ts';
@@ -98,7 +99,7 @@ interface Answered {
 
 async function answerCall(run: RunHandle, callId: string, words: Words, options: AnswerOptions): Promise<Answered> {
   const { runId } = run;
-  const before = options.decisionId === undefined ? [] : await answeredBefore(run, callId);
+  const before = options.decisionId === undefined ? [] : await answeredBefore(run, callId, 'input.provided');
   const own = before.find(({ decisionId }) => decisionId === options.decisionId);
   if (own !== undefined) return { ack: own };
   const request = (await run.requests()).find((shown) => shown.callId === callId);
@@ -129,21 +130,7 @@ async function answerCall(run: RunHandle, callId: string, words: Words, options:
       : options.cancel === true
         ? { kind: 'cancel', ...answer }
         : { kind: 'provide', ...answer, responses: responsesFrom(request.about.requests, words) };
-  try {
-    return { ack: await run.provideInput(said), request };
-  } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    const message = `${error.message} Here: add --decision-id ${decisionId}`;
-    throw new CountersignError(error.code, message, { ...error.facts, callId, decisionId }, { cause: error });
-  }
-}
-
-async function answeredBefore(run: RunHandle, callId: string): Promise<readonly PauseAck[]> {
-  return (await run.ledger()).flatMap(({ at, fact }) => {
-    if (fact.kind !== 'input.provided' || fact.callId !== callId) return [];
-    const { decisionId, answer, approver } = fact;
-    return [{ callId, decisionId, answer, decidedBy: approver.id, decidedAt: at }];
-  });
+  return { ack: await sentUnder(said, async () => await run.provideInput(said)), request };
 }
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;

@@ -8,6 +8,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
+import { answeredBefore, sentUnder } from '../answered-before.ts';
 import { examples } from '../examples.ts';
 import { readInput } from '../input-file.ts';
 import { type GlobalOptions, repeated } from '../options.ts';
@@ -60,8 +61,12 @@ export function addAuthorize(program: Command, terminal: Terminal): void {
       assertOne(options);
       const ack = await withSession(terminal, options, async ({ countersign }) => {
         const run = countersign.run(runId);
+        const before = options.decisionId === undefined ? [] : await answeredBefore(run, callId, 'authorization.given');
+        const own = before.find(({ decisionId }) => decisionId === options.decisionId);
+        if (own !== undefined) return own;
         const request = await wantedOf(run, callId, options.digest);
-        return await run.authorize(await answerOf(request, options, terminal));
+        const said = await answerOf(request, options, terminal);
+        return await sentUnder(said, async () => await run.authorize(said));
       });
       print(
         terminal,

@@ -9,8 +9,10 @@ import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { PauseAck } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
 import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
+import { answeredBefore, sentUnder } from '../answered-before.ts';
 import type { DecideOptions } from '../decide.ts';
 import { withComment } from '../decision-command.ts';
 import { examples } from '../examples.ts';
@@ -89,7 +91,9 @@ async function resolveCall(run: RunHandle, callId: string, word: Word, options: 
   const request = (await run.requests()).find((shown) => shown.callId === callId);
   // After a retry the call waits for something else, or for nothing: what was said of it stands in the ledger.
   const before =
-    request === undefined || options.decisionId !== undefined ? await resolvedBefore(run, callId) : undefined;
+    request === undefined || options.decisionId !== undefined
+      ? await answeredBefore(run, callId, 'outcome.resolved')
+      : undefined;
   const own = before?.find(({ decisionId }) => decisionId === options.decisionId);
   if (own !== undefined) return { ack: own };
   if (request === undefined) throw notAsked(runId, callId, before?.at(-1));
@@ -100,30 +104,16 @@ async function resolveCall(run: RunHandle, callId: string, word: Word, options: 
       { runId, callId },
     );
   const decisionId = options.decisionId ?? randomUUID();
-  try {
-    const ack = await run.resolveOutcome({
-      ...word,
-      decisionId,
-      callId,
-      digest: request.digest,
-      runId: request.runId,
-      approver: { id: options.as, groups: [...(options.group ?? [])] },
-      ...(options.comment === undefined ? {} : { comment: options.comment }),
-    });
-    return { ack, request };
-  } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
-    const message = `${error.message} Here: add --decision-id ${decisionId}`;
-    throw new CountersignError(error.code, message, { ...error.facts, callId, decisionId }, { cause: error });
-  }
-}
-
-async function resolvedBefore(run: RunHandle, callId: string): Promise<readonly PauseAck[]> {
-  return (await run.ledger()).flatMap(({ at, fact }) => {
-    if (fact.kind !== 'outcome.resolved' || fact.callId !== callId) return [];
-    const { decisionId, answer, approver } = fact;
-    return [{ callId, decisionId, answer, decidedBy: approver.id, decidedAt: at }];
-  });
+  const said: ResolutionInput = {
+    ...word,
+    decisionId,
+    callId,
+    digest: request.digest,
+    runId: request.runId,
+    approver: { id: options.as, groups: [...(options.group ?? [])] },
+    ...(options.comment === undefined ? {} : { comment: options.comment }),
+  };
+  return { ack: await sentUnder(said, async () => await run.resolveOutcome(said)), request };
 }
 
 function notAsked(runId: string, callId: string, last: PauseAck | undefined): CountersignError {

@@ -5,9 +5,11 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import type { Answerable } from '../../domain/call-state.ts';
 import { hashOf, sha256Hex } from '../../domain/canonical.ts';
 import { specHash } from '../../domain/digest.ts';
 import { signatureEvidence } from '../../domain/jws.ts';
+import type { AnswerPurpose } from '../../domain/signed-decision.ts';
 import { approval } from './builders/decision.ts';
 import { ledgerOf } from './builders/ledger.ts';
 import { START } from './builders/run.ts';
@@ -57,24 +59,24 @@ export async function story(
   forged: Forgery = {},
   start: Forgery = {},
 ): Promise<Story> {
-  const { approver, decisionId, runId } = decision;
+  const told = { kind: 'decision.accepted', decision: decision.kind, ...saidBy(decision) };
+  return await storyOf(decision, { purpose: 'decide', told }, forged, start);
+}
+
+/** The same, of any answer to a request. @param told what its entry says besides who gave it to what */
+export async function storyOf(
+  answer: Answerable,
+  { purpose, told }: { readonly purpose: AnswerPurpose; readonly told: object },
+  forged: Forgery = {},
+  start: Forgery = {},
+): Promise<Story> {
+  const { approver, decisionId, runId, callId, digest } = answer;
   const [iss, sub] = approver.id.split('|');
-  const about = { purpose: 'decide', runId, jti: decisionId, iss, sub, groups: approver.groups };
-  const signature = await signatureOf(decision, about, forged);
-  const message = { ...decision, ...forged.sent, ...(forged.signature === null ? {} : { signature }) };
-  const fact = {
-    kind: 'decision.accepted',
-    callId: decision.callId,
-    generation: 1,
-    decisionId,
-    decision: decision.kind,
-    approver,
-    digest: decision.digest,
-    runId,
-    signature: signatureEvidence(signature),
-    ...saidBy(decision),
-    ...forged.fact,
-  } as LedgerFact;
+  const about = { purpose, runId, jti: decisionId, iss, sub, groups: approver.groups };
+  const signature = await signatureOf(answer, about, forged);
+  const message = { ...answer, ...forged.sent, ...(forged.signature === null ? {} : { signature }) };
+  const said = { callId, generation: 1, decisionId, approver, digest, runId };
+  const fact = { ...said, signature: signatureEvidence(signature), ...told, ...forged.fact } as LedgerFact;
   const spec = RunSpec.parse(SPEC);
   const started = {
     kind: 'run.started',

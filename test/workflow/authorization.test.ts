@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
@@ -124,6 +125,8 @@ describe('a scope that the token lacks', () => {
       { callId: 't1.c0', answer: 'consent', approver: { id: 'bob' } },
       { callId: 't2.c0', answer: 'consent' },
     ]);
+    const [deeds, ledger] = [await readDeeds(world.client, run.runId), await run.ledger()];
+    expect(compareWithHistory({ before: ledger, after: ledger }, deeds)).toEqual([]);
   });
 
   test('of a call that was approved keeps its approval: nobody is asked for that again', async () => {
@@ -184,11 +187,10 @@ describe('a scope that the token lacks', () => {
 });
 
 test('on the command line: what is wanted, and each way of answering', async () => {
-  const { directory } = world.engine;
-  const { address, namespace } = world.engine.server;
+  const { directory, server: engine } = world.engine;
   await writeFile(join(directory, 'countersign.yaml'), stringify({ servers: { mine: { url: server.url } } }));
   const cli = async (...args: string[]) =>
-    await runCommand([...args, '--address', address, '--namespace', namespace], { directory });
+    await runCommand([...args, '--address', engine.address, '--namespace', engine.namespace], { directory });
   const run = await started(['notes/admin', 'notes/never', 'notes/admin']);
   await wantedFor(run);
   const answer = async (callId: string, ...args: string[]) =>
@@ -199,8 +201,10 @@ test('on the command line: what is wanted, and each way of answering', async () 
   expect(await answer('t9.c0', '--again')).toBe(5);
   expect(await answer('t1.c0', '--ref', 'x')).toBe(3);
   expect(await answer('t1.c0', '--scope', 'notes:admin', '--digest', 'a'.repeat(64))).toBe(5);
-  expect(await answer('t1.c0', '--scope', 'notes:admin', '--comment', 'once')).toBe(0);
+  const consent = ['t1.c0', '--scope', 'notes:admin', '--comment', 'once', '--decision-id', 'mine'] as const;
+  expect(await answer(...consent)).toBe(0);
   await wantedFor(run, 't2.c0');
+  expect(await answer(...consent)).toBe(0);
   expect(await answer('t2.c0', '--decline', 'mend it first')).toBe(0);
   await wantedFor(run, 't3.c0');
   expect(await answer('t3.c0', '--decline', 'enough')).toBe(0);

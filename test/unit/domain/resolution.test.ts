@@ -2,17 +2,20 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Outcome } from '../../../contracts/schemas/call.ts';
 import type { Resolution } from '../../../contracts/schemas/resolution.ts';
-import { admitAnswer } from '../../../domain/pause.ts';
+import { admitAnswer, pausedFor } from '../../../domain/pause.ts';
+import { currentDetails } from '../../../domain/present.ts';
 import { refuseLongResult, resolve } from '../../../domain/resolution.ts';
-import { callOf, dispatched, ended, type Run } from '../../../domain/run.ts';
+import { askedAgain, callOf, dispatched, ended, returned, type Run } from '../../../domain/run.ts';
 import { approval, shown } from '../../support/builders/decision.ts';
 import { admit } from '../../../domain/decision.ts';
 import { approverRule } from '../../support/builders/judgement.ts';
 import {
   approvedBy,
+  flyingRun,
   outcomePause,
   pausedOf,
   pausedRun,
+  pausing,
   recorded,
   recordedFailure,
   retry,
@@ -73,6 +76,49 @@ describe('a retry', () => {
     const first = approvedBy(run);
     expect(callOf(first, CALL)).toMatchObject({ status: 'asking', votes: [{}] });
     expect(callOf(approvedBy(first, 'bob', 'd-2'), CALL)).toMatchObject({ status: 'approved', retry: {} });
+  });
+});
+
+describe('who is asked for consent anew after a retry', () => {
+  const fallback = { approverId: 'ann', deadlineSeconds: 60 };
+  const lapsed = { kind: 'reopen', code: 'APPROVAL_LAPSED', message: 'It was given too long ago.' } as const;
+  const WARNING = 'OUTCOME_UNKNOWN: it was sent before and may have run. ';
+  const askedOf = (run: Run) => askedAgain(run, CALL, lapsed, runIds(), fallback, START);
+
+  test('reads that it may have run, in request, ledger and current details (INV-X1)', () => {
+    const { run } = resolved(pausedRun('approved'), retry());
+    for (const before of [run, dispatched(run, CALL)?.run ?? pausedRun()]) {
+      const { run: asking, facts } = askedOf(before);
+      const because = `${WARNING}APPROVAL_LAPSED: It was given too long ago.`;
+      expect(callOf(asking, CALL)).toMatchObject({ status: 'asking', request: { because } });
+      expect(facts).toMatchObject([{ kind: 'request.opened', because }]);
+      expect(currentDetails('waiting', asking)).toContain(`may have run**: ${UNSURE.message}`);
+    }
+  });
+
+  test('as it does where another authorization is wanted then; a request about the outcome says so by itself', () => {
+    const flying = dispatched(resolved(pausedRun(), retry()).run, CALL)?.run ?? pausedRun();
+    const about = {
+      kind: 'authorization',
+      server: 'files',
+      reason: 'R',
+      message: 'm',
+      wants: 'grant',
+      round: 1,
+    } as const;
+    const { unsure: _, ...plain } = pausing();
+    const wanted = pausedFor(flying, CALL, about, plain, runIds()).run;
+    expect(currentDetails('waiting', wanted)).toContain('it was sent before and may have run');
+    expect(currentDetails('waiting', pausedRun())).not.toContain('it was sent before');
+  });
+
+  test('reads nothing more where nobody was asked: ledgers of earlier releases stay as they are', () => {
+    const flying = flyingRun('approved');
+    const repeated = dispatched(returned(flying, CALL, UNSURE).run, CALL)?.run ?? flying;
+    for (const run of [flying, repeated])
+      expect(askedOf(run).facts).toMatchObject([{ because: 'APPROVAL_LAPSED: It was given too long ago.' }]);
+    expect(currentDetails('waiting', askedOf(flying).run)).not.toContain('may have run');
+    expect(currentDetails('waiting', askedOf(repeated).run)).toContain('may have run');
   });
 });
 

@@ -40,6 +40,11 @@ describe('taken back', () => {
       { status: 'in-flight' },
     ]);
     expect(facts).toMatchObject([{ kind: 'standing.forgotten' }, { kind: 'request.opened', callId: 't2.c0' }]);
+    // Somebody let it leave once more, though it may have run: whoever is asked now reads that, too.
+    const unsure = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'lost' } as const;
+    const retried = { ...next, calls: next.calls.map((state) => ({ ...state, unsure, asked: 1 })) };
+    const { facts: told } = forget(retried, standing, { standing: id, by: ann }, runIds(), START + 2_000);
+    expect(told[1]).toMatchObject({ because: expect.stringMatching(/may have run\. STANDING_LOST/) });
     expect(standingOf(after, id, START)).toBeUndefined();
     expect(standingOf(startRun(START), id, START)).toBeUndefined();
     expect(standingOf(flying, id, START)).toBe(standing);

@@ -164,9 +164,34 @@ test('a question that failed for somebody else is asked again', async () => {
   expect(await second).toBe(pinned);
 });
 
-test('what one principal is listed is not believed for another', async () => {
+test.each<[string, Principal, Principal]>([
+  [
+    'with another grant',
+    { ...principal, grant: { server: 'files', ref: 'of-ann' } },
+    { ...principal, grant: { server: 'files', ref: 'of-bob' } },
+  ],
+  ['of another tenant', principal, runBy('ann', 'acme')],
+  ['without a grant', principal, runBy('ben')],
+  [
+    'whose grant has the same name',
+    { ...principal, grant: { server: 'files', ref: 'mine' } },
+    { ...runBy('ben'), grant: { server: 'files', ref: 'mine' } },
+  ],
+])('what one principal is listed is not believed for another, nor waited for: %s', async (_, one, other) => {
   const tools = liveTools();
-  tools.learn({ ...principal, grant: { server: 'files', ref: 'of-ann' } }, await listing());
-  await current(tools, pinned, pinned.hash, { ...principal, grant: { server: 'files', ref: 'of-bob' } });
+  tools.learn(one, await listing());
+  await current(tools, pinned, pinned.hash, other);
   expect(lists).toHaveLength(1);
+  listing = async () => ({ tools: lists.length === 2 ? [] : [pinned.definition], refused: [] });
+  clock += 60_000;
+  const [mine, theirs] = await Promise.allSettled([
+    current(tools, pinned, pinned.hash, one),
+    current(tools, pinned, pinned.hash, other),
+  ]);
+  expect([mine.status, theirs.status]).toEqual(['rejected', 'fulfilled']);
+  expect(mints.at(-1)?.initiator).toEqual(other.run.initiator);
 });
+
+function runBy(id: string, tenant = 'default'): Principal {
+  return { ...principal, run: { ...run, initiator: { id, groups: [], tenant } } };
+}

@@ -181,6 +181,21 @@ describe('a breaker', () => {
     ]);
   });
 
+  test('that one tenant has opened holds back that tenant: another one tries, and where it fails, too, all wait', () => {
+    const { clock, enter, entered } = limited(rule);
+    const other = { tenant: 'other' };
+    for (const key of ['a', 'b']) entered(key).leave('down');
+    expect(enter('c')).toMatchObject({ by: 'breaker' });
+    entered('d', other).leave('up');
+    for (const key of ['e', 'f']) entered(key).leave('down');
+    entered('g', other).leave('down');
+    expect(enter('h', other)).toMatchObject({ by: 'breaker', retryAfterMs: 30_000 });
+    expect(enter('i', { tenant: 'third' })).toMatchObject({ by: 'breaker' });
+    clock.now += 30_000;
+    entered('i', { tenant: 'third' }).leave('up');
+    entered('h', other);
+  });
+
   test('a call that may not try for another reason does not keep others from trying', () => {
     const { clock, enter, entered } = limited({ ...rule, concurrency: 1 });
     entered('a').leave('down');
