@@ -43,7 +43,12 @@ export async function assertSetUp(connection: AnyConnection, namespace: string):
 /** Which namespace it is, whatever its name: one of the same name at another service is another. */
 export async function identityOf(connection: AnyConnection, namespace: string): Promise<StoreNamespace> {
   const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace });
-  return parseAs(StoreNamespace, { name: namespace, id: namespaceInfo?.id }, 'INTERNAL', 'description of the namespace');
+  return parseAs(
+    StoreNamespace,
+    { name: namespace, id: namespaceInfo?.id },
+    'INTERNAL',
+    'description of the namespace',
+  );
 }
 
 async function missingAttributes(connection: AnyConnection, namespace: string): Promise<SearchAttributeName[]> {

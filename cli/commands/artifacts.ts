@@ -34,7 +34,11 @@ export function addArtifacts(program: Command, terminal: Terminal): void {
       'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
     )
     .option('--older-than <age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays', age)
-    .option('--also <namespace>', 'another namespace that uses this directory and is not recorded there; may be repeated', repeated)
+    .option(
+      '--also <namespace>',
+      'another namespace that uses this directory and is not recorded there; may be repeated',
+      repeated,
+    )
     .option('--dry-run', 'tell what would be removed, and remove nothing')
     .addHelpText(
       'after',

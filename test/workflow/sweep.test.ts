@@ -90,7 +90,8 @@ test('where another namespace cannot be read nothing is removed (INV-D3)', async
 
 describe('whose histories are read does not hang on what the command is told', () => {
   let garbage: ArtifactRef;
-  const records = (): string => join(service.world.engine.directory, service.world.config.artifacts.directory, '.countersign-namespaces');
+  const records = (): string =>
+    join(service.world.engine.directory, service.world.config.artifacts.directory, '.countersign-namespaces');
   beforeEach(async () => {
     garbage = await service.world.artifacts.put(new TextEncoder().encode('garbage'), 'text/plain');
     await age();

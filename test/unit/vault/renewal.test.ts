@@ -30,7 +30,11 @@ let memory: MemoryVault;
 let used: string[];
 beforeEach(async () => {
   memory = createMemoryVault();
-  await memory.write(REF, entryOf({ secret: { kind: 'refresh-token', token: FIRST, issuer: 'https://a.example' } }), undefined);
+  await memory.write(
+    REF,
+    entryOf({ secret: { kind: 'refresh-token', token: FIRST, issuer: 'https://a.example' } }),
+    undefined,
+  );
   used = [];
 });
 
@@ -66,12 +70,15 @@ const renewing = (vault: Vault, over: Partial<Renewing<string>> = {}): Renewing<
 const held = async (): Promise<HeldEntry['entry'] | undefined> => (await memory.read(REF))?.entry;
 
 describe('an intent that is written', () => {
-  test.each(Object.entries(LANDS))('and %s: whoever wrote it knows it again, and the token is used once', async (_, fault) => {
-    expect(await renew(renewing(faulty(fault)))).toMatchObject({ kind: 'renewed' });
-    expect(await renew(renewing(memory))).toMatchObject({ kind: 'renewed' });
-    expect(used).toEqual([FIRST, `${FIRST}+`]);
-    expect((await held())?.renewal).toBeUndefined();
-  });
+  test.each(Object.entries(LANDS))(
+    'and %s: whoever wrote it knows it again, and the token is used once',
+    async (_, fault) => {
+      expect(await renew(renewing(faulty(fault)))).toMatchObject({ kind: 'renewed' });
+      expect(await renew(renewing(memory))).toMatchObject({ kind: 'renewed' });
+      expect(used).toEqual([FIRST, `${FIRST}+`]);
+      expect((await held())?.renewal).toBeUndefined();
+    },
+  );
 
   test('and cannot be read for a while: the same', async () => {
     let reads = 0;
@@ -94,7 +101,11 @@ describe('an intent that is written', () => {
   });
 
   test('by another worker, while this one is told nothing, is that one’s', async () => {
-    const other = { id: 'other', since: '2026-01-01T00:00:00.000Z', until: new Date(Date.now() + 60_000).toISOString() };
+    const other = {
+      id: 'other',
+      since: '2026-01-01T00:00:00.000Z',
+      until: new Date(Date.now() + 60_000).toISOString(),
+    };
     const vault = faulty(async () => {
       const now = await memory.read(REF);
       if (now !== undefined) await memory.write(REF, { ...now.entry, renewal: other }, now.version);
