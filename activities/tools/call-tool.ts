@@ -36,14 +36,14 @@ import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
 import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
-import type { CallEnding, CallProgress, ToolServer } from './port.ts';
+import type { CallEnding, CallProgress, ServerConnection, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { checkRetry } from './retry-check.ts';
 import { checkStanding } from './standing-check.ts';
 import { provenCall } from './proven-call.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
-import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
 
 export interface CallToolParts {
@@ -93,11 +93,13 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     heartbeat({ phase: 'connecting' });
     const request = tokenRequest(input, given, catalog);
     let tool: OfferedTool;
+    let held: readonly string[];
     try {
       const shown = input.target.definitionHash;
       // With the grant with which it is called: a fresh one may see other tools.
       const principal = { run, server, grant: request.grant };
-      tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+      const current = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+      ({ tool, secrets: held } = current);
     } catch (error) {
       return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
     }
@@ -111,7 +113,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const proven = provenCall(input, tool, verdict);
     const called: TokenRequest = { ...request, tool: tool.definition.name, call: proven };
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
+      callWithToken({ ...parts, server: limited }, input, tool, catalog, { request: called, held }),
     );
   };
 }
@@ -178,12 +180,18 @@ function tokenRequest(
   };
 }
 
+interface Asking {
+  readonly request: TokenRequest;
+  /** Secrets with which its server was asked before. */
+  readonly held: readonly string[];
+}
+
 async function callWithToken(
   parts: CallToolParts,
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
-  request: TokenRequest,
+  { request, held }: Asking,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
@@ -202,7 +210,7 @@ async function callWithToken(
         );
   let first: CallEnding;
   try {
-    first = await send(parts, input, tool, access, token, told);
+    first = await send(parts, input, tool, connectionOf(input.server, access, token, held), told);
   } finally {
     token.release?.();
   }
@@ -218,7 +226,9 @@ async function callWithToken(
   }
   if (fresh.accessToken === token.accessToken) return await finish(first, token);
   try {
-    return await finish(await send(parts, input, tool, access, fresh, told), fresh);
+    // The server has seen the refused one, too.
+    const connection = connectionOf(input.server, access, fresh, [...held, ...secretsOf(token)]);
+    return await finish(await send(parts, input, tool, connection, told), fresh);
   } finally {
     fresh.release?.();
   }
@@ -234,11 +244,10 @@ async function send(
   { server, seal }: CallToolParts,
   input: DispatchInput,
   tool: OfferedTool,
-  access: ServerAccess,
-  token: MintedToken,
+  connection: ServerConnection,
   told: Told,
 ): Promise<CallEnding> {
-  return await server.call(connectionOf(input.server, access, token), {
+  return await server.call(connection, {
     definition: tool.definition,
     arguments: input.arguments,
     idempotencyKey: input.idempotencyKey,
