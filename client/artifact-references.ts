@@ -71,7 +71,7 @@ function* payloadsIn(value: unknown): Generator<Payload> {
   else for (const inner of Object.values(value)) yield* payloadsIn(inner);
 }
 
-function isNotFound(error: unknown): boolean {
+export function isNotFound(error: unknown): boolean {
   for (let at = error; at !== null && typeof at === 'object'; at = 'cause' in at ? at.cause : undefined)
     if (('code' in at && at.code === NOT_FOUND) || ('name' in at && at.name === 'WorkflowNotFoundError')) return true;
   return false;

@@ -8,14 +8,19 @@
  *    them, results name their parts.
  * 2. An artifact that is put again while it is being removed stays: a put makes it young, or finds it gone and writes it anew
  *    (`activities/artifacts/directory.ts`).
- * 3. Where anything cannot be read, nothing is removed.
+ * 3. Where anything cannot be read, nothing is removed. Nor where the histories that were read are not those of this store: its
+ *    workers say in it which namespaces they serve, and of a store in use histories name something.
+ * 4. What a sweep that was killed had put aside is given back by the next one, and is young: somebody may have put it again.
  */
-import { access, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
+import type { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
 import { hashesIn } from './artifact-references.ts';
+import { namespacesOf, refusal } from './store-namespaces.ts';
 
 const MARKER = '.countersign-store';
+const ASIDE = '.swept';
 const OPENING = new Set(['{', '[']);
 
 export interface SweepOptions {
@@ -24,8 +29,8 @@ export interface SweepOptions {
   /** Epoch ms; what was put later is young. */
   readonly before: number;
   readonly dryRun: boolean;
-  /** What histories name; asked only where something is old. */
-  readonly referenced: () => Promise<ReadonlySet<string>>;
+  /** What histories name of these namespaces at least; asked only where something is old. */
+  readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlySet<string>>;
 }
 
 export interface SweepReport {
@@ -53,10 +58,11 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
     );
   });
   const artifacts = new Map<string, Artifact>();
-  for await (const artifact of artifactsIn(directory, before)) artifacts.set(artifact.sha256, artifact);
+  for await (const artifact of artifactsIn(directory, before, dryRun)) artifacts.set(artifact.sha256, artifact);
   const young = [...artifacts.values()].filter(({ isYoung }) => isYoung);
   const isAllYoung = young.length === artifacts.size;
-  const roots = isAllYoung ? [] : [...young.map(({ sha256 }) => sha256), ...(await referenced())];
+  const named = isAllYoung ? [] : await namedOf(directory, artifacts, referenced);
+  const roots = [...young.map(({ sha256 }) => sha256), ...named];
   const needed = isAllYoung ? new Set(artifacts.keys()) : await reachable(artifacts, roots);
   const removed: Artifact[] = [];
   for (const artifact of artifacts.values()) {
@@ -71,15 +77,37 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
   };
 }
 
-async function* artifactsIn(directory: string, before: number): AsyncGenerator<Artifact> {
+/** Histories that name nothing of the store are those of others, or not all there: visibility that is being rebuilt lists none. */
+async function namedOf(
+  directory: string,
+  artifacts: ReadonlyMap<string, Artifact>,
+  referenced: SweepOptions['referenced'],
+): Promise<readonly string[]> {
+  const named = [...(await referenced(await namespacesOf(directory)))];
+  if (named.some((sha256) => artifacts.has(sha256))) return named;
+  throw refusal(
+    'no history that was read names anything in it, as if there were no runs. Look whether Temporal lists your runs and catalogs (temporal workflow list). Where there are none any more, start one, and try again',
+  );
+}
+
+async function* artifactsIn(directory: string, before: number, dryRun: boolean): AsyncGenerator<Artifact> {
   for (const first of await foldersIn(directory)) {
     for (const second of await foldersIn(join(directory, first))) {
       const folder = join(directory, first, second);
-      for (const name of await readdir(folder)) {
-        if (!/^[0-9a-f]{64}$/.test(name) || !name.startsWith(first + second)) continue;
-        const path = join(folder, name);
-        const { size, mtimeMs } = await stat(path);
-        yield { sha256: name, path, bytes: size, isYoung: mtimeMs >= before };
+      const names = new Set(await readdir(folder));
+      for (const name of names) {
+        const [, sha256, aside] = /^([0-9a-f]{64})(\.swept)?$/.exec(name) ?? [];
+        if (sha256 === undefined || !sha256.startsWith(first + second)) continue;
+        const path = join(folder, sha256);
+        if (aside !== undefined && names.has(sha256)) {
+          // It has been put again since.
+          if (!dryRun) await rm(path + aside, { force: true });
+          continue;
+        }
+        if (aside !== undefined && !dryRun) await giveBack(path);
+        const at = dryRun ? join(folder, name) : path;
+        const { size, mtimeMs } = await stat(at);
+        yield { sha256, path: at, bytes: size, isYoung: aside !== undefined || mtimeMs >= before };
       }
     }
   }
@@ -116,7 +144,7 @@ async function isJson(path: string): Promise<boolean> {
 
 /** Put aside first: whoever puts it now either has made it young before that, or finds it gone. @returns is it removed? */
 async function remove(path: string, before: number): Promise<boolean> {
-  const aside = `${path}.swept`;
+  const aside = path + ASIDE;
   await rename(path, aside);
   if ((await stat(aside)).mtimeMs >= before) {
     await rename(aside, path);
@@ -124,4 +152,11 @@ async function remove(path: string, before: number): Promise<boolean> {
   }
   await rm(aside);
   return true;
+}
+
+/** Young before it has its name: nobody takes it for one that is old. */
+async function giveBack(path: string): Promise<void> {
+  const now = new Date();
+  await utimes(path + ASIDE, now, now);
+  await rename(path + ASIDE, path);
 }

@@ -118,6 +118,7 @@ export const ERRORS = {
   // Another worker may have the store mounted.
   ARTIFACT_MISSING: unavailable,
   ARTIFACT_CORRUPT: fault,
+  SWEEP_REFUSED: refused,
   LEDGER_BROKEN: failedCheck,
   // Both may pass: a person mends what conflicts, and the run waits until then.
   LEDGER_UNAVAILABLE: unavailable,

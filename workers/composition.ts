@@ -9,6 +9,7 @@ import { Runtime } from '@temporalio/worker';
 import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
 import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
+import { recordNamespace } from '../activities/artifacts/namespaces.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { setUpRoot } from '../activities/artifacts/root.ts';
 import { configuredCapabilities } from '../activities/catalog/capabilities.ts';
@@ -42,6 +43,7 @@ import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
+import type { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
 import { isBeside } from './beside.ts';
 import type { LoadedConfig } from './config.ts';
 import { limitedServers, tellLimits } from './server-limits.ts';
@@ -54,9 +56,13 @@ export type RunSide = RunActivities & ModelActivities & CatalogActivities;
  * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for. A bucket
  * is never made: who may read it is for its owner to say.
  *
+ * @param namespace whose runs will name what is stored; a directory keeps it for those who remove what is old
  * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the bucket does not take what the configuration says
  */
-export async function openArtifacts({ config, baseDirectory }: LoadedConfig): Promise<ArtifactStore> {
+export async function openArtifacts(
+  { config, baseDirectory }: LoadedConfig,
+  namespace?: StoreNamespace,
+): Promise<ArtifactStore> {
   const { s3, directory } = config.artifacts;
   if (s3 !== undefined) {
     const ask = createBucketRequest(s3, openEgress(config));
@@ -65,6 +71,7 @@ export async function openArtifacts({ config, baseDirectory }: LoadedConfig): Pr
   }
   const root = resolve(baseDirectory, directory);
   setUpRoot(root, isBeside(baseDirectory, root));
+  if (namespace !== undefined) await recordNamespace(root, namespace);
   return createDirectoryStore(root);
 }
 

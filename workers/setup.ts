@@ -4,6 +4,8 @@ import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/names.ts';
+import { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
+import { parseAs } from '../contracts/schemas/parse.ts';
 
 /** `temporal.api.enums.v1.IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { KEYWORD: 2, INT: 3, DATETIME: 6, KEYWORD_LIST: 7 } as const;
@@ -35,6 +37,17 @@ export async function assertSetUp(connection: AnyConnection, namespace: string):
   throw new CountersignError(
     'SETUP_INCOMPLETE',
     `Namespace ${namespace} lacks the search attributes ${missing.join(', ')}. Run: countersign setup --namespace ${namespace}`,
+  );
+}
+
+/** Which namespace it is, whatever its name: one of the same name at another service is another. */
+export async function identityOf(connection: AnyConnection, namespace: string): Promise<StoreNamespace> {
+  const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace });
+  return parseAs(
+    StoreNamespace,
+    { name: namespace, id: namespaceInfo?.id },
+    'INTERNAL',
+    'description of the namespace',
   );
 }
 

@@ -24,7 +24,7 @@ import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
-import { assertSetUp } from './setup.ts';
+import { assertSetUp, identityOf } from './setup.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
 
@@ -124,7 +124,7 @@ async function optionsByQueue(
   bundle: WorkflowBundle | undefined,
   client: Client,
 ): Promise<OwnOptions[]> {
-  const artifacts = await openArtifacts(loaded);
+  const artifacts = await openArtifacts(loaded, await identityOf(client.connection, client.options.namespace));
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);

@@ -39,6 +39,8 @@ export interface OutletOptions {
   readonly maxBytes: number;
   /** An event stream is bounded as a whole, too: where none goes on for hours. */
   readonly wholeStreams?: boolean;
+  /** Each request has a connection of its own: one that was idle may be closed by its server just as it is used. */
+  readonly unshared?: boolean;
   readonly onConnected?: () => void;
 }
 
@@ -64,12 +66,14 @@ export interface EgressOptions {
 export function createEgress({ rules, origins, resolve = systemResolve }: EgressOptions): Egress {
   const connect = guardedConnector(rules, resolve);
   return {
-    outlet({ what, to, maxBytes, wholeStreams = false, onConnected }) {
+    outlet({ what, to, maxBytes, wholeStreams = false, unshared = false, onConnected }) {
       const targets = new Set(to.map((url) => new URL(url).origin));
       const dispatcher = new Agent({
         headersTimeout: 0,
         bodyTimeout: 0,
         maxHeaderSize: MAX_HEADER_BYTES,
+        // Undici's word for it: `connection: close` is sent with each.
+        ...(unshared ? { pipelining: 0 } : {}),
         connect: (target, callback) =>
           connect(target, (...outcome) => {
             if (outcome[0] === null) onConnected?.();

@@ -65,7 +65,13 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
     vault,
     sourceAt: (...issuers) => {
       const to = [...issuers, ...issuerEndpoints];
-      const outlet = egress.outlet({ what: `Issuer ${issuers.join(', ')}`, to, maxBytes: LARGEST_ANSWER_BYTES });
+      const outlet = egress.outlet({
+        what: `Issuer ${issuers.join(', ')}`,
+        to,
+        maxBytes: LARGEST_ANSWER_BYTES,
+        // A refresh token whose answer was lost is a lost grant, also where the issuer has only closed an idle connection.
+        unshared: true,
+      });
       return { ...common, send: outlet.fetch };
     },
     check: { egress, now },

@@ -47,6 +47,8 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   }
   const foreign = foreignTo(claims, asked, issuer);
   if (foreign !== undefined) refuse(foreign, `Check issuer and resource in servers.${server}.credentials.`);
+  // What nobody has named is not known: the issuer's own default, which may be anything.
+  const isNamed = asked.scopes.length > 0 || answer.scope !== undefined || claims?.scopes !== undefined;
   const expiresAtMs = answer.expires_in === undefined ? claims?.expiresAtMs : now + answer.expires_in * 1_000;
   return {
     accessToken: token,
@@ -54,7 +56,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
       strategy,
       issuer,
       ...recordable('jti', claims?.jti, secrets),
-      scopes: [...granted],
+      ...(isNamed ? { scopes: [...granted] } : {}),
       ...expiry(expiresAtMs),
     },
     secrets,

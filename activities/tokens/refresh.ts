@@ -1,7 +1,8 @@
 /**
  * `refresh`: a token for one call, for the refresh token that the vault holds of the run's initiator (RFC 6749 §6, RFC 8707).
  *
- * 1. Asked for this server and this tool's scopes only; an answer that is wider is refused, not used (INV-S2).
+ * 1. Asked for this server and this tool's scopes only, and never for none: that is all of the grant. An answer that is wider is
+ *    refused, not used (INV-S2).
  * 2. The refresh token goes to the issuer that stands beside it in the vault, and only where that is the configured one.
  * 3. A refresh token is used once (`vault/renewal.ts`). What replaced it is written before the token of the answer is looked at.
  * 4. An answer that did not come is no proof that the token was not used: the grant is then lost, not tried again.
@@ -18,7 +19,6 @@ import { checkGranted } from './granted.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { oauthFailure } from './oauth-failure.ts';
 import type { MintedToken, TokenRequest } from './port.ts';
-import { revocable } from './revocation.ts';
 import { type TokenStrategy, tokenError } from './strategy.ts';
 import { namedRef, ofVault, usableEntry } from './vaulted.ts';
 
@@ -70,8 +70,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
             refused,
             now: now(),
           });
-          const minted = revocable(credentials, client, source, server, granted);
-          return expiresAt === undefined ? minted : { ...minted, grantExpiresAt: expiresAt };
+          return expiresAt === undefined ? granted : { ...granted, grantExpiresAt: expiresAt };
         }
         case 'failed':
           throw renewed.error;

@@ -29,13 +29,13 @@ import { withinLimits } from './limited-call.ts';
 import type { LiveTools } from './live-tools.ts';
 import { inputOf, pausedBy } from './input-leg.ts';
 import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
-import type { CallEnding, ToolServer } from './port.ts';
+import type { CallEnding, ServerConnection, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
 import { type Pulse, pulsing } from './pulse.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
-import { accessTo, connectionOf, credentialsOf, type ServerAccess } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
 import { STORING_MS } from './storing-time.ts';
 import { weigh, type Weighed } from './weighing.ts';
@@ -116,11 +116,18 @@ async function callAsListed(
   const { run, server } = input;
   const request = tokenRequest(input, said, catalog, before.leaving);
   let tool: OfferedTool;
+  let held: readonly string[];
   try {
     const shown = input.target.definitionHash;
     // With the grant with which it is called: a fresh one may see other tools.
     const principal = { run, server, grant: request.grant };
-    tool = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
+    ({ tool, secrets: held } = await parts.liveTools.current(
+      principal,
+      now.tool,
+      shown,
+      catalog,
+      cancellationSignal(),
+    ));
   } catch (error) {
     return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
   }
@@ -134,7 +141,8 @@ async function callAsListed(
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
   const asked = tokenRequest(input, said, catalog, leaving);
-  return await callWithToken(parts, input, tool, catalog, { ...asked, tool: tool.definition.name, call: proven });
+  const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
+  return await callWithToken(parts, input, tool, catalog, { request: called, held });
 }
 
 /** A dispatch that has begun. */
@@ -169,12 +177,18 @@ function tokenRequest(
   };
 }
 
+interface Asking {
+  readonly request: TokenRequest;
+  /** Secrets with which its server was asked before. */
+  readonly held: readonly string[];
+}
+
 async function callWithToken(
   parts: Underway,
   input: DispatchInput,
   tool: OfferedTool,
   catalog: CatalogSnapshot | undefined,
-  request: TokenRequest,
+  { request, held }: Asking,
 ): Promise<DispatchResult> {
   let access: ServerAccess;
   let token: MintedToken;
@@ -193,7 +207,7 @@ async function callWithToken(
         );
   let first: CallEnding;
   try {
-    first = await send(parts, input, tool, access, token, told);
+    first = await send(parts, input, tool, connectionOf(input.server, access, token, held), told);
   } finally {
     token.release?.();
   }
@@ -209,7 +223,9 @@ async function callWithToken(
   }
   if (fresh.accessToken === token.accessToken) return await finish(first, token);
   try {
-    return await finish(await send(parts, input, tool, access, fresh, told), fresh);
+    // The server has seen the refused one, too.
+    const connection = connectionOf(input.server, access, fresh, [...held, ...secretsOf(token)]);
+    return await finish(await send(parts, input, tool, connection, told), fresh);
   } finally {
     fresh.release?.();
   }
@@ -225,12 +241,11 @@ async function send(
   { server, seal, pulse, began }: Underway,
   input: DispatchInput,
   tool: OfferedTool,
-  access: ServerAccess,
-  token: MintedToken,
+  connection: ServerConnection,
   told: Told,
 ): Promise<CallEnding> {
   if (Date.now() - began > READY_WITHIN_MS) return tooLate(input);
-  return await server.call(connectionOf(input.server, access, token), {
+  return await server.call(connection, {
     definition: tool.definition,
     arguments: input.arguments,
     idempotencyKey: input.idempotencyKey,

@@ -18,7 +18,7 @@ import { nearNames } from '../../domain/near-names.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import type { TokenBroker } from '../tokens/port.ts';
 import type { ToolListing, ToolServer } from './port.ts';
-import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf, secretsOf } from './server-access.ts';
 
 /** Of servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;
@@ -40,6 +40,12 @@ export interface LiveToolsParts {
   readonly now?: () => number;
 }
 
+export interface CurrentTool {
+  readonly tool: OfferedTool;
+  /** With which it was listed just now: held by this activity, and so nothing that may leave it (INV-S1). */
+  readonly secrets: readonly string[];
+}
+
 export interface LiveTools {
   /** What was just listed for it. */
   learn(principal: Principal, listing: ToolListing): void;
@@ -57,7 +63,12 @@ export interface LiveTools {
     shown: string,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
-  ): Promise<OfferedTool>;
+  ): Promise<CurrentTool>;
+}
+
+interface Listed {
+  readonly listing: ToolListing;
+  readonly secrets: readonly string[];
 }
 
 interface Known {
@@ -69,7 +80,7 @@ interface Known {
 export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
   // A Map keeps insertion order: the first key was learned longest ago.
   const known = new Map<string, Known>();
-  const asking = new Map<string, Promise<ToolListing>>();
+  const asking = new Map<string, Promise<Listed>>();
 
   const keep = (key: string, at: number, { tools }: ToolListing): void => {
     known.delete(key);
@@ -82,7 +93,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     { run, server: binding, grant }: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
-  ): Promise<ToolListing> => {
+  ): Promise<Listed> => {
     const access = accessTo(config, binding, catalog);
     const request = {
       run,
@@ -94,8 +105,11 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       ...credentialsOf(catalog, run.initiator.tenant),
     };
     const token = await broker.mint(request);
-    const listed = async (with_: typeof token): Promise<ToolListing> =>
-      await server.list(connectionOf(binding, access, with_), signal, { known: true }).finally(() => with_.release?.());
+    const listed = async (with_: typeof token, held: readonly string[] = []): Promise<Listed> => {
+      const connection = connectionOf(binding, access, with_, held);
+      const listing = await server.list(connection, signal, { known: true }).finally(() => with_.release?.());
+      return { listing, secrets: secretsOf(connection) };
+    };
     try {
       return await listed(token);
     } catch (error) {
@@ -103,7 +117,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
         throw error;
       const fresh = await broker.mint({ ...request, refused: token.accessToken });
       if (fresh.accessToken === token.accessToken) throw error;
-      return await listed(fresh);
+      return await listed(fresh, secretsOf(token));
     }
   };
 
@@ -112,13 +126,13 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     principal: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
-  ): Promise<ToolListing> => {
+  ): Promise<Listed> => {
     // Before the question: what changes while it is answered counts as not seen.
     const at = now();
     const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]))
-      .then((listing) => {
-        keep(key, at, listing);
-        return listing;
+      .then((listed) => {
+        keep(key, at, listed.listing);
+        return listed;
       })
       .finally(() => asking.delete(key));
     asking.set(key, question);
@@ -141,16 +155,16 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
         (Object.hasOwn(config.servers, name) ? config.servers[name]?.recheckSeconds : undefined) ?? RECHECK_SECONDS;
       const latest = known.get(key);
       const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
-      if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return tool;
-      let listing: ToolListing;
+      if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
+      let listed: Listed;
       try {
-        listing = await listingOf(key, principal, catalog, signal);
+        listed = await listingOf(key, principal, catalog, signal);
       } catch (error) {
         throw error instanceof CountersignError && error.code === 'DISCOVERY_FAILED'
           ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)
           : error;
       }
-      return listedAs(tool, listing);
+      return { tool: listedAs(tool, listed.listing), secrets: listed.secrets };
     },
   };
 }

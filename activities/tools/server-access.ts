@@ -49,17 +49,27 @@ export function credentialsOf(
   return name === undefined ? {} : { credentials: { name, tenant } };
 }
 
+/** @param held secrets of this activity from before the token: the server has seen them, and may echo them now */
 export function connectionOf(
   { name, url }: ServerBinding,
   { headers, protocol }: ServerAccess,
   token: MintedToken,
+  held: readonly string[] = [],
 ): ServerConnection {
   return {
     name,
     url,
     headers,
     protocol,
-    secrets: token.secrets,
+    secrets: [...token.secrets, ...held],
     ...(token.accessToken === undefined ? {} : { accessToken: token.accessToken }),
   };
+}
+
+/** All that whoever had it must keep to himself. */
+export function secretsOf({
+  accessToken,
+  secrets,
+}: Pick<MintedToken | ServerConnection, 'accessToken' | 'secrets'>): readonly string[] {
+  return accessToken === undefined ? secrets : [...secrets, accessToken];
 }

@@ -11,7 +11,7 @@
  * 4. Readable by the owner alone (0700, 0600).
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { link, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -143,17 +143,25 @@ async function replaced(
   const versions = await versionsIn(root, folder);
   const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
   const outdated = versions.filter((other) => other < version - KEPT_NAMES || (isLate && other === version));
-  await Promise.all(outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })));
   // The one before, and one that a crash has left.
-  for (const old of versions.filter((other) => other < version && other >= version - 2)) await empty(root, folder, old);
+  const emptied = versions.filter((other) => other < version && other >= version - 2);
+  // The version stands there, and is told so: what is left behind the next write cleans away.
+  await Promise.allSettled([
+    ...outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })),
+    ...emptied.map(async (old) => await empty(root, folder, old)),
+  ]);
   return isLate ? undefined : String(version);
 }
 
 /** By rename: whoever reads it at this moment has all of it or nothing. */
 async function empty(root: string, folder: string, version: number): Promise<void> {
   const temporary = join(root, folder, `.${randomUUID()}.tmp`);
-  await (await open(temporary, 'wx', FILE_MODE)).close();
-  await rename(temporary, join(root, folder, fileOf(version)));
+  try {
+    await (await open(temporary, 'wx', FILE_MODE)).close();
+    await rename(temporary, join(root, folder, fileOf(version)));
+  } finally {
+    await rm(temporary, { force: true });
+  }
 }
 
 /** False where another writer was first. */
@@ -170,7 +178,13 @@ async function linked(root: string, folder: string, version: number, text: strin
     } finally {
       await file.close();
     }
-    await link(temporary, join(directory, fileOf(version)));
+    const path = join(directory, fileOf(version));
+    try {
+      await link(temporary, path);
+    } catch (error) {
+      // Over NFS a request whose answer was lost is sent again, and then meets the name that it has made itself (link(2), BUGS).
+      if (codeOf(error) !== 'EEXIST' || !(await isSame(temporary, path))) throw error;
+    }
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
     return false;
@@ -187,6 +201,16 @@ async function linked(root: string, folder: string, version: number, text: strin
     }
   }
   return true;
+}
+
+async function isSame(one: string, other: string): Promise<boolean> {
+  try {
+    const [first, second] = [await stat(one, { bigint: true }), await stat(other, { bigint: true })];
+    return first.ino === second.ino && first.dev === second.dev;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
 }
 
 async function makeFolder(path: string): Promise<void> {

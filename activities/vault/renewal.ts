@@ -53,8 +53,10 @@ export interface Renewing<Value> {
 
 const PAUSE_MS = 25;
 
+type Intent = NonNullable<VaultEntry['renewal']>;
+
 export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<Value>> {
-  const { vault, ref, check, reusable, leaseMs, waitMs, signal, now } = renewing;
+  const { vault, ref, check, reusable, waitMs, signal, now } = renewing;
   const giveUpAt = now() + waitMs;
   for (;;) {
     const held = check(await vault.read(ref));
@@ -63,11 +65,8 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
     // Not begun for nobody.
     if (signal?.aborted === true) return { kind: 'busy' };
     if (renewal === undefined) {
-      const id = randomUUID();
-      const since = now();
-      const intent = { id, since: new Date(since).toISOString(), until: new Date(since + leaseMs).toISOString() };
-      const version = await vault.write(ref, { ...held.entry, renewal: intent }, held.version);
-      if (version !== undefined) return await useAndKeep(renewing, { ...held, version }, intent);
+      const begun = await begin(renewing, held, giveUpAt);
+      if (begun !== undefined) return await useAndKeep(renewing, begun.held, begun.intent);
     } else if (Date.parse(renewal.until) <= now()) return { kind: 'lost', since: renewal.since };
     if (now() >= giveUpAt) return { kind: 'busy' };
     // Not in step with the others.
@@ -75,10 +74,63 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
   }
 }
 
+interface Begun {
+  readonly held: HeldEntry;
+  readonly intent: Intent;
+}
+
+/**
+ * Writes the intent, until the vault says that it stands there. One that was written and not acknowledged would run out as a lost
+ * grant of a token that nobody has sent.
+ *
+ * @returns undefined where somebody else was first @throws what the vault said where nothing was written
+ */
+async function begin<Value>(
+  { vault, ref, leaseMs, now }: Renewing<Value>,
+  held: HeldEntry,
+  giveUpAt: number,
+): Promise<Begun | undefined> {
+  const since = now();
+  const intent: Intent = {
+    id: randomUUID(),
+    since: new Date(since).toISOString(),
+    until: new Date(since + leaseMs).toISOString(),
+  };
+  let { version } = held;
+  for (let tries = 0; ; tries += 1) {
+    let failure: unknown;
+    try {
+      const written = await vault.write(ref, { ...held.entry, renewal: intent }, version);
+      if (written !== undefined) return { held: { ...held, version: written }, intent };
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      failure = error;
+    }
+    const found = await vault.read(ref).catch((error: unknown) => {
+      if (isAway(error)) return 'unknown' as const;
+      throw error;
+    });
+    if (found !== 'unknown') {
+      if (found?.entry.renewal?.id !== intent.id) {
+        if (failure === undefined) return undefined;
+        throw failure;
+      }
+      ({ version } = found);
+    }
+    if (now() >= giveUpAt) {
+      // Where this fails too the intent stands, and ends by itself.
+      await vault.write(ref, held.entry, version).catch(() => undefined);
+      if (failure === undefined) return undefined;
+      throw failure;
+    }
+    await pause(pauseAfter(tries));
+  }
+}
+
 async function useAndKeep<Value>(
   { vault, ref, use, leaseMs, now }: Renewing<Value>,
   held: HeldEntry,
-  intent?: NonNullable<VaultEntry['renewal']>,
+  intent?: Intent,
 ): Promise<Renewed<Value>> {
   const before = held.entry;
   const until = intent === undefined ? now() + leaseMs : Date.parse(intent.until);
@@ -136,8 +188,17 @@ async function kept(
       if (held === undefined || intent === undefined || held.entry.renewal?.id !== intent) return true;
       ({ version } = held);
     } catch (error) {
-      if (codedFailureIn(error)?.code !== 'VAULT_UNAVAILABLE' || now() >= until) return false;
+      if (!isAway(error) || now() >= until) return false;
     }
-    await pause(Math.min(1_000, PAUSE_MS * 2 ** tries));
+    await pause(pauseAfter(tries));
   }
+}
+
+/** Milliseconds. */
+function pauseAfter(tries: number): number {
+  return Math.min(1_000, PAUSE_MS * 2 ** tries);
+}
+
+function isAway(error: unknown): boolean {
+  return codedFailureIn(error)?.code === 'VAULT_UNAVAILABLE';
 }

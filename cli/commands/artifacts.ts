@@ -3,6 +3,7 @@ import { Client } from '@temporalio/client';
 import { type Command, InvalidArgumentError } from 'commander';
 import { referencedArtifacts } from '../../client/artifact-references.ts';
 import { type SweepReport, sweepArtifacts } from '../../client/artifact-sweep.ts';
+import { assertHere } from '../../client/store-namespaces.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
@@ -30,10 +31,14 @@ export function addArtifacts(program: Command, terminal: Terminal): void {
     .command('sweep')
     .summary('remove what nobody needs any more')
     .description(
-      'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace that uses the directory must be read: name the others with --also',
+      'Remove from the artifact directory what was put long ago and is named by no history that Temporal retains, nor by anything that is kept. Histories of every namespace whose workers have recorded it in the directory are read, and refused is where one is not at this Temporal service; name with --also one whose workers are all of an earlier release',
     )
     .option('--older-than <age>', 'least age, such as 90d or 48h; default: artifacts.retentionDays', age)
-    .option('--also <namespace>', 'another namespace whose workers use this directory; may be repeated', repeated)
+    .option(
+      '--also <namespace>',
+      'another namespace that uses this directory and is not recorded there; may be repeated',
+      repeated,
+    )
     .option('--dry-run', 'tell what would be removed, and remove nothing')
     .addHelpText(
       'after',
@@ -48,7 +53,7 @@ export function addArtifacts(program: Command, terminal: Terminal): void {
 
 async function sweep(
   terminal: Terminal,
-  { client, settings }: Session,
+  { client, settings, deadlineMs }: Session,
   { olderThan, also = [], dryRun, json }: SweepCommandOptions,
 ): Promise<Answer> {
   const { artifacts, retentionDays } = settings;
@@ -65,23 +70,28 @@ async function sweep(
     );
   const { connection } = client;
   const { namespace, dataConverter } = client.options;
-  const others = also.map((other) => new Client({ connection, namespace: other, dataConverter }));
-  const tell = (read: number): void => {
-    if (json !== true && read % HISTORIES_TOLD === 0) terminal.err(`${read} histories read\n`);
+  const read = new Set([namespace, ...also]);
+  const tell = (count: number): void => {
+    if (json !== true && count % HISTORIES_TOLD === 0) terminal.err(`${count} histories read\n`);
   };
   const report = await sweepArtifacts({
     directory: artifacts.directory,
     before: Date.now() - leastAge,
     dryRun: dryRun === true,
-    referenced: async () => {
+    referenced: async (recorded) => {
+      await assertHere(client, artifacts.directory, recorded, deadlineMs);
+      for (const { name } of recorded) read.add(name);
       const found = new Set<string>();
-      for (const each of [client, ...others]) for (const hash of await referencedArtifacts(each, tell)) found.add(hash);
+      for (const name of read) {
+        const each = new Client({ connection, namespace: name, dataConverter });
+        for (const hash of await referencedArtifacts(each, tell)) found.add(hash);
+      }
       return found;
     },
   });
   return sweepAnswer(report, {
     directory: artifacts.directory,
-    namespaces: [namespace, ...also],
+    namespaces: [...read],
     dryRun: dryRun === true,
   });
 }

@@ -43,3 +43,14 @@ export const ArtifactsConfig = z.strictObject({
   retentionDays: z.int().min(1).max(36_500).optional(),
 });
 export type ArtifactsConfig = z.infer<typeof ArtifactsConfig>;
+
+/** Folder beside the marker of a directory store: who keeps artifacts in it, one file `<id>.json` for each namespace. */
+export const STORE_NAMESPACES = '.countersign-namespaces';
+
+/** A Temporal namespace whose workers use a store. */
+export const StoreNamespace = z.strictObject({
+  name: z.string().min(1).max(1_000),
+  /** As its Temporal service has made it: a namespace of the same name at another service has another. */
+  id: z.string().regex(/^[A-Za-z0-9_-]{1,128}$/),
+});
+export type StoreNamespace = z.infer<typeof StoreNamespace>;

@@ -30,6 +30,18 @@ export const ScopeTemplates = z.strictObject({
 });
 export type ScopeTemplates = z.infer<typeof ScopeTemplates>;
 
+const SomeScopes = Scopes.min(
+  1,
+  'must name a scope: a refresh token that is exchanged for none gives all of its grant (RFC 6749 §6)',
+);
+
+/** As above; what is not named is no scope at all here. */
+const RefreshScopes = ScopeTemplates.extend({
+  discovery: SomeScopes,
+  default: SomeScopes,
+  tools: z.record(ToolName, SomeScopes).default({}),
+});
+
 const client = {
   issuer: HttpUrl,
   clientId: z.string().min(1),
@@ -108,12 +120,16 @@ export const EnterpriseManaged = z
   .refine(hasOneOfTwo, ONE_OF_TWO);
 export type EnterpriseManaged = z.infer<typeof EnterpriseManaged>;
 
-/** A refresh token of the run's initiator, from the vault (RFC 6749 §6). */
+/**
+ * A refresh token of the run's initiator, from the vault (RFC 6749 §6). Its tokens are not revoked with their calls: a server may
+ * end the refresh token with them (RFC 7009 §2.1).
+ */
 export const RefreshedTokens = z
   .strictObject({
     kind: z.literal('refresh'),
     ...client,
-    ...minted,
+    ...asked,
+    scopes: RefreshScopes,
     /**
      * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700 §4.14.2).
      * `reusable`: it does not, and one whose answer was lost is used again.

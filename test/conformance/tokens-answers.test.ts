@@ -46,6 +46,18 @@ describe('client credentials at a hostile authorization server', () => {
   });
 
   test.each([
+    ['an opaque token', good.access_token, {}],
+    ['a token that says so of itself', jwt({ scope: '' }), { scopes: [] }],
+  ])(
+    'INV-S2: of scopes that nobody has named nothing is recorded, least of all that there are none: %s',
+    async (_what, access_token, recorded) => {
+      server = await startHostile({ token: () => ({ body: { ...good, access_token } }) });
+      const { evidence } = await brokerFor(withClient(server.issuer)).mint(requestFor('notes', 'x'));
+      expect('scopes' in evidence ? { scopes: evidence.scopes } : {}).toEqual(recorded);
+    },
+  );
+
+  test.each([
     ['another issuer', { iss: 'https://evil.example.com' }],
     ['another audience', { aud: 'https://evil.example.com' }],
     ['our audience and others', { aud: [URL_OF.notes, 'https://evil.example.com'] }],

@@ -62,6 +62,16 @@ describe('a refresh token at a hostile authorization server', () => {
     expect(sent()).toEqual([TOKEN]);
   });
 
+  test('F10: an issuer that closes idle connections costs no grant: a refresh token never rides on one', async () => {
+    let given = 0;
+    const next = () => ({ body: { ...good, access_token: `at-${(given += 1)}`, refresh_token: `canary-${given}` } });
+    server.behave({ closesIdle: true, token: next });
+    const worker = workerOf(vault, server.issuer);
+    for (let calls = 1; calls <= 3; calls += 1)
+      expect((await worker.mint(vaultRequest())).accessToken).toBe(`at-${calls}`);
+    expect(sent()).toEqual([TOKEN, 'canary-1', 'canary-2']);
+  });
+
   test.each<[string, HostileAnswer | 'drop']>([
     ['500', { status: 500, body: {} }],
     ['a cut connection', 'drop'],

@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
 import { Conditions } from '../../activities/policy/conditions.ts';
-import type { TokenRequest } from '../../activities/tokens/port.ts';
+import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/tools/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/tools/discover-tools.ts';
-import type { LiveTools, Principal } from '../../activities/tools/live-tools.ts';
+import { createLiveTools, type LiveTools, type Principal } from '../../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
@@ -24,11 +24,22 @@ const FRESH = { server: 'files', ref: 'ann-files-2' };
 let server: RawServer;
 let principals: Principal[];
 let mints: TokenRequest[];
+/** Given in turn; none where a test names none. */
+let tokens: string[];
 beforeEach(async () => {
   server = await startRawServer({ era: 'modern' });
-  [principals, mints] = [[], []];
+  [principals, mints, tokens] = [[], [], []];
 });
 afterEach(async () => server.close());
+
+const broker: TokenBroker = {
+  mint: async (request) => {
+    mints.push(request);
+    const accessToken = tokens.shift();
+    const with_ = accessToken === undefined ? {} : { accessToken, secrets: [`${accessToken}-exchanged`] };
+    return { evidence: { strategy: 'none' }, secrets: [], ...with_ };
+  },
+};
 
 async function dispatched(current: LiveTools['current'], over: Partial<DispatchInput> = {}): Promise<DispatchResult> {
   const artifacts = createMemoryStore();
@@ -42,12 +53,7 @@ async function dispatched(current: LiveTools['current'], over: Partial<DispatchI
     conditions: new Conditions(),
     loadToolset,
     readCatalog: async () => undefined,
-    broker: {
-      mint: async (request) => {
-        mints.push(request);
-        return { evidence: { strategy: 'none' }, secrets: [] };
-      },
-    },
+    broker,
     server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),
     limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
     liveTools: {
@@ -102,8 +108,41 @@ test('a fresh grant lists the tools, too', async () => {
     deadline: '2026-01-02T00:00:00.000Z',
     decidedAt: '2026-01-01T01:00:00.000Z',
   });
-  await dispatched(async (_, tool) => tool, { authorizations: [proof('ann')] });
-  await dispatched(async (_, tool) => tool, { authorizations: [proof('eve')] });
+  await dispatched(async (_, tool) => ({ tool, secrets: [] }), { authorizations: [proof('ann')] });
+  await dispatched(async (_, tool) => ({ tool, secrets: [] }), { authorizations: [proof('eve')] });
   expect(principals.map(({ grant }) => grant)).toEqual([FRESH, OLD]);
   expect(mints.map(({ grant }) => grant)).toEqual([FRESH, OLD]);
+});
+
+test('INV-S1: a server that tells of earlier requests gives no token away that this call has held: of both lists, and the refused one', async () => {
+  tokens = ['canary-list-1', 'canary-list-2', 'canary-call-1', 'canary-call-2'];
+  const given = [...tokens];
+  let refusals = 2;
+  server.become({
+    era: 'modern',
+    pages: [[aDefinition()]],
+    intercept: ({ headers }, response, rpcMethod) => {
+      // The first token of each purpose.
+      if (rpcMethod === undefined || !/-1$/.test(headers.authorization ?? '') || refusals === 0) return false;
+      if (!['tools/list', 'tools/call'].includes(rpcMethod)) return false;
+      refusals -= 1;
+      response.writeHead(401).end();
+      return true;
+    },
+    onCall: ({ result, execute }) => {
+      execute();
+      const headers = server.seen.map((request) => request.headers.authorization);
+      const text = JSON.stringify([headers, given.map((token) => `${token}-exchanged`)]);
+      result({ content: [{ type: 'text', text }] });
+    },
+  });
+  const config = Config.parse({ servers: { files: { url: server.url, recheckSeconds: 0 } } });
+  const tools = createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+  const live = createLiveTools({ config, broker, server: tools });
+  const result = await dispatched(live.current);
+  expect(result).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+  const seen = server.seen.map(({ headers }) => headers.authorization ?? '');
+  expect(given.filter((token) => seen.includes(`Bearer ${token}`))).toEqual(given);
+  expect(JSON.stringify(result)).toContain('[redacted]');
+  expect(JSON.stringify(result)).not.toContain('canary');
 });

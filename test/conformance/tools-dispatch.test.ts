@@ -86,7 +86,7 @@ describe.each(['modern', 'legacy'] as const)('a run’s call at a %s server', (e
       },
       server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),
       limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
-      liveTools: { current: async (_, listed) => listed },
+      liveTools: { current: async (_, listed) => ({ tool: listed, secrets: [] }) },
     });
     const callTimeoutSeconds = (call?.timeoutMs ?? 20_000) / 1_000;
     const input = allowedDispatch(tool, {}, toolset, { callTimeoutSeconds, server: binding });

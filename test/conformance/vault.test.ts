@@ -1,5 +1,5 @@
 /** The vaults against the suite of their port, and what only one of them can do. */
-import { chmod, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -134,6 +134,18 @@ describe('the vault directory', () => {
     await writeFile(join(root, FOLDER, '.dead.tmp'), 'half');
     expect((await vault.read(REF))?.version).toBe('1');
     expect(await vault.write(REF, entryOf(), '1')).toBe('2');
+  });
+
+  test('F10: a version that stands there is told so, also where what is older cannot be cleaned away', async () => {
+    const root = newRoot();
+    const vault = await filled(createVaultDirectory(root, VAULT_KEYS), { [REF]: entryOf() });
+    await vault.write(REF, entryOf(), '1');
+    // No file can take the place of a folder.
+    await rm(join(root, FOLDER, fileOf(1)));
+    await mkdir(join(root, FOLDER, fileOf(1)));
+    expect(await vault.write(REF, entryOf(), '2')).toBe('3');
+    expect((await vault.read(REF))?.version).toBe('3');
+    expect((await readdir(join(root, FOLDER))).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
   test('a directory that is away, or may not be read, may pass: never an empty vault', async () => {

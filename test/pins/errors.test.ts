@@ -86,6 +86,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   MODEL_OUTPUT_INVALID: [false, 502, 3],
   ARTIFACT_MISSING: [true, 503, 6],
   ARTIFACT_CORRUPT: [false, 500, 70],
+  SWEEP_REFUSED: [false, 403, 3],
   LEDGER_BROKEN: [false, 422, 7],
   LEDGER_UNAVAILABLE: [true, 503, 6],
   LEDGER_CONFLICT: [true, 503, 6],

@@ -97,6 +97,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     clientId: 'countersign',
     clientSecret: '${CLIENT_SECRET}',
   });
+  const keptKind = { kind: 'refresh' as const, scopes: { discovery: ['list'], default: ['call'] } };
   const world = await startFaultWorld({
     config: {
       servers: {
@@ -105,7 +106,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
         minted: { url: servers.minted.url, headers, credentials: client(minter.issuer) },
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
         closed: { url: servers.closed.url, headers },
-        kept: { url: servers.kept.url, headers, credentials: { ...client(minter.issuer), kind: 'refresh' } },
+        kept: { url: servers.kept.url, headers, credentials: { ...client(minter.issuer), ...keptKind } },
       },
       vault: { kind: 'directory', directory: 'vault', keys: [{ id: 'canary', key: '${VAULT_KEY}' }] },
       credentials: Object.fromEntries(

@@ -133,6 +133,8 @@ export interface HostileAnswer {
 }
 
 export interface HostileBehaviour {
+  /** Closes a connection as soon as a second request comes on it, as one that was idle for too long. */
+  readonly closesIdle?: true;
   /** Instead of correct metadata. */
   readonly metadata?: (issuer: string) => HostileAnswer | undefined;
   /** What the token endpoint says; `hang` answers nothing, `drop` cuts the connection. */
@@ -156,7 +158,10 @@ export async function startHostile(first: HostileBehaviour): Promise<HostileServ
   const arrived = new Promise<void>((resolve) => {
     arrive = resolve;
   });
+  const used = new WeakSet<object>();
   const { issuer, close } = await listen((request, response) => {
+    if (behaviour.closesIdle === true && used.has(request.socket)) return void request.socket.destroy();
+    used.add(request.socket);
     if (request.method === 'GET') {
       discoveries += 1;
       const metadata = { issuer, token_endpoint: `${issuer}/token`, response_types_supported: [] };

@@ -122,7 +122,7 @@ describe('a call that was not sent', () => {
         broker,
         server,
         limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
-        liveTools: { current: async (_, tool) => tool },
+        liveTools: { current: async (_, tool) => ({ tool, secrets: [] }) },
         readCatalog: async () => undefined,
       }),
       input,

@@ -1,8 +1,11 @@
 /** A sweep of the artifact directory under runs and catalogs that need it: nothing of theirs goes (INV-D3). */
-import { readdir, utimes } from 'node:fs/promises';
+import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { documentOf, errorOf } from '../support/cli.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { StoreNamespace } from '../../contracts/schemas/artifact-store.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { type CliWorld, END, pay, startCliWorld } from '../support/cli-world.ts';
 import { factsOf, transcript } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -83,4 +86,65 @@ test('where another namespace cannot be read nothing is removed (INV-D3)', async
   const refused = await cli(['artifacts', 'sweep', '--older-than', '90d', '--also', 'nowhere', '--json']);
   expect(refused.exitCode).not.toBe(0);
   expect(Buffer.from(await world.artifacts.get(garbage)).toString()).toBe('garbage');
+});
+
+describe('whose histories are read does not hang on what the command is told', () => {
+  let garbage: ArtifactRef;
+  const records = (): string =>
+    join(service.world.engine.directory, service.world.config.artifacts.directory, '.countersign-namespaces');
+  beforeEach(async () => {
+    garbage = await service.world.artifacts.put(new TextEncoder().encode('garbage'), 'text/plain');
+    await age();
+  });
+
+  test('a worker has recorded its namespace as Temporal knows it', async () => {
+    const { engine } = service.world;
+    const { workflowService } = (await engine.connect()).connection;
+    const { namespaceInfo } = await workflowService.describeNamespace({ namespace: engine.server.namespace });
+    expect(await readdir(records())).toEqual([`${namespaceInfo?.id}.json`]);
+  });
+
+  test('from another namespace those of the store are read too, and what waits there keeps what it needs', async () => {
+    const { world } = service;
+    const run = await world.start([{ calls: [pay('elsewhere')] }, END], { servers: [{ name: 'bank' }] });
+    const request = await requestFor(run, 't1.c0');
+    await age();
+    const { workflowService } = (await world.engine.connect()).connection;
+    const other = 'elsewhere';
+    await workflowService.registerNamespace({
+      namespace: other,
+      workflowExecutionRetentionPeriod: msToTs('1 day'),
+    });
+    const swept = await until(async () => {
+      const { address } = world.engine.server;
+      // A new namespace is known to all of Temporal a moment later.
+      const answer = await runCommand(
+        ['artifacts', 'sweep', '--older-than', '90d', '--json', '--address', address, '--namespace', other],
+        { directory: world.engine.directory },
+      );
+      return answer.exitCode === 0 ? answer : undefined;
+    });
+    expect(documentOf<{ namespaces: unknown; removed: unknown }>(swept)).toMatchObject({
+      namespaces: [other, world.engine.server.namespace],
+      removed: [{ sha256: garbage.sha256 }],
+    });
+    await world.restartWorkers();
+    await run.decide(decisionOn(request, 'ann'));
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+  });
+
+  test('INV-D3: at another Temporal service nothing is removed', async () => {
+    const { cli, world } = service;
+    const [own = ''] = await readdir(records());
+    // What that service would find: a store of a namespace of the same name that is not its own.
+    const theirs = join(records(), 'of-another-service.json');
+    const { name } = StoreNamespace.parse(JSON.parse(await readFile(join(records(), own), 'utf8')));
+    for (const named of [name, 'not-there']) {
+      await writeFile(theirs, JSON.stringify({ name: named, id: 'of-another-service' }));
+      const refused = await cli(['artifacts', 'sweep', '--older-than', '90d', '--json']);
+      expect(errorOf(refused)).toMatchObject({ code: 'SWEEP_REFUSED', message: expect.stringContaining(theirs) });
+    }
+    await rm(theirs);
+    expect(Buffer.from(await world.artifacts.get(garbage)).toString()).toBe('garbage');
+  });
 });

@@ -1,9 +1,10 @@
 /** What a sweep of an artifact directory keeps, and what it removes. */
-import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createDirectoryStore } from '../../../activities/artifacts/directory.ts';
+import { recordNamespace } from '../../../activities/artifacts/namespaces.ts';
 import type { ArtifactStore } from '../../../activities/artifacts/port.ts';
 import { setUpRoot } from '../../../activities/artifacts/root.ts';
 import { sweepArtifacts } from '../../../client/artifact-sweep.ts';
@@ -16,11 +17,17 @@ const BEFORE = Date.now() - 90 * DAY_MS;
 let parent: string;
 let root: string;
 let store: ArtifactStore;
+/** Of a run that is open: no store in use is without. */
+let pinned: ArtifactRef;
+const AGENTS = { name: 'agents', id: '1b4e28ba-2fa1-11d2-883f-0016d3cca427' };
+const RECORDS = '.countersign-namespaces';
 beforeEach(async () => {
   parent = await mkdtemp(join(tmpdir(), 'countersign-sweep-'));
   root = join(parent, 'artifacts');
   setUpRoot(root, true);
   store = createDirectoryStore(root);
+  await recordNamespace(root, AGENTS);
+  pinned = await put('pinned');
 });
 afterEach(async () => rm(parent, { recursive: true, force: true }));
 
@@ -38,27 +45,28 @@ const sweep = async (named: readonly ArtifactRef[] = [], over: Partial<Parameter
     directory: root,
     before: BEFORE,
     dryRun: false,
-    referenced: async () => new Set(named.map(({ sha256 }) => sha256)),
+    referenced: async () => new Set([pinned, ...named].map(({ sha256 }) => sha256)),
     ...over,
   });
 
 async function left(): Promise<readonly string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   return entries
-    .filter((entry) => entry.isFile() && entry.name !== '.countersign-store')
+    .filter((entry) => entry.isFile() && entry.name !== '.countersign-store' && !entry.parentPath.endsWith(RECORDS))
     .map(({ name }) => name)
     .toSorted();
 }
-const hashes = (...refs: readonly ArtifactRef[]): readonly string[] => refs.map(({ sha256 }) => sha256).toSorted();
+const hashes = (...refs: readonly ArtifactRef[]): readonly string[] =>
+  [pinned, ...refs].map(({ sha256 }) => sha256).toSorted();
 
 test('what is old and nobody names is removed, what is young or named stays', async () => {
   const garbage = await put('garbage');
   const young = await put('young', false);
   const named = await put('named');
   expect(await sweep([named])).toEqual({
-    artifacts: 3,
+    artifacts: 4,
     young: 1,
-    needed: 1,
+    needed: 2,
     removed: [{ sha256: garbage.sha256, bytes: 7 }],
   });
   expect(await left()).toEqual(hashes(young, named));
@@ -79,7 +87,9 @@ test('what a kept one names stays too, however deep: segments, and parts of resu
 test('a ring of two that nobody needs is removed, and what only looks like a list is read to no end', async () => {
   const one = await put('[');
   const garbage = await put({ previous: one });
-  expect((await sweep()).removed.map(({ sha256 }) => sha256).toSorted()).toEqual(hashes(one, garbage));
+  expect((await sweep()).removed.map(({ sha256 }) => sha256).toSorted()).toEqual(
+    [one.sha256, garbage.sha256].toSorted(),
+  );
 });
 
 test('a dry run tells the same and removes nothing', async () => {
@@ -89,7 +99,7 @@ test('a dry run tells the same and removes nothing', async () => {
 });
 
 test('where all is young no history is read', async () => {
-  await put('young', false);
+  await put('pinned', false);
   await expect(sweep([], { referenced: () => Promise.reject(new Error('read')) })).resolves.toMatchObject({ young: 1 });
 });
 
@@ -99,7 +109,7 @@ test('INV-D3: what is put again while it is swept stays', async () => {
     referenced: async () => {
       // Listed as old, named by nobody: and now a run begins that needs it.
       await store.put(new TextEncoder().encode('again'), 'application/json');
-      return new Set();
+      return new Set([pinned.sha256]);
     },
   });
   expect(report.removed).toEqual([]);
@@ -109,7 +119,7 @@ test('INV-D3: what is put again while it is swept stays', async () => {
 test('a put that finds it gone writes it anew', async () => {
   const garbage = await put('garbage');
   await sweep();
-  expect(await left()).toEqual([]);
+  expect(await left()).toEqual(hashes());
   await put('garbage', false);
   expect(Buffer.from(await store.get(garbage)).toString()).toBe('garbage');
 });
@@ -129,9 +139,100 @@ test('a folder that is no store is not touched', async () => {
 
 test('what is no artifact is left alone', async () => {
   await writeFile(join(root, 'lost+found'), 'x');
-  const ref = await put('named');
-  await writeFile(join(pathOf(ref), '..', 'notes.txt'), 'x');
-  await utimes(join(pathOf(ref), '..', 'notes.txt'), OLD, OLD);
-  expect(await sweep()).toMatchObject({ artifacts: 1 });
-  expect(await left()).toEqual(['lost+found', 'notes.txt']);
+  const notes = join(pathOf(pinned), '..', 'notes.txt');
+  await writeFile(notes, 'x');
+  await utimes(notes, OLD, OLD);
+  await put('garbage');
+  expect(await sweep()).toMatchObject({ artifacts: 2, removed: [{ bytes: 7 }] });
+  expect(await left()).toEqual([...hashes(), 'lost+found', 'notes.txt'].toSorted());
+});
+
+describe('histories that are not those of the store remove nothing (INV-D3)', () => {
+  const refused = (why: RegExp) => ({
+    code: 'SWEEP_REFUSED',
+    message: expect.stringMatching(new RegExp(`${why.source}.*Nothing was removed\\.$`)),
+  });
+  let garbage: ArtifactRef;
+  beforeEach(async () => {
+    garbage = await put('garbage');
+  });
+  afterEach(async () => expect(await left()).toEqual(hashes(garbage)));
+
+  test.each([false, true])('they name nothing of it (dry: %s)', async (dryRun) => {
+    const none = async () => new Set(['0'.repeat(64)]);
+    await expect(sweep([], { referenced: none, dryRun })).rejects.toMatchObject(refused(/names anything in it/));
+  });
+
+  test('they name only what is young: enough to tell that they are its own', async () => {
+    const young = await put('pinned', false);
+    const report = await sweep([], { dryRun: true, referenced: async () => new Set([young.sha256]) });
+    expect(report.removed).toEqual([{ sha256: garbage.sha256, bytes: 7 }]);
+  });
+
+  test('it says who uses it, and whoever reads histories is told', async () => {
+    const other = { name: 'agents', id: 'another-service' };
+    await recordNamespace(root, other);
+    await recordNamespace(root, other);
+    let told: unknown;
+    await sweep([], {
+      dryRun: true,
+      referenced: async (recorded) => {
+        told = recorded;
+        return new Set([pinned.sha256]);
+      },
+    });
+    expect(told).toEqual([AGENTS, other]);
+    expect((await stat(join(root, RECORDS))).mode & 0o777).toBe(0o700);
+  });
+
+  test('nobody is recorded: only workers of an earlier release have used it', async () => {
+    await rm(join(root, RECORDS), { recursive: true });
+    await expect(sweep()).rejects.toMatchObject(refused(/no worker has recorded/));
+    // As a worker leaves it that dies while it records.
+    await mkdir(join(root, RECORDS));
+    await writeFile(join(root, RECORDS, '.dead.tmp'), '{');
+    await expect(sweep()).rejects.toMatchObject(refused(/no worker has recorded/));
+    await rm(join(root, RECORDS), { recursive: true });
+  });
+
+  test.each(['{', '[]', '{"name":"agents"}', '{"name":"agents","id":"another"}'])(
+    'a record that cannot be read is no record of nobody (%s)',
+    async (text) => {
+      await writeFile(join(root, RECORDS, 'x.json'), text);
+      await expect(sweep()).rejects.toMatchObject(refused(/x\.json names no namespace/));
+      // The worker that begins next writes it anew where it is its own.
+      await rename(join(root, RECORDS, 'x.json'), join(root, RECORDS, `${AGENTS.id}.json`));
+      await recordNamespace(root, AGENTS);
+      expect(JSON.parse(await readFile(join(root, RECORDS, `${AGENTS.id}.json`), 'utf8'))).toEqual(AGENTS);
+      expect((await sweep([], { dryRun: true })).removed).toHaveLength(1);
+    },
+  );
+});
+
+describe('what a sweep that was killed had put aside', () => {
+  const asideOf = async (content: string): Promise<ArtifactRef> => {
+    const ref = await put(content);
+    await rename(pathOf(ref), `${pathOf(ref)}.swept`);
+    return ref;
+  };
+
+  test('is given back, and is young, for somebody may have put it again just before (INV-D3)', async () => {
+    const part = await put('a part');
+    const ref = await asideOf(JSON.stringify({ part }));
+    const dry = await sweep([], { dryRun: true });
+    expect((await left()).some((name) => name.endsWith('.swept'))).toBe(true);
+    expect(await sweep()).toEqual(dry);
+    expect(dry).toMatchObject({ artifacts: 3, young: 1, needed: 2, removed: [] });
+    expect(await left()).toEqual(hashes(ref, part));
+    expect((await stat(pathOf(ref))).mtimeMs).toBeGreaterThan(BEFORE);
+  });
+
+  test('is nothing where it has been put again since', async () => {
+    const ref = await asideOf('again');
+    await put('again', false);
+    const dry = await sweep([], { dryRun: true });
+    expect(await sweep()).toEqual(dry);
+    expect(dry).toMatchObject({ artifacts: 2, young: 1, removed: [] });
+    expect(await left()).toEqual(hashes(ref));
+  });
 });

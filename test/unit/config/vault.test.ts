@@ -10,6 +10,7 @@ const refresh = {
   issuer: 'https://idp.example.com',
   clientId: 'a',
   clientSecret: 'canary-secret',
+  scopes: { discovery: ['read'], default: ['write'] },
 };
 const directory = { kind: 'directory' as const, directory: 'vault', keys: VAULT_KEYS };
 const environment = { kind: 'environment' as const, variables: { 'ann-notes': 'ANN' } };
@@ -51,6 +52,22 @@ describe('a configuration with refresh tokens', () => {
     ],
   ])('is good with %s', (_, input) => {
     expect(checked(input)).not.toThrow();
+  });
+
+  test.each<[string, object]>([
+    ['scopes', { scopes: undefined }],
+    ['scopes.discovery', { scopes: { default: ['write'] } }],
+    ['scopes.default', { scopes: { discovery: ['read'], tools: { pay: ['pay'] } } }],
+    ['scopes.default', { scopes: { discovery: ['read'], default: [] } }],
+    ['scopes.tools.pay', { scopes: { ...refresh.scopes, tools: { pay: [] } } }],
+  ])('INV-S2: is refused where an exchange would ask for no scope, which is all of the grant (%s)', (path, over) => {
+    const { error } = Config.safeParse(withServer({ ...refresh, ...over }, { vault: directory }));
+    expect(error?.issues.map((issue) => issue.path.join('.'))).toEqual([`servers.notes.credentials.${path}`]);
+  });
+
+  test.each([true, false])('is refused with revoke: %s: an issuer may end the grant with the token', (revoke) => {
+    const { error } = Config.safeParse(withServer({ ...refresh, revoke }, { vault: directory }));
+    expect(error?.issues).toMatchObject([{ code: 'unrecognized_keys', keys: ['revoke'] }]);
   });
 
   test('grants may come from the vault where no sealing key is configured', () => {

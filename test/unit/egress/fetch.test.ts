@@ -156,6 +156,14 @@ describe('what is looked up', () => {
   });
 });
 
+test('an outlet whose requests share no connection opens one for each', async () => {
+  const server = await serverOf((_request, response) => void response.end('{}'));
+  const outlet = loopbackEgress().outlet({ what: 'a', to: [server.origin], maxBytes: 1_000, unshared: true });
+  closing.push(outlet.close);
+  for (let asked = 0; asked < 3; asked += 1) expect(await (await outlet.fetch(server.origin)).text()).toBe('{}');
+  expect(server.connections()).toBe(3);
+});
+
 describe('origins', () => {
   test.each([
     ['another host', 'https://b.example/'],

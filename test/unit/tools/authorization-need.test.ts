@@ -14,7 +14,7 @@ const config = Config.parse({
     given: { url },
     none: { url, credentials: { kind: 'none' } },
     minted: { url, credentials: { kind: 'client-credentials', ...client } },
-    kept: { url, credentials: { kind: 'refresh', ...client } },
+    kept: { url, credentials: { kind: 'refresh', ...client, scopes: { ...scopes, discovery: ['read'] } } },
   },
   credentials: { office: { use: { kind: 'client-credentials', ...client }, origins: ['https://notes.example.com'] } },
   vault: { kind: 'directory', directory: 'vault', keys: VAULT_KEYS },

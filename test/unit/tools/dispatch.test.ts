@@ -53,7 +53,7 @@ function partsWith(over: Partial<CallToolParts>): CallToolParts {
     liveTools: {
       current: async (_, known) => {
         done.push('listed');
-        return known;
+        return { tool: known, secrets: [] };
       },
     },
     broker: {
@@ -207,7 +207,7 @@ describe('behind the limits of its server', () => {
       liveTools: {
         current: async (_, known) => {
           second = await dispatched({ limits });
-          return known;
+          return { tool: known, secrets: [] };
         },
       },
     });
@@ -227,7 +227,9 @@ describe('behind the limits of its server', () => {
     let refused: DispatchResult | undefined;
     await dispatched({
       limits,
-      liveTools: { current: async (_, known) => ((refused = await dispatched({ limits, config })), known) },
+      liveTools: {
+        current: async (_, known) => ((refused = await dispatched({ limits, config })), { tool: known, secrets: [] }),
+      },
     });
     expect(refused).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
   });

@@ -1,7 +1,12 @@
 /** A call meets the tool that was shown, or nothing is called (H-7, F24, INV-G4). */
 import { beforeEach, expect, test } from '@jest/globals';
 import type { TokenRequest } from '../../../activities/tokens/port.ts';
-import { createLiveTools, type LiveTools, type Principal } from '../../../activities/tools/live-tools.ts';
+import {
+  createLiveTools,
+  type CurrentTool,
+  type LiveTools,
+  type Principal,
+} from '../../../activities/tools/live-tools.ts';
 import type { ToolListing } from '../../../activities/tools/port.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
@@ -61,8 +66,9 @@ function liveTools(recheckSeconds = 60): LiveTools {
   });
 }
 
-const current = (tools: LiveTools, tool = pinned, shown = tool.hash, who = principal): Promise<OfferedTool> =>
+const looked = (tools: LiveTools, tool = pinned, shown = tool.hash, who = principal): Promise<CurrentTool> =>
   tools.current(who, tool, shown, undefined, new AbortController().signal);
+const current = async (...given: Parameters<typeof looked>): Promise<OfferedTool> => (await looked(...given)).tool;
 
 test('what a run has just listed is believed for its time, then listed again with a token for listing', async () => {
   const tools = liveTools(60);
@@ -139,6 +145,19 @@ test('a token that is refused is minted anew, once', async () => {
   expect(lists.map(({ accessToken }) => accessToken)).toEqual(['token-1', 'token-2']);
   expect(mints[1]).toMatchObject({ refused: 'token-1' });
   expect(released).toEqual(['token-1', 'token-2']);
+});
+
+test('INV-S1: with what it was listed is told, a refused token too; of what is only believed there is nothing', async () => {
+  const tools = liveTools();
+  let refusals = 1;
+  listing = async () => {
+    if ((refusals -= 1) >= 0) throw new CountersignError('TOOL_UNAUTHORIZED', 'HTTP 401');
+    return { tools: [pinned.definition], refused: [] };
+  };
+  const [asked, joined] = await Promise.all([looked(tools), looked(tools)]);
+  expect([...new Set(asked.secrets)].toSorted()).toEqual(['token-1', 'token-2']);
+  expect(joined.secrets).toEqual(asked.secrets);
+  expect((await looked(tools)).secrets).toEqual([]);
 });
 
 test('calls of one moment ask once, also where the answer is late', async () => {
