@@ -114,7 +114,8 @@ async function once(
 async function beginningOf({ body }: Response, most: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of body ?? []) {
+  // Sound: what a body of undici holds is bytes.
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
     chunks.push(chunk);
     length += chunk.byteLength;
     if (length > most) break;
