@@ -29,7 +29,7 @@ beforeAll(async () => {
   });
   world = await startFaultWorld({
     config: {
-      policy: { strategy: 'never' },
+      policy: { strategy: 'never', unknownOutcomes: 'record' },
       metrics: { prometheus: `127.0.0.1:${port}` },
       models: { waits: script('wait', 3), breaks: script('break', 1) },
       servers: {
