@@ -137,7 +137,15 @@ export async function toolSideActivities(
   const loadToolset = createToolsetLoader(artifacts);
   return {
     discoverTools: coded(
-      createDiscoverTools({ config, artifacts, broker, server, liveTools, readCatalog, ...(signing && { signing }) }),
+      createDiscoverTools({
+        config,
+        artifacts,
+        broker,
+        server,
+        liveTools,
+        readCatalog,
+        ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
+      }),
     ),
     callTool: coded(
       createCallTool({

@@ -95,6 +95,11 @@ export class LiveRun {
     return this.#prepared !== undefined;
   }
 
+  /** Are the tools of all its servers there? */
+  get isListed(): boolean {
+    return this.toolset.length === this.prepared.servers.length;
+  }
+
   get ids(): RunIds {
     const { namespace, workflowId, runId } = workflowInfo();
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };

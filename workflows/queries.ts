@@ -5,7 +5,9 @@ import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
 import type { Extension, OpenRequest } from '../domain/open-request.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { grantsFor } from '../domain/authorization.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
+import { isListing } from '../domain/listing-id.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
 import { spentOf } from '../domain/spend.ts';
@@ -114,7 +116,8 @@ function grantEnd(
   { deadline }: OpenRequest,
 ): Pick<ApprovalRequest, 'grantExpiresAt'> {
   const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
-  const isReplaced = run.grants?.some(({ request }) => request.about.server === server) === true;
+  // One that was given for the list is the one whose end is known.
+  const isReplaced = grantsFor(run, server).some(({ answer }) => !isListing(answer.callId));
   if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
   return { grantExpiresAt };
 }

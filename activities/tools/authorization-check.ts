@@ -11,6 +11,8 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { isMet } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 
+type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
+
 export interface ProvenAuthorization {
   /** In place of the run's own. */
   readonly grant?: Grant;
@@ -21,11 +23,16 @@ export interface ProvenAuthorization {
 export function provenAuthorization(input: DispatchInput, proofs: readonly AuthorizationProof[]): ProvenAuthorization {
   const proven = proofs.filter((proof) => isOfThisRun(input, proof));
   const consented = proven.flatMap((proof) => (isConsent(input, proof) ? scopesOf(proof) : []));
-  const grant = proven.flatMap((proof) => grantIn(input, proof)).at(-1);
+  const grant = provenGrant(input, proofs);
   return { consented: [...new Set(consented)], ...(grant === undefined ? {} : { grant }) };
 }
 
-function isOfThisRun({ decidedIn, server }: DispatchInput, { answer, about, ...at }: AuthorizationProof): boolean {
+/** The newest grant that took the place of the run's own. */
+export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationProof[]): Grant | undefined {
+  return proofs.flatMap((proof) => (isOfThisRun(place, proof) ? grantIn(place, proof) : [])).at(-1);
+}
+
+function isOfThisRun({ decidedIn, server }: GrantPlace, { answer, about, ...at }: AuthorizationProof): boolean {
   const [opened, decided, deadline] = [at.openedAt, at.decidedAt, at.deadline].map((each) => Date.parse(each));
   return (
     about.kind === 'authorization' &&
@@ -62,7 +69,7 @@ function scopesOf({ about }: AuthorizationProof): readonly string[] {
   return about.kind === 'authorization' ? (about.scopes ?? []) : [];
 }
 
-function grantIn({ run, server }: DispatchInput, { answer }: AuthorizationProof): Grant[] {
+function grantIn({ run, server }: GrantPlace, { answer }: AuthorizationProof): Grant[] {
   const isTheirs = answer.kind === 'grant' && answer.approver.id === run.initiator.id;
   return isTheirs && answer.grant.server === server.name ? [answer.grant] : [];
 }

@@ -16,8 +16,9 @@ import { hashOf } from '../../domain/canonical.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
-import type { TokenBroker } from '../tokens/port.ts';
-import type { ToolListing, ToolServer } from './port.ts';
+import type { MintedToken, TokenBroker } from '../tokens/port.ts';
+import { listAuthorized } from './authorized-list.ts';
+import type { ServerConnection, ToolListing, ToolServer } from './port.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 
 /** Of servers that are not configured, but named by runs and catalogs. */
@@ -93,18 +94,9 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     };
-    const token = await broker.mint(request);
-    const listed = async (with_: typeof token): Promise<ToolListing> =>
-      await server.list(connectionOf(binding, access, with_), signal, { known: true }).finally(() => with_.release?.());
-    try {
-      return await listed(token);
-    } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-        throw error;
-      const fresh = await broker.mint({ ...request, refused: token.accessToken });
-      if (fresh.accessToken === token.accessToken) throw error;
-      return await listed(fresh);
-    }
+    const connect = (token: MintedToken): ServerConnection => connectionOf(binding, access, token);
+    const asked = { broker, server, request, connect, signal, options: { known: true } };
+    return (await listAuthorized(asked)).listing;
   };
 
   const ask = (
