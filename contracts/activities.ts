@@ -77,6 +77,8 @@ export interface PreparedRun {
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
   /** A list that is turned away for want of a grant waits for another one. Absent: prepared by an earlier release; it ends the run. */
   readonly listings?: 'asked';
+  /** The ledger says of a request that the grant will not outlive it; absent from workers that did not write it. */
+  readonly grantEnds?: 'recorded';
   /** With `trust`: what was signed when the run was started. */
   readonly signedSpec?: SignedSpec;
 }

@@ -5,9 +5,8 @@ import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
 import type { Extension, OpenRequest } from '../domain/open-request.ts';
 import { requestDigest } from '../domain/digest.ts';
-import { grantsFor } from '../domain/authorization.ts';
+import { grantEnd, grantEnds } from '../domain/grant-end.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
-import { isListing } from '../domain/listing-id.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
 import { spentOf } from '../domain/spend.ts';
@@ -52,6 +51,7 @@ function stateOf(live: LiveRun): RunState {
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
+    ...grantEnds(live),
   };
 }
 
@@ -96,7 +96,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...shownTimes(request),
-      ...grantEnd(live, target.server, request),
+      ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
@@ -107,19 +107,6 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
-}
-
-/** Where it ends too early, and nobody has given another one since. */
-function grantEnd(
-  { toolset, run }: LiveRun,
-  server: string,
-  { deadline }: OpenRequest,
-): Pick<ApprovalRequest, 'grantExpiresAt'> {
-  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
-  // One that was given for the list is the one whose end is known.
-  const isReplaced = grantsFor(run, server).some(({ answer }) => !isListing(answer.callId));
-  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
-  return { grantExpiresAt };
 }
 
 function decidedBy(

@@ -79,6 +79,7 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
+      grantEnds: 'recorded',
       ...(price === undefined ? {} : { price }),
       ...pausesOf(config, spec),
       priority: priorityOf(config.fairness, spec),
