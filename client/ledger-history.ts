@@ -83,8 +83,14 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
 }
 
 /** Updates whose messages stand in the ledger, and the facts that they become. */
-const RECORDED: readonly string[] = [UPDATES.decide, UPDATES.say, UPDATES.resolveOutcome, UPDATES.provideInput];
-const SAID: readonly string[] = ['decision.accepted', 'outcome.resolved', 'input.provided', 'said'];
+const RECORDED: readonly string[] = [
+  UPDATES.decide,
+  UPDATES.say,
+  UPDATES.resolveOutcome,
+  UPDATES.provideInput,
+  UPDATES.authorize,
+];
+const SAID: readonly string[] = ['decision.accepted', 'outcome.resolved', 'input.provided', 'authorization.given', 'said'];
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();

@@ -103,7 +103,7 @@ function isProvable(entry: AnyEntry): boolean {
 
 /** To a request, of whatever kind: each is signed for its own update. */
 function isAnswer({ fact }: AnyEntry): boolean {
-  return ['decision.accepted', 'outcome.resolved', 'input.provided'].includes(fact.kind);
+  return ['decision.accepted', 'outcome.resolved', 'input.provided', 'authorization.given'].includes(fact.kind);
 }
 
 function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {

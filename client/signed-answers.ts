@@ -1,4 +1,5 @@
 /** Answers to requests as people signed them, to be compared with what a ledger says of them. */
+import type { Authorization } from '../contracts/schemas/authorization.ts';
 import type { Decision } from '../contracts/schemas/decision.ts';
 import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
@@ -8,7 +9,7 @@ import { isEdit } from '../domain/decision-rights.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { responsesHash } from '../domain/provision.ts';
 import { recordedHash } from '../domain/resolution.ts';
-import { parseDecision, parseProvision, parseResolution } from '../domain/shapes.ts';
+import { parseAuthorization, parseDecision, parseProvision, parseResolution } from '../domain/shapes.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
 import { openMessage } from '../domain/signed-message.ts';
 import type { SentMessage } from './ledger-history.ts';
@@ -60,6 +61,17 @@ const PROVISION: AnswerKind<Provision> = {
   isJudged: () => false,
 };
 
+const AUTHORIZATION: AnswerKind<Authorization> = {
+  purpose: 'authorize',
+  parse: parseAuthorization,
+  said: (authorization) => [
+    ['answer', ['answer'], authorization.kind],
+    ['comment', ['comment'], authorization.kind === 'decline' ? authorization.reason : authorization.comment],
+    ['grant', ['grantHash'], authorization.kind === 'grant' ? hashOf(authorization.grant) : undefined],
+  ],
+  isJudged: () => false,
+};
+
 export interface SignedAnswer {
   readonly message: Answerable;
   readonly signature: string;
@@ -71,6 +83,7 @@ export interface SignedAnswer {
 /** What was sent, as the answer that an entry of this kind is of; undefined where it is none. */
 export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
   if (kind === 'outcome.resolved') return signedAs(sent, RESOLUTION);
+  if (kind === 'authorization.given') return signedAs(sent, AUTHORIZATION);
   return kind === 'input.provided' ? signedAs(sent, PROVISION) : signedAs(sent, DECISION);
 }
 
