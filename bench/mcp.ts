@@ -118,13 +118,13 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
     ...(counted === undefined ? {} : { fetch: counted }),
   });
   const liveTools = createLiveTools({ config, broker, server });
-  const parts = { config, artifacts, broker, server, liveTools, readCatalog: async () => undefined };
+  const limits = new ServerLimits({ configured: new Map(), tell: () => {} });
+  const parts = { config, artifacts, broker, server, liveTools, limits, readCatalog: async () => undefined };
   const loadToolset = createToolsetLoader(artifacts);
   const callTool = createCallTool({
     ...parts,
     conditions: new Conditions(),
     loadToolset,
-    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
   });
   const run = {
     namespace: 'default',

@@ -135,6 +135,7 @@ export async function toolSideActivities(
   const readCatalog = createCatalogReader(client);
   const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
+  const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
   return {
     discoverTools: coded(
       createDiscoverTools({
@@ -142,6 +143,7 @@ export async function toolSideActivities(
         artifacts,
         broker,
         server,
+        limits,
         liveTools,
         readCatalog,
         ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
@@ -154,7 +156,7 @@ export async function toolSideActivities(
         loadToolset,
         broker,
         server,
-        limits: new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) }),
+        limits,
         liveTools,
         seal,
         readCatalog,
@@ -164,7 +166,7 @@ export async function toolSideActivities(
         }),
       }),
     ),
-    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
+    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
   };
 }
 

@@ -9,7 +9,7 @@
 import { CancelledFailure, condition } from '@temporalio/workflow';
 import type { DiscoverInput, TurnedAway } from '../contracts/activities.ts';
 import { isErrorCode } from '../contracts/errors.ts';
-import { failureOf } from '../contracts/failure.ts';
+import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
 import { grantorOf } from '../domain/authorization.ts';
 import { isListing, listingId } from '../domain/listing-id.ts';
@@ -105,12 +105,20 @@ class Lists {
     }
   }
 
+  /** Where its server takes no more just now, Temporal repeats it some times; then it is asked anew, for as long as a call may wait. */
   async #ask(server: ServerBinding): Promise<Discovery | TurnedAway> {
-    this.#underWay += 1;
-    try {
-      return await discoveryActivities(server, this.#live.prepared.priority).discoverTools(inputFor(this.#live, server));
-    } finally {
-      this.#underWay -= 1;
+    const { prepared } = this.#live;
+    const since = Date.now();
+    for (;;) {
+      this.#underWay += 1;
+      try {
+        return await discoveryActivities(server, prepared.priority).discoverTools(inputFor(this.#live, server));
+      } catch (error) {
+        const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
+        if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
+      } finally {
+        this.#underWay -= 1;
+      }
     }
   }
 }

@@ -63,7 +63,7 @@ export interface CallToolParts {
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { liveTools, loadToolset, readCatalog, checkSignatures } = parts;
+  const { loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
   return async (input) => {
     const scheduler = currentScheduler();
@@ -87,33 +87,52 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
     if (mistaken !== undefined || now === undefined)
       return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    let weighed = await weigh(parts, checker, input, now, catalog);
+    const weighed = await weigh(parts, checker, input, now, catalog);
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    heartbeat({ phase: 'connecting' });
-    const request = tokenRequest(input, given, catalog);
-    let tool: OfferedTool;
-    try {
-      const shown = input.target.definitionHash;
-      // With the grant with which it is called: a fresh one may see other tools.
-      const principal = { run, server, grant: request.grant };
-      tool = await liveTools.current(principal, now.tool, shown, catalog, cancellationSignal());
-    } catch (error) {
-      return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
-    }
-    if (tool !== now.tool) weighed = await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
-    if (weighed.refused !== undefined) return weighed.refused;
-    const unanswered = checkProvided(input);
-    if (unanswered !== undefined) return unanswered;
-    const { verdict } = weighed;
-    // What people have approved needs no glass.
-    if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
-    const proven = provenCall(input, tool, verdict);
-    const called: TokenRequest = { ...request, tool: tool.definition.name, call: proven };
-    return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callWithToken({ ...parts, server: limited }, input, tool, catalog, called),
+    const meeting = { now, catalog, weighed, request: tokenRequest(input, given, catalog) };
+    // The list before the call leaves from the same place as the call.
+    return await withinLimits(parts.limits, parts.server, input, (server) =>
+      callAsListed({ ...parts, server }, checker, input, meeting),
     );
   };
+}
+
+interface Meeting {
+  readonly now: ToolNow;
+  readonly catalog: CatalogSnapshot | undefined;
+  readonly weighed: Weighed;
+  readonly request: TokenRequest;
+}
+
+/** The call, where the tool as its server lists it now may be called. */
+async function callAsListed(
+  parts: CallToolParts,
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  { now, catalog, weighed: before, request }: Meeting,
+): Promise<DispatchResult> {
+  const { run, server } = input;
+  heartbeat({ phase: 'connecting' });
+  let tool: OfferedTool;
+  try {
+    const shown = input.target.definitionHash;
+    // With the grant with which it is called: a fresh one may see other tools.
+    const principal = { run, server, grant: request.grant };
+    tool = await parts.liveTools.current(principal, now.tool, shown, catalog, cancellationSignal(), parts.server);
+  } catch (error) {
+    return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
+  }
+  const weighed =
+    tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+  if (weighed.refused !== undefined) return weighed.refused;
+  const unanswered = checkProvided(input);
+  if (unanswered !== undefined) return unanswered;
+  const { verdict } = weighed;
+  // What people have approved needs no glass.
+  if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+  const proven = provenCall(input, tool, verdict);
+  return await callWithToken(parts, input, tool, catalog, { ...request, tool: tool.definition.name, call: proven });
 }
 
 type Weighed =

@@ -13,6 +13,7 @@ import { assertConnectable } from '../catalog/connection.ts';
 import type { MintedToken, TokenRequest } from '../tokens/port.ts';
 import { listAuthorized } from './authorized-list.ts';
 import { type DiscoverToolsParts, pinnedTools, shownRefusals, stored } from './discover-tools.ts';
+import { withinListLimits } from './limited-list.ts';
 import type { ServerConnection } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
@@ -22,6 +23,7 @@ export function createDiscoverCatalog({
   artifacts,
   broker,
   server: port,
+  limits,
 }: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
   return async ({ tenant, server, connection }) => {
     const { workflowType, workflowId, namespace } = currentScheduler();
@@ -39,7 +41,9 @@ export function createDiscoverCatalog({
       ...credentialsOf({ connection }, tenant),
     };
     const connect = (token: MintedToken): ServerConnection => connectionOf(binding, access, token);
-    const { listing } = await listAuthorized({ broker, server: port, request, connect, signal });
+    const asked = { broker, server: port, request, connect, signal };
+    const place = { name: server, url: connection.url, tenant };
+    const { listing } = await withinListLimits(limits, place, async () => await listAuthorized(asked));
     const { tools, refused } = listing;
     const pinned = pinnedTools(binding, tools);
     return {

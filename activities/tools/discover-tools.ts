@@ -30,10 +30,12 @@ import { provenGrant } from './authorization-check.ts';
 import { needOfListing } from './authorization-need.ts';
 import { listAuthorized } from './authorized-list.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
+import { withinListLimits } from './limited-list.ts';
 import type { LiveTools } from './live-tools.ts';
 import type { ServerConnection, ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+import type { ServerLimits } from './server-limits.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -43,6 +45,7 @@ export interface DiscoverToolsParts {
   readonly artifacts: ArtifactStore;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly limits: ServerLimits;
   readonly liveTools: Pick<LiveTools, 'learn'>;
   readonly readCatalog: ReadCatalog;
   /** In trust mode `signed`. */
@@ -55,6 +58,7 @@ export function createDiscoverTools({
   artifacts,
   broker,
   server,
+  limits,
   liveTools,
   readCatalog,
   signing,
@@ -86,7 +90,9 @@ export function createDiscoverTools({
     const connect = (minted: MintedToken): ServerConnection => connectionOf(binding, access, minted);
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
-      listed = await listAuthorized({ broker, server, request, connect, signal });
+      const place = { name: binding.name, url: binding.url, tenant: run.initiator.tenant };
+      const asked = { broker, server, request, connect, signal };
+      listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
     } catch (error) {
       const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
       if (authorization === undefined) throw error;

@@ -48,6 +48,7 @@ export interface LiveTools {
    * The tool as it is listed.
    *
    * @param tool as this worker knows it
+   * @param server through which it is listed, where it has to be; default: the one that is known here
    * @param shown hash of the definition that was judged or approved
    * @throws CountersignError `TOOL_UNKNOWN` where it is not listed any more; `TOOL_UNAVAILABLE` where the list cannot be had, or
    *   with the codes of `ToolServer.list` and `TokenBroker.mint`
@@ -58,6 +59,7 @@ export interface LiveTools {
     shown: string,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    server?: Pick<ToolServer, 'list'>,
   ): Promise<OfferedTool>;
 }
 
@@ -83,6 +85,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     { run, server: binding, grant }: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
   ): Promise<ToolListing> => {
     const access = accessTo(config, binding, catalog);
     const request = {
@@ -95,7 +98,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       ...credentialsOf(catalog, run.initiator.tenant),
     };
     const connect = (token: MintedToken): ServerConnection => connectionOf(binding, access, token);
-    const asked = { broker, server, request, connect, signal, options: { known: true } };
+    const asked = { broker, server: through, request, connect, signal, options: { known: true } };
     return (await listAuthorized(asked)).listing;
   };
 
@@ -104,10 +107,11 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     principal: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
   ): Promise<ToolListing> => {
     // Before the question: what changes while it is answered counts as not seen.
     const at = now();
-    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]))
+    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
       .then((listing) => {
         keep(key, at, listing);
         return listing;
@@ -117,16 +121,16 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     return question;
   };
 
-  const listingOf: typeof ask = async (key, principal, catalog, signal) => {
+  const listingOf: typeof ask = async (key, principal, catalog, signal, through) => {
     const running = asking.get(key);
     // Whoever asked may have been cancelled: that is no answer for this call.
     const joined = running === undefined ? undefined : await running.catch(() => undefined);
-    return joined ?? (await ask(key, principal, catalog, signal));
+    return joined ?? (await ask(key, principal, catalog, signal, through));
   };
 
   return {
     learn: (principal, listing) => keep(keyOf(principal), now(), listing),
-    async current(principal, tool, shown, catalog, signal) {
+    async current(principal, tool, shown, catalog, signal, through = server) {
       const key = keyOf(principal);
       const { name } = principal.server;
       const seconds =
@@ -136,7 +140,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return tool;
       let listing: ToolListing;
       try {
-        listing = await listingOf(key, principal, catalog, signal);
+        listing = await listingOf(key, principal, catalog, signal, through);
       } catch (error) {
         throw error instanceof CountersignError && error.code === 'DISCOVERY_FAILED'
           ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)
