@@ -62,15 +62,11 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
         case 'renewed': {
           const { answer, secrets } = renewed.value;
           const known = used === undefined ? secrets : [...secrets, used];
-          const granted = checkGranted(answer, asked, {
-            strategy,
-            server,
-            issuer,
-            secrets: known,
-            refused,
-            now: now(),
-          });
-          const minted = revocable(credentials, client, source, server, granted);
+          const context = { strategy, server, issuer, secrets: known, refused, now: now() };
+          const { revoke } = credentials;
+          const minted = revocable({ revoke, client, source, server, answer, keepsRefresh: true }, () =>
+            checkGranted(answer, asked, context),
+          );
           return expiresAt === undefined ? minted : { ...minted, grantExpiresAt: expiresAt };
         }
         case 'failed':
