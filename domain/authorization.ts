@@ -128,16 +128,14 @@ function regranted(run: Run, given: Authorized): Run {
   return { ...run, grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given] };
 }
 
+/** The newest grant that was given for a server. */
+export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
+  return grants.filter(({ request }) => request.about.server === server);
+}
+
 /** What a dispatch is given: the consents to this call, and the newest grant for its server. */
-export function authorizationsOf(
-  { grants = [] }: Run,
-  { judgement, authorized = [] }: InFlight,
-): readonly Authorized[] {
-  const { server } = judgement.target;
-  return [
-    ...authorized.filter(({ answer }) => answer.kind === 'consent'),
-    ...grants.filter(({ request }) => request.about.server === server),
-  ];
+export function authorizationsOf(run: Run, { judgement, authorized = [] }: InFlight): readonly Authorized[] {
+  return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
 }
 
 function authorizedFact({ request }: Paused, answer: SignedAuthorization): LedgerFact {

@@ -5,6 +5,7 @@ import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
 import type { Extension, OpenRequest } from '../domain/open-request.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { grantEnd, grantEnds } from '../domain/grant-end.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
@@ -50,6 +51,7 @@ function stateOf(live: LiveRun): RunState {
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
+    ...grantEnds(live),
   };
 }
 
@@ -94,7 +96,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...shownTimes(request),
-      ...grantEnd(live, target.server, request),
+      ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
@@ -105,18 +107,6 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
-}
-
-/** Where it ends too early, and nobody has given another one since. */
-function grantEnd(
-  { toolset, run }: LiveRun,
-  server: string,
-  { deadline }: OpenRequest,
-): Pick<ApprovalRequest, 'grantExpiresAt'> {
-  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
-  const isReplaced = run.grants?.some(({ request }) => request.about.server === server) === true;
-  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
-  return { grantExpiresAt };
 }
 
 function decidedBy(

@@ -11,7 +11,10 @@ import type { Scheduler } from '../tools/dispatch-check.ts';
 import { checkWhere } from './dispatch-proof.ts';
 import type { StartProofParts } from './start-proof.ts';
 
-export type SaidAuthorizations = (input: DispatchInput, scheduler: Scheduler) => Promise<readonly AuthorizationProof[]>;
+export type SaidAuthorizations = (
+  input: Pick<DispatchInput, 'run' | 'authorizations'>,
+  scheduler: Scheduler,
+) => Promise<readonly AuthorizationProof[]>;
 
 export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizations {
   return async ({ run, authorizations = [] }, scheduler) => {

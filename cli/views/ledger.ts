@@ -27,7 +27,7 @@ function about(fact: RunFact): string {
     case 'verdict':
       return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
     case 'request.opened':
-      return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${fact.deadline}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
+      return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${fact.deadline}${fact.grantExpiresAt === undefined ? '' : ` (its grant ends at ${said(fact.grantExpiresAt)})`}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'authorization.given':
