@@ -75,7 +75,7 @@ function desk(limits: Limits) {
     catalog: async () =>
       await as(CATALOG_WORKFLOW, catalogId(CATALOG), refresh, {
         ...CATALOG,
-        connection: CatalogConnection.parse({ url: canonicalServerUrl(server.url) }),
+        connection: CatalogConnection.parse({ url: canonicalServerUrl(server.url), trusted: false }),
       }),
   };
 }

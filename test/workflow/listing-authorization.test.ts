@@ -184,7 +184,8 @@ test('stopped, or out of time, it waits for nobody', async () => {
   await wantedFor(run, LIST);
   await run.stop({ by: 'ann', reason: 'not needed' });
   expect(await run.result()).toMatchObject({ status: 'stopped', because: 'not needed' });
-  const short = await started({ limits: { wallClockSeconds: 2 } });
+  const short = await started({ limits: { wallClockSeconds: 20 } });
+  await wantedFor(short, LIST);
   expect(await short.result()).toMatchObject({ status: 'limited', because: 'wallClockSeconds' });
   expect(factsOf(await short.ledger(), 'request.closed')).toMatchObject([{ callId: LIST, status: 'cancelled' }]);
 });
