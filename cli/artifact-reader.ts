@@ -7,7 +7,8 @@ import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
 export type ArtifactPlace =
   /** Absolute. */
   | { readonly kind: 'directory'; readonly directory: string }
-  | { readonly kind: 'bucket'; readonly bucket: BucketConfig }
+  /** `allowInsecure`: workers may speak to it in clear, and so may this. */
+  | { readonly kind: 'bucket'; readonly bucket: BucketConfig; readonly allowInsecure: boolean }
   /** A bucket whose credentials this client does not have: most commands need none. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
@@ -16,7 +17,7 @@ export function artifactReader(place: ArtifactPlace): ArtifactReader {
     case 'directory':
       return readArtifactsFrom(place.directory);
     case 'bucket':
-      return readArtifactsFromBucket(place.bucket);
+      return readArtifactsFromBucket(place.bucket, place);
     case 'unreadable':
       return { get: () => Promise.reject(new CountersignError('ARTIFACT_MISSING', place.reason)) };
   }

@@ -79,7 +79,7 @@ async function load(
   const file = await readConfigFile(path, env, directory);
   const what = file?.what ?? 'configuration';
   const { value, withoutBucket } = reachable(wanted(file), env, what);
-  const { taskQueue, encryption, artifacts, servers, policy } = parseAs(
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
     Config,
     substitute(value, env, what),
     'CONFIG_INVALID',
@@ -90,7 +90,7 @@ async function load(
     encryption,
     artifacts:
       withoutBucket === undefined
-        ? placeOf(artifacts, file?.baseDirectory ?? directory)
+        ? placeOf(artifacts, file?.baseDirectory ?? directory, egress.allowInsecure)
         : { kind: 'unreadable', reason: withoutBucket },
     ...(artifacts.retentionDays === undefined ? {} : { retentionDays: artifacts.retentionDays }),
     serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
@@ -99,8 +99,10 @@ async function load(
   };
 }
 
-function placeOf({ s3, directory }: ArtifactsConfig, base: string): ArtifactPlace {
-  return s3 === undefined ? { kind: 'directory', directory: resolve(base, directory) } : { kind: 'bucket', bucket: s3 };
+function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
+  return s3 === undefined
+    ? { kind: 'directory', directory: resolve(base, directory) }
+    : { kind: 'bucket', bucket: s3, allowInsecure };
 }
 
 interface Reachable {
@@ -124,11 +126,12 @@ function reachable(value: unknown, env: Environment, what: string): Reachable {
 
 function pick(file: ConfigFile | undefined): unknown {
   if (!isRecord(file?.value)) return file?.value ?? {};
-  const { taskQueue, encryption, artifacts, servers, policy } = file.value;
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = file.value;
   const shown = isRecord(servers)
     ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, pickServer(server)]))
     : servers;
-  const picked = { taskQueue, encryption, artifacts, servers: shown, policy };
+  const allowed = isRecord(egress) ? { allowInsecure: egress['allowInsecure'] } : undefined;
+  const picked = { taskQueue, encryption, artifacts, servers: shown, policy, egress: allowed };
   return Object.fromEntries(Object.entries(picked).filter(([, value]) => value !== undefined)) satisfies Partial<
     Record<keyof ConfigInput, unknown>
   >;

@@ -2,36 +2,55 @@
  * Reads the artifact bucket of the workers (`activities/artifacts/bucket.ts`).
  *
  * 1. Bounded: three tries, each of `timeoutSeconds`; no redirect is followed, since a signature is for one host.
- * 2. What is read is hashed, as in `artifact-directory.ts`. No error quotes credentials or an answer's text.
+ * 2. Over TLS, save to this machine; of an answer no more is read than the artifact has bytes.
+ * 3. What is read is hashed, as in `artifact-directory.ts`. No error quotes credentials or an answer's text.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { fetch } from 'undici';
+import { fetch, type Response } from 'undici';
 import { CountersignError } from '../contracts/errors.ts';
 import { BucketConfig, type BucketInput } from '../contracts/schemas/artifact-store.ts';
 import { Sha256Hex } from '../contracts/schemas/json.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { artifactUrl, bucketCodeIn, bucketTrouble, isAbsent, isPassing } from '../domain/bucket.ts';
+import { isSecurelyReached } from '../domain/transport.ts';
 import type { ArtifactReader } from './ledger.ts';
 
 const MOST_TRIES = 3;
 const WAIT_MS = 200;
+/** Of an artifact of which only the hash is known: the segment that a run named last. */
+const MOST_BYTES = 64 * 1_024 * 1_024;
+/** Of an answer that is not the artifact: its code stands at the beginning. */
+const ERROR_BYTES = 65_536;
 
 interface Answer {
   readonly status: number;
   readonly body: Uint8Array;
 }
 
-/** @param options as under `artifacts.s3` of the configuration; `s3:GetObject` is enough @throws CountersignError `CONFIG_INVALID` */
-export function readArtifactsFromBucket(options: BucketInput): ArtifactReader {
+/**
+ * @param options as under `artifacts.s3` of the configuration; `s3:GetObject` is enough
+ * @param allowInsecure as `egress.allowInsecure` of the configuration: in clear to other machines, too
+ * @throws CountersignError `CONFIG_INVALID`
+ */
+export function readArtifactsFromBucket(
+  options: BucketInput,
+  { allowInsecure = false }: { readonly allowInsecure?: boolean } = {},
+): ArtifactReader {
   const config = parseAs(BucketConfig, options, 'CONFIG_INVALID', 'artifact bucket');
+  if (!isSecurelyReached(new URL(config.endpoint), allowInsecure))
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.',
+      { path: 'endpoint' },
+    );
   return {
-    get: async ({ sha256 }) => {
+    get: async ({ sha256, bytes }) => {
       // What a run refers to comes from outside: a key is made of nothing but a hash.
       if (!Sha256Hex.safeParse(sha256).success)
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
-      const { status, body } = await patiently(config, artifactUrl(config, sha256), sha256);
+      const { status, body } = await patiently(config, { url: artifactUrl(config, sha256), sha256, bytes });
       if (status !== 200) throw unreadable(config, sha256, status, bucketCodeIn(new TextDecoder().decode(body)));
       if (createHash('sha256').update(body).digest('hex') === sha256) return body;
       throw new CountersignError(
@@ -42,9 +61,16 @@ export function readArtifactsFromBucket(options: BucketInput): ArtifactReader {
   };
 }
 
-async function patiently(config: BucketConfig, url: string, sha256: string): Promise<Answer> {
+interface Wanted {
+  readonly url: string;
+  readonly sha256: string;
+  /** 0 where nobody knows. */
+  readonly bytes: number;
+}
+
+async function patiently(config: BucketConfig, { url, sha256, bytes }: Wanted): Promise<Answer> {
   for (let tried = 1; ; tried += 1) {
-    const answer = await once(config, url);
+    const answer = await once(config, url, bytes === 0 ? MOST_BYTES : bytes);
     if (tried === MOST_TRIES && answer === undefined)
       throw missing(
         config,
@@ -56,10 +82,11 @@ async function patiently(config: BucketConfig, url: string, sha256: string): Pro
   }
 }
 
-/** Undefined where there was no answer. */
+/** Undefined where there was no answer. @param most bytes that the artifact may have */
 async function once(
   { region, accessKeyId, secretAccessKey, sessionToken, timeoutSeconds }: BucketConfig,
   url: string,
+  most: number,
 ): Promise<Answer | undefined> {
   const signed = await new AwsV4Signer({
     method: 'GET',
@@ -77,10 +104,23 @@ async function once(
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutSeconds * 1_000),
     });
-    return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    return { status: answer.status, body: await beginningOf(answer, answer.status === 200 ? most : ERROR_BYTES) };
   } catch {
     return undefined;
   }
+}
+
+/** One byte more than there may be tells that it is another thing; the rest is not read. */
+async function beginningOf({ body }: Response, most: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Sound: what a body of undici holds is bytes.
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    chunks.push(chunk);
+    length += chunk.byteLength;
+    if (length > most) break;
+  }
+  return Buffer.concat(chunks).subarray(0, most + 1);
 }
 
 function unreadable(config: BucketConfig, sha256: string, status: number, code: string): CountersignError {

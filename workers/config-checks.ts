@@ -2,6 +2,7 @@
 import { urlObjection } from '../activities/egress/guard.ts';
 import { isNameable } from '../activities/egress/ranges.ts';
 import { isSecureTransport } from '../activities/egress/secure-transport.ts';
+import { TENANT_PREFIX } from '../activities/tokens/issued.ts';
 import { looksRandom } from '../activities/tokens/secret-headers.ts';
 import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
@@ -68,9 +69,7 @@ export function checkConfig(config: Config, what: string): void {
         'must be a private range, or a part of one (docs/operations/egress.md)',
       );
   for (const { path, url } of origins(config)) {
-    const { origin } = new URL(url);
-    if (url !== origin && url !== `${origin}/`)
-      refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
+    if (!isOrigin(url)) refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
   for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
   const priced = Object.entries(config.models).map(([name, { price }]) => ({ name, price }));
@@ -88,6 +87,11 @@ export function checkConfig(config: Config, what: string): void {
   }
   if (config.issuer !== undefined && !isSecureTransport(config.issuer.url, config.egress.allowInsecure))
     refuse('issuer.url', 'must use https: who answers in its place would issue tokens');
+  // Servers look for its metadata at the root, whatever the path (RFC 8414 §3.1), and workers answer there.
+  if (config.issuer !== undefined && !isOrigin(config.issuer.url))
+    refuse('issuer.url', 'must be an origin: its keys are published at the root, under /.well-known');
+  if (config.issuer !== undefined && TENANT_PREFIX.test(config.issuer.clientId))
+    refuse('issuer.clientId', 'must not begin like TENANT/: so do the subjects of its tokens');
   refuseRepeated(
     'issuer.keys',
     (config.issuer?.keys ?? []).map(({ kid }) => kid),
@@ -122,6 +126,11 @@ export function checkConfig(config: Config, what: string): void {
     'id',
     refuse,
   );
+}
+
+function isOrigin(url: string): boolean {
+  const { origin } = new URL(url);
+  return url === origin || url === `${origin}/`;
 }
 
 /** A server is its address, so that it has one set of limits. */

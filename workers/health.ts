@@ -12,7 +12,12 @@ import type { WorkerRole } from './role.ts';
 
 /** Servers that verify tokens keep keys for so long, at the most. */
 const KEYS_KEPT_SECONDS = 300;
-const REQUEST_MS = 10_000;
+/** Of a whole request: a probe, or a key file, takes none. */
+const REQUEST_MS = 5_000;
+/** How often connections are looked over: one that says nothing is closed that much later at the most. */
+const LOOK_OVER_MS = 1_000;
+/** Beyond these none is taken: connections are files, of which calls and Temporal need some. */
+const MOST_CONNECTIONS = 256;
 
 export interface HealthServer {
   close(): Promise<void>;
@@ -40,7 +45,7 @@ export async function startHealth(
           [PUBLISHED_PATHS.metadata, JSON.stringify(issuerMetadata(issuer))],
         ],
   );
-  const server = createServer((request, response) => {
+  const server = createServer({ connectionsCheckingInterval: LOOK_OVER_MS }, (request, response) => {
     const path = request.url?.split('?')[0] ?? '';
     const document = published.get(path);
     if (request.method !== 'GET' && request.method !== 'HEAD') answer(response, 405, { error: 'method not allowed' });
@@ -53,6 +58,7 @@ export async function startHealth(
   });
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = REQUEST_MS;
+  server.maxConnections = MOST_CONNECTIONS;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const message = `The health port ${health.host}:${health.port} cannot be used (${error.code ?? 'error'}). Choose another health.port.`;

@@ -11,7 +11,8 @@
  */
 import { addressOf, holding, lastIpv4, type Address } from './address.ts';
 import { rangeHolding } from './ranges.ts';
-import { isLocalName, isSecureTransport } from './secure-transport.ts';
+import { isLocalName } from '../../domain/transport.ts';
+import { isSecureTransport } from './secure-transport.ts';
 
 /** `egress` of the configuration. */
 export interface EgressRules {

@@ -7,6 +7,7 @@
  */
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { IssuedTokens, Issuer } from '../../contracts/schemas/credentials.ts';
+import type { Initiator } from '../../contracts/schemas/run-spec.ts';
 import { askedFor, parametersOf } from './asked.ts';
 import { expiry } from './evidence.ts';
 import type { SignToken } from './issuer.ts';
@@ -26,7 +27,7 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
       const asked = askedFor(credentials, request);
       const { resource, scope } = parametersOf(asked);
       const { token, jti, expiresAtMs } = await sign({
-        sub: initiator?.id ?? issuer.clientId,
+        sub: initiator === undefined ? issuer.clientId : subjectOf(initiator, issuer.clientId),
         aud: resource,
         ...(scope === undefined ? {} : { scope }),
         ...(initiator === undefined ? {} : { act: { sub: issuer.clientId } }),
@@ -51,4 +52,16 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
       };
     },
   };
+}
+
+/** How the subject of somebody of another tenant than `default` begins; an encoded name holds nothing else. */
+export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
+
+/**
+ * Unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant `default`, `TENANT/ID` for others, and for
+ * ids that would be read as that or as the service itself.
+ */
+function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: string): string {
+  const isPlain = tenant === 'default' && id !== clientId && !TENANT_PREFIX.test(id);
+  return isPlain ? id : `${encodeURIComponent(tenant)}/${id}`;
 }

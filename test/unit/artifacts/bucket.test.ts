@@ -17,6 +17,15 @@ const SHA = createHash('sha256').update(BYTES).digest('hex');
 const CHECKSUM = Buffer.from(SHA, 'hex').toString('base64');
 const SECRET = 'canary-secret-key';
 
+const BUCKET: BucketConfig = {
+  endpoint: 'https://s3.example.com',
+  region: 'r',
+  bucket: 'artifacts',
+  accessKeyId: 'id',
+  secretAccessKey: SECRET,
+  timeoutSeconds: 1,
+};
+
 const closing: (() => void)[] = [];
 afterEach(() => {
   for (const close of closing.splice(0)) close();
@@ -46,14 +55,7 @@ async function bucketThat(...answers: readonly Answer[]) {
   });
   // Sound: it listens on TCP.
   const { port } = server.address() as AddressInfo;
-  const config: BucketConfig = {
-    endpoint: `http://127.0.0.1:${port}`,
-    region: 'r',
-    bucket: 'artifacts',
-    accessKeyId: 'id',
-    secretAccessKey: SECRET,
-    timeoutSeconds: 1,
-  };
+  const config: BucketConfig = { ...BUCKET, endpoint: `http://127.0.0.1:${port}` };
   return {
     seen,
     config,
@@ -149,6 +151,26 @@ test('of an object that is longer than was stored no more is read than that', as
   await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject({
     code: 'ARTIFACT_CORRUPT',
   });
+});
+
+test.each([4, 0])('nor by a client, which was told of %d bytes', async (bytes) => {
+  const endless: Answer = (_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      while (!response.destroyed && response.write(Buffer.alloc(1_048_576)));
+      response.once('drain', more);
+    };
+    more();
+  };
+  const { config } = await bucketThat(endless);
+  const read = readArtifactsFromBucket({ ...config, timeoutSeconds: 30 }).get({ sha256: SHA, bytes, contentType: '' });
+  await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
+});
+
+test('INV-S1: a client speaks to no other machine in clear, unless its operator allows that', () => {
+  const clear = { ...BUCKET, endpoint: 'http://s3.internal:9000' };
+  expect(() => readArtifactsFromBucket(clear)).toThrow(/endpoint must use https/);
+  expect(() => readArtifactsFromBucket(clear, { allowInsecure: true })).not.toThrow();
 });
 
 test.each([

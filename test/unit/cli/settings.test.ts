@@ -70,6 +70,17 @@ test('credentials of a bucket are read where they are; where they are not, only 
   expect(await loadPolicySettings(undefined, { env: {}, directory })).toMatchObject({ serverUrls: {} });
 });
 
+test('a bucket is read in clear where workers may do that, and nowhere else', async () => {
+  const clear = BUCKET.replace('https', 'http');
+  const env = { S3_ID: 'reader', S3_SECRET: 'canary' };
+  const of = async (text: string) =>
+    (await loadClientSettings(undefined, { env, directory: await folder({ 'countersign.yaml': text }) })).artifacts;
+  const refused = await of(clear);
+  expect(() => artifactReader(refused)).toThrow(/endpoint must use https/);
+  const allowed = await of(`${clear}\n  egress: { allowInsecure: true }\n`);
+  expect(() => artifactReader(allowed)).not.toThrow();
+});
+
 test('a bucket that is described wrongly is refused with its field', async () => {
   const directory = await folder({ 'countersign.yaml': BUCKET.replace('bucket: artifacts', 'bucket: ../up') });
   await expect(loadClientSettings(undefined, { env: { S3_ID: 'a', S3_SECRET: 'b' }, directory })).rejects.toMatchObject(

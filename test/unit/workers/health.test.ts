@@ -1,6 +1,6 @@
 /** The HTTP port of a worker process: says whether it lives, publishes what is public, and nothing else. */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { type ConfigInput, Config } from '../../../contracts/schemas/config.ts';
 import { freePort } from '../../../workers/free-port.ts';
@@ -9,6 +9,7 @@ import type { WorkerRole } from '../../../workers/role.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { refusalOf } from '../../support/keys-refusal.ts';
 import { signingKey } from '../../support/signing-key.ts';
+import { until } from '../../support/until.ts';
 
 const { folder } = useConfigFolders();
 
@@ -76,6 +77,17 @@ describe('the health port', () => {
     const url = await start({ issuer }, () => true, '.', 'runs');
     expect((await fetch(`${url}/.well-known/jwks.json`)).status).toBe(404);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
+  test('connections that say nothing do not use up the files of the process', async () => {
+    const url = await start({}, () => true);
+    const silent = Array.from({ length: 300 }, () => connect(Number(new URL(url).port), '127.0.0.1').unref());
+    for (const socket of silent) socket.resume().on('error', () => undefined);
+    const closed = () => silent.filter(({ destroyed }) => destroyed).length;
+    await until(async () => (closed() >= 300 - 256 ? true : undefined), { what: 'those beyond 256 are closed' });
+    for (const socket of silent) socket.destroy();
+    const answer = await until(async () => await fetch(`${url}/healthz`).catch(() => undefined), { what: 'an answer' });
+    expect(answer.status).toBe(200);
   });
 
   test('a port that is taken is named, and the worker does not start', async () => {
