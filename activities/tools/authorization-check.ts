@@ -9,7 +9,6 @@
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { isMet, type Voter } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { type Leaving, spentNow, voterOf } from './word-now.ts';
@@ -73,16 +72,16 @@ function isConsent(input: DispatchInput, { answer, about, ...proof }: Authorizat
     approvers,
     about,
   });
-  return answer.digest === digest && isEnough(approvers, voterOf(answer.approver, proof));
+  return answer.digest === digest && isMet(approvers, votersOf({ answer, about, ...proof }));
 }
 
+/** Half a consent is none. */
 function isStill(proof: AuthorizationProof, now: Leaving): boolean {
-  return spentNow(proof.answer.approver, proof, now, isEnough) === undefined;
+  return spentNow(proof, now, (rule) => isMet(rule, votersOf(proof))) === undefined;
 }
 
-/** One person's word; half a consent is none. */
-function isEnough(rule: ApproverRule, voter: Voter): boolean {
-  return isMet(rule, [voter]);
+function votersOf({ answer, ...then }: AuthorizationProof): readonly Voter[] {
+  return [voterOf(answer.approver, then)];
 }
 
 function scopesOf({ about }: AuthorizationProof): readonly string[] {
