@@ -48,8 +48,10 @@ export function whyEnded({ request, outcome }: Extract<CallState, { status: 'set
   const about = request?.about;
   if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };
   const { reason, message } = about;
-  if (outcome.kind === 'rejected') return { reason, message: `${message} ${outcome.by} gives no other: ${outcome.reason}` };
-  if (outcome.kind === 'expired') return { reason, message: `${message} Nobody gave another one by ${outcome.deadline}.` };
+  if (outcome.kind === 'rejected')
+    return { reason, message: `${message} ${outcome.by} gives no other: ${outcome.reason}` };
+  if (outcome.kind === 'expired')
+    return { reason, message: `${message} Nobody gave another one by ${outcome.deadline}.` };
   return { reason, message };
 }
 

@@ -101,6 +101,9 @@ test('that nobody helped on says what was in the way, and how it ended', () => {
   });
   expect(why(cancelled)).toEqual({ reason: 'GRANT_MISSING', message: 'needs an authorization.' });
   // Sound: it has ended.
-  const consent = callOf(ended(askingRun(), 't1.c0', expired).run, 't1.c0') as Extract<CallState, { status: 'settled' }>;
+  const consent = callOf(ended(askingRun(), 't1.c0', expired).run, 't1.c0') as Extract<
+    CallState,
+    { status: 'settled' }
+  >;
   expect(whyEnded(consent)).toMatchObject({ reason: 'INTERNAL' });
 });
