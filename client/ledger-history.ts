@@ -90,7 +90,13 @@ const RECORDED: readonly string[] = [
   UPDATES.provideInput,
   UPDATES.authorize,
 ];
-const SAID: readonly string[] = ['decision.accepted', 'outcome.resolved', 'input.provided', 'authorization.given', 'said'];
+const SAID: readonly string[] = [
+  'decision.accepted',
+  'outcome.resolved',
+  'input.provided',
+  'authorization.given',
+  'said',
+];
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
