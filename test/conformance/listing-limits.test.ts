@@ -44,7 +44,11 @@ function desk(limits: Limits) {
     server: createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }),
     limits: new ServerLimits({ configured: limitedServers(config), tell: () => {} }),
   };
-  const discover = createDiscoverTools({ ...common, liveTools: { learn: () => {} }, readCatalog: async () => undefined });
+  const discover = createDiscoverTools({
+    ...common,
+    liveTools: { learn: () => {} },
+    readCatalog: async () => undefined,
+  });
   const refresh = createDiscoverCatalog(common);
   const as = async <Input, Output>(
     workflowType: string,
@@ -60,7 +64,12 @@ function desk(limits: Limits) {
     mints: () => mints,
     run: async (workflowId: string) =>
       await as(RUN_WORKFLOW, workflowId, discover, {
-        run: { namespace: 'default', workflowId, initiator: { id: 'ann', groups: [], tenant: 'default' }, specHash: '' },
+        run: {
+          namespace: 'default',
+          workflowId,
+          initiator: { id: 'ann', groups: [], tenant: 'default' },
+          specHash: '',
+        },
         server: { name: 'files', url: canonicalServerUrl(server.url) },
       }),
     catalog: async () =>

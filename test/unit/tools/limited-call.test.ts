@@ -94,7 +94,8 @@ test('of a server that fails the breaker hears, also where the call had no time 
 });
 
 describe('the list before a call', () => {
-  const listed = async (server: ToolServer) => await server.list(aConnection({ url: URL }), new AbortController().signal);
+  const listed = async (server: ToolServer) =>
+    await server.list(aConnection({ url: URL }), new AbortController().signal);
   const both = async (server: ToolServer): Promise<DispatchResult> => {
     await listed(server);
     await server.call(aConnection({ url: URL }), aCall());
