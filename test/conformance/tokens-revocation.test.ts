@@ -92,7 +92,10 @@ describe('revocation elsewhere', () => {
     });
     const broker = brokerFor(withClient(server.issuer, {}, { revoke: true }));
     const minted = await broker.mint(requestFor('notes')).catch(() => undefined);
-    return { minted, ended: () => server.seen.filter(({ form }) => form.has('token')).map(({ form }) => form.get('token')) };
+    return {
+      minted,
+      ended: () => server.seen.filter(({ form }) => form.has('token')).map(({ form }) => form.get('token')),
+    };
   }
 
   test('a token that is wider than asked is not used, and ended at once', async () => {
