@@ -54,7 +54,9 @@ function onCall(exchange: CallExchange): void {
   if (isArmed && name === 'unacted') return void held.push(exchange);
   act();
   if (isArmed && name === 'acted') return void held.push(exchange);
-  return exchange.result({ content: [{ type: 'text', text: `done with ${STATE}, ${String(requestState === STATE)}` }] });
+  return exchange.result({
+    content: [{ type: 'text', text: `done with ${STATE}, ${String(requestState === STATE)}` }],
+  });
 }
 
 async function startWorkers(): Promise<readonly [WorkerProcess, WorkerProcess]> {
@@ -67,7 +69,11 @@ const answered = async (name: Name) =>
   await runs[name].provideInput(answerTo(questions[name], { who: { action: 'accept', content: { name: 'Ben' } } }));
 
 beforeAll(async () => {
-  server = await startRawServer({ era: 'modern', pages: [[{ name: 'book', inputSchema: { type: 'object' } }]], onCall });
+  server = await startRawServer({
+    era: 'modern',
+    pages: [[{ name: 'book', inputSchema: { type: 'object' } }]],
+    onCall,
+  });
   const zone = await zoneKey();
   const stepsOf = (name: Name) => ({
     provider: 'scripted' as const,

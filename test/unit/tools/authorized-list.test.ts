@@ -64,7 +64,10 @@ test('both of two, after a 401', async () => {
 test('both, where the second is refused as well; there is no third', async () => {
   fails = ['TOOL_UNAUTHORIZED', 'TOOL_UNAUTHORIZED'];
   expect(await list()).toEqual({ code: 'TOOL_UNAUTHORIZED', message: 'refused 2.' });
-  expect([minted, ended]).toEqual([['token-1', 'token-2'], ['token-1', 'token-2']]);
+  expect([minted, ended]).toEqual([
+    ['token-1', 'token-2'],
+    ['token-1', 'token-2'],
+  ]);
 });
 
 test('one that is given out again is not sent again', async () => {
