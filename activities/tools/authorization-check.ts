@@ -33,36 +33,47 @@ export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationPro
 }
 
 function isOfThisRun({ decidedIn, server }: GrantPlace, { answer, about, ...at }: AuthorizationProof): boolean {
-  const [opened, decided, deadline] = [at.openedAt, at.decidedAt, at.deadline].map((each) => Date.parse(each));
   return (
     about.kind === 'authorization' &&
     about.server === server.name &&
     about.wants === answer.kind &&
     decidedIn.includes(answer.runId) &&
-    // Written so that a time that is none proves nothing.
-    Number(opened) <= Number(decided) &&
-    Number(decided) < Number(deadline)
+    isInTime(at, at.decidedAt)
   );
 }
 
-function isConsent(input: DispatchInput, { answer, about, ...proof }: AuthorizationProof): boolean {
-  const { run, callId, target, arguments: args } = input;
-  const { generation, approvers, definitionHash, openedAt, decidedAt } = proof;
-  if (answer.kind !== 'consent' || answer.callId !== callId) return false;
-  const digest = requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId: answer.runId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
-  const voter = { ...answer.approver, after: Date.parse(decidedAt) - Date.parse(openedAt) };
-  return answer.digest === digest && isMet(approvers, [voter]);
+function isInTime(at: Pick<AuthorizationProof, 'openedAt' | 'deadline'>, decidedAt: string): boolean {
+  const [opened, decided, deadline] = [at.openedAt, decidedAt, at.deadline].map((each) => Date.parse(each));
+  // Written so that a time that is none proves nothing.
+  return Number(opened) <= Number(decided) && Number(decided) < Number(deadline);
+}
+
+/** By as many people as the rule of the request wants, each with what was shown of this very call. */
+function isConsent(input: DispatchInput, { answer, about, further = [], ...proof }: AuthorizationProof): boolean {
+  const { run, callId, target, arguments: args, decidedIn } = input;
+  const { generation, approvers, definitionHash, openedAt } = proof;
+  const consents = [...further, { answer, decidedAt: proof.decidedAt }];
+  const isOne = ({ answer: each, decidedAt }: (typeof consents)[number]): boolean => {
+    if (each.kind !== 'consent' || each.callId !== callId || !decidedIn.includes(each.runId)) return false;
+    const digest = requestDigest({
+      namespace: run.namespace,
+      tenant: run.initiator.tenant,
+      workflowId: run.workflowId,
+      callId,
+      runId: each.runId,
+      generation,
+      target: { ...target, definitionHash },
+      arguments: args,
+      approvers,
+      about,
+    });
+    return each.digest === digest && isInTime(proof, decidedAt);
+  };
+  const voters = consents.map(({ answer: each, decidedAt }) => ({
+    ...each.approver,
+    after: Date.parse(decidedAt) - Date.parse(openedAt),
+  }));
+  return consents.every(isOne) && isMet(approvers, voters);
 }
 
 function scopesOf({ about }: AuthorizationProof): readonly string[] {
