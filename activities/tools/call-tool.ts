@@ -92,8 +92,8 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
     const meeting = { now, catalog, weighed, request: tokenRequest(input, given, catalog) };
     // The list before the call leaves from the same place as the call.
-    return await withinLimits(parts.limits, parts.server, input, (server) =>
-      callAsListed({ ...parts, server }, checker, input, meeting),
+    return await withinLimits(parts.limits, parts.server, input, (limited) =>
+      callAsListed({ ...parts, server: limited }, checker, input, meeting),
     );
   };
 }
