@@ -18,7 +18,15 @@ export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 
 
 function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizations'> {
   if (given.length === 0) return {};
-  return { authorizations: given.map(({ answer, ...shown }) => ({ answer, ...shownThen(shown) })) };
+  return {
+    authorizations: given.map(({ answer, further, ...shown }) => ({
+      answer,
+      ...shownThen(shown),
+      ...(further === undefined
+        ? {}
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+    })),
+  };
 }
 
 export function retryProof({ resolution, ...shown }: Retry): RetryProof {

@@ -1,5 +1,6 @@
 /** What a run answers without a trace in history. All by run id: an answer is about one execution. */
 import { setHandler } from '@temporalio/workflow';
+import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
@@ -65,7 +66,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   const { call } = state;
   const edit = 'edit' in state ? state.edit : undefined;
   const made = 'made' in state ? state.made : undefined;
-  const votes = request.about !== undefined ? undefined : state.status === 'asking' ? state.votes : made?.further;
+  const votes = votesOn(state, request, made);
   return [
     {
       ...ids,
@@ -102,11 +103,25 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
       ...(votes === undefined
         ? {}
-        : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),
+        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
+}
+
+/** Who has said yes so far, where one is not enough. */
+function votesOn(
+  state: CallState,
+  { about }: OpenRequest,
+  made: MadeDecision | undefined,
+): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
+  if (about !== undefined)
+    return state.status === 'asking'
+      ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
+      : undefined;
+  const votes = state.status === 'asking' ? state.votes : made?.further;
+  return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
 }
 
 function decidedBy(

@@ -42,7 +42,7 @@ export interface WordThen {
 }
 
 /** Who said it, and how long after they were asked. */
-export function voterOf(voter: Voter, { openedAt, decidedAt }: WordThen): Voter {
+export function voterOf(voter: Voter, { openedAt, decidedAt }: Pick<WordThen, 'openedAt' | 'decidedAt'>): Voter {
   return { ...voter, after: Date.parse(decidedAt) - Date.parse(openedAt) };
 }
 

@@ -31,7 +31,7 @@ function about(fact: RunFact): string {
     case 'decision.accepted':
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'authorization.given':
-      return `${fact.answer} by ${said(fact.approver.id)}${again(fact.generation)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+      return `${fact.answer}${fact.counted === true ? ' (others must, too)' : ''} by ${said(fact.approver.id)}${again(fact.generation)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'outcome.resolved':
       return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'input.provided':

@@ -134,6 +134,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     generation: z.int(),
     decisionId: z.string(),
     answer: z.enum(['consent', 'grant', 'decline']),
+    /** A consent that is not the last one that is needed. */
+    counted: z.literal(true).optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),

@@ -104,3 +104,28 @@ test('an approval that lapsed while its call waited for a scope is asked for ane
   expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
   expect(factsOf(await run.ledger(), 'authorization.given')).toHaveLength(1);
 });
+
+test('consent that takes several people is collected, over a roll too, and the call leaves with the last of them', async () => {
+  const run = await started('notes/admin', { policy: { approvers: { ids: ['cho', 'dan'] } } });
+  const asked = (await openRequests(run))[0];
+  if (asked === undefined) throw new Error('no request');
+  for (const who of ['bob', 'cho']) await run.decide(decisionOn(asked, who));
+  const request = await wantedFor(run);
+  const before = scene.server.calls.length;
+  const first = authorizationOf(request, 'cho', { kind: 'consent' });
+  const ack = await run.authorize(first);
+  expect((await wantedFor(run)).votes).toMatchObject([{ approver: { id: 'cho' } }]);
+  for (const [who, code] of [
+    ['cho', 'ALREADY_DECIDED'],
+    ['dan', 'APPROVER_NOT_ENTITLED'],
+    ['eve', 'APPROVER_NOT_ENTITLED'],
+  ] as const)
+    expect(await refusalOf(run.authorize(authorizationOf(request, who, { kind: 'consent' })))).toMatchObject({ code });
+  await roll(run);
+  expect(await run.authorize(first)).toEqual(ack);
+  expect(scene.server.calls).toHaveLength(before);
+  await run.authorize(authorizationOf(await wantedFor(run), 'bob', { kind: 'consent' }));
+  await run.result();
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  expect(factsOf(await run.ledger(), 'authorization.given').map(({ counted }) => counted)).toEqual([true, undefined]);
+});
