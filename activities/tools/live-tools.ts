@@ -1,5 +1,5 @@
 /**
- * Tools as their servers list them now, so that a call meets what was shown (H-7, F24; docs/adr/0038).
+ * Tools as their servers list them now, so that a call meets what was shown (docs/adr/0038).
  *
  * Owns: when a list is asked for again. Does not own what follows from a change (`dispatch-check.ts`).
  * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.

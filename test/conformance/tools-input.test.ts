@@ -1,5 +1,5 @@
 /**
- * Calls that a server answers with questions, against a server made with the SDK's own parts (issue part 3; mcp.md §3.1, §4; F1).
+ * Calls that a server answers with questions, against a server made with the SDK's own parts (F1).
  * Each `tools/call` and each execution is counted where it happens.
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -95,7 +95,7 @@ describe('a form', () => {
   });
 });
 
-describe('a state that the server takes no more (mcp.md §3.1)', () => {
+describe('a state that the server takes no more', () => {
   test('the call begins anew and the same question gets the same answer: executed once, nobody is asked again', async () => {
     const first = asked(await send('deploy', NEW));
     server.expireStates();
@@ -177,7 +177,7 @@ test.each([
   await raw.close();
 });
 
-test('a server of an earlier revision is never told that it may ask: its question would die with the call (mcp.md §2.5)', async () => {
+test('a server of an earlier revision is never told that it may ask: its question would die with the call', async () => {
   const legacy = await startRawServer({ era: 'legacy', onCall: ({ result }) => result({ content: [] }) });
   const call = aCall({ input: NEW });
   await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
