@@ -118,13 +118,13 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
     ...(counted === undefined ? {} : { fetch: counted }),
   });
   const liveTools = createLiveTools({ config, broker, server });
-  const parts = { config, artifacts, broker, server, liveTools, readCatalog: async () => undefined };
+  const limits = new ServerLimits({ configured: new Map(), tell: () => {} });
+  const parts = { config, artifacts, broker, server, liveTools, limits, readCatalog: async () => undefined };
   const loadToolset = createToolsetLoader(artifacts);
   const callTool = createCallTool({
     ...parts,
     conditions: new Conditions(),
     loadToolset,
-    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
   });
   const run = {
     namespace: 'default',
@@ -141,8 +141,9 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
   const discover = createDiscoverTools(parts);
   const inActivity = <Input, Output>(activity: (input: Input) => Promise<Output>, input: Input): Promise<Output> =>
     new MockActivityEnvironment(info).run(activity, input);
-  const { tools } = await inActivity(discover, { run, server: binding });
-  const toolset = [{ server: binding.name, tools }];
+  const found = await inActivity(discover, { run, server: binding });
+  if (!('tools' in found)) throw new Error(found.authorization.message);
+  const toolset = [{ server: binding.name, tools: found.tools }];
   const echo = (await loadToolset(toolset)).find(({ definition }) => definition.name === 'echo');
   if (echo === undefined) throw new Error('the server has no echo');
   const input = {

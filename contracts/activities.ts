@@ -75,6 +75,10 @@ export interface PreparedRun {
   readonly pauses?: readonly PauseKind[];
   /** With `pauses`: who answers where nobody was asked for consent. */
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
+  /** A list that is turned away for want of a grant waits for another one. Absent: prepared by an earlier release; it ends the run. */
+  readonly listings?: 'asked';
+  /** The ledger says of a request that the grant will not outlive it; absent from workers that did not write it. */
+  readonly grantEnds?: 'recorded';
   /** With `trust`: what was signed when the run was started. */
   readonly signedSpec?: SignedSpec;
 }
@@ -145,6 +149,17 @@ export interface DiscoverInput {
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly signedSpec?: SignedSpec;
+  /** The run can ask for another grant. Absent: every failure ends it. */
+  readonly mayAsk?: true;
+  /** With a grant that took the place of the run's own: what was said, and the Temporal runs in which it may have been said. */
+  readonly authorizations?: readonly AuthorizationProof[];
+  readonly decidedIn?: readonly string[];
+}
+
+/** No list, for want of a grant that its subject can give. Only for runs that say `mayAsk`. */
+export interface TurnedAway {
+  readonly server: string;
+  readonly authorization: AuthorizationNeed;
 }
 
 /** What the model sees of one call's result. */
@@ -259,7 +274,7 @@ export interface ModelActivities {
 
 /** Run where the server's credentials are. */
 export interface ToolActivities {
-  discoverTools(input: DiscoverInput): Promise<Discovery>;
+  discoverTools(input: DiscoverInput): Promise<Discovery | TurnedAway>;
   callTool(input: DispatchInput): Promise<DispatchResult>;
   discoverCatalog(input: DiscoverCatalogInput): Promise<CatalogDiscovery>;
 }

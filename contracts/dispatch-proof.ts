@@ -78,6 +78,13 @@ export interface ProvisionProof {
 /** Somebody's word on what a server wanted of a call: consent to scopes for this call, or a grant in place of the run's. */
 export interface AuthorizationProof extends Omit<RetryProof, 'resolution'> {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
+  /** Of the others, where one consent was not enough, and when the run took each. */
+  readonly further?: readonly ConsentProof[];
+}
+
+export interface ConsentProof {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
+  readonly decidedAt: string;
 }
 
 /** What would let the server take the call, and who can give it. */

@@ -10,7 +10,7 @@ import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { AuthorizationPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
-import { isMet } from './approver.ts';
+import { isMet, isWanted, type Voter } from './approver.ts';
 import type { InFlight } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
@@ -58,7 +58,7 @@ export function refuseAuthorization(
   initiatorId: string,
   at: number,
 ): Refusal | undefined {
-  const { about, approvers } = state.request;
+  const { about } = state.request;
   const { callId, approver } = answer;
   if (about.kind !== 'authorization' || answer.kind === 'decline') return undefined;
   if (answer.kind !== about.wants)
@@ -82,12 +82,25 @@ export function refuseAuthorization(
       { callId, path: 'grant.jwe' },
     );
   }
-  if (isMet(approvers, [answererOf(state, answer, at)])) return undefined;
-  return refuse(
-    'DECISION_NOT_PERMITTED',
-    `The scopes of call ${callId} need the consent of several people, which is not taken here: configure them for the tool.`,
-    { callId },
-  );
+  return refuseConsent(state, answer, at);
+}
+
+/** Of several who must consent, each counts once, and only as long as somebody like them is needed: as for approvals. */
+function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): Refusal | undefined {
+  const { callId, approver } = answer;
+  const own = state.agreed?.find((each) => each.answer.approver.id === approver.id);
+  if (own !== undefined) {
+    const decidedAt = new Date(own.decidedAt).toISOString();
+    const message = `${approver.id} consented for call ${callId} at ${decidedAt}; others must consent, too.`;
+    return refuse('ALREADY_DECIDED', message, { callId, decidedBy: approver.id, decidedAt });
+  }
+  if (isWanted(state.request.approvers, votersOf(state), answererOf(state, answer, at))) return undefined;
+  const message = `Enough of those like ${approver.id} have consented for call ${callId}; others are needed.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
+}
+
+function votersOf(state: Paused): Voter[] {
+  return (state.agreed ?? []).map(({ answer, decidedAt }) => answererOf(state, answer, decidedAt));
 }
 
 /** Records an admitted answer. @param at epoch ms */
@@ -100,7 +113,13 @@ export function authorize(
   const due = tellDue(asked, at);
   // Sound: telling changes nothing but what was told.
   const state = due.state as Paused;
-  const facts = [...due.facts, authorizedFact(state, answer)];
+  const isPartial =
+    answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), answererOf(state, answer, at)]);
+  const facts = [...due.facts, authorizedFact(state, answer, isPartial)];
+  if (isPartial) {
+    const asking = { ...state, agreed: [...(state.agreed ?? []), { answer, decidedAt: at }] };
+    return { ...remembering(replaceCall(run, asking), 'authorization', answer, at), facts };
+  }
   if (answer.kind === 'decline') {
     const by = namedIn([state.request.approvers], answer.approver);
     const outcome = { kind: 'rejected', by: answer.approver.id, reason: answer.reason } as const;
@@ -113,7 +132,8 @@ export function authorize(
   const { definitionHash } = state.judgement.target;
   // Sound: the answer was admitted to a request of this kind.
   const request = state.request as Authorized['request'];
-  const given: Authorized = { answer, decidedAt: at, request, definitionHash };
+  const further = answer.kind === 'consent' && state.agreed !== undefined ? { further: state.agreed } : {};
+  const given: Authorized = { answer, decidedAt: at, request, definitionHash, ...further };
   const next = { ...resumed(state, state.retry), authorized: [...(state.authorized ?? []), given] };
   const resumedRun = replaceCall(run, next);
   return {
@@ -128,19 +148,17 @@ function regranted(run: Run, given: Authorized): Run {
   return { ...run, grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given] };
 }
 
-/** What a dispatch is given: the consents to this call, and the newest grant for its server. */
-export function authorizationsOf(
-  { grants = [] }: Run,
-  { judgement, authorized = [] }: InFlight,
-): readonly Authorized[] {
-  const { server } = judgement.target;
-  return [
-    ...authorized.filter(({ answer }) => answer.kind === 'consent'),
-    ...grants.filter(({ request }) => request.about.server === server),
-  ];
+/** The newest grant that was given for a server. */
+export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
+  return grants.filter(({ request }) => request.about.server === server);
 }
 
-function authorizedFact({ request }: Paused, answer: SignedAuthorization): LedgerFact {
+/** What a dispatch is given: the consents to this call, and the newest grant for its server. */
+export function authorizationsOf(run: Run, { judgement, authorized = [] }: InFlight): readonly Authorized[] {
+  return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
+}
+
+function authorizedFact({ request }: Paused, answer: SignedAuthorization, isPartial: boolean): LedgerFact {
   const { callId, decisionId, kind, approver, digest, runId, signature } = answer;
   const said = kind === 'decline' ? answer.reason : answer.comment;
   return {
@@ -149,6 +167,7 @@ function authorizedFact({ request }: Paused, answer: SignedAuthorization): Ledge
     generation: request.generation,
     decisionId,
     answer: kind,
+    ...(isPartial ? { counted: true as const } : {}),
     approver: namedIn([request.approvers], approver),
     digest,
     runId,

@@ -10,7 +10,7 @@ import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts'
 import type { HeldBy } from '../contracts/schemas/held.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { Authorized, InputProgress, Retry } from './pause-answers.ts';
+import type { Agreed, Authorized, InputProgress, Retry } from './pause-answers.ts';
 import { settled } from './settlement.ts';
 
 export interface MadeDecision {
@@ -99,6 +99,8 @@ export type CallState =
       readonly votes?: readonly Vote[];
       /** Of a request about something else: the consent with which the call left; none where policy had allowed it. */
       readonly consented?: Consent;
+      /** Who has consented to what its server wants, where it takes others, too. */
+      readonly agreed?: readonly Agreed[];
     })
   | (Resolved & {
       readonly status: 'approved';

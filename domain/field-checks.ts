@@ -16,6 +16,10 @@ export const identifier: Check = (value) =>
   typeof value === 'string' && IDENTIFIER.test(value)
     ? undefined
     : 'must be 1 to 200 printable ASCII characters without spaces';
+/** Also of a list of tools, which is asked about under turn 0. */
+export const anyCallId: Check = (value) =>
+  typeof value === 'string' && value.startsWith('t0.') ? callId(value.replace('t0.', 't1.')) : callId(value);
+
 export const callId: Check = (value) =>
   typeof value === 'string' && CALL_ID.test(value) ? undefined : 'must look like t1.c0';
 export const digest: Check = (value) =>

@@ -32,9 +32,18 @@ export interface InputProgress {
   readonly provided: readonly Provided[];
 }
 
+/** Somebody's consent, where it takes others, too. */
+export interface Agreed {
+  readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
+  /** Epoch ms. */
+  readonly decidedAt: number;
+}
+
 /** Somebody's word on what a server wanted of a call, and what they read. */
 export interface Authorized {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
+  /** Of those who consented before, where one was not enough. */
+  readonly further?: readonly Agreed[];
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: OpenRequest & { readonly about: AuthorizationPause };

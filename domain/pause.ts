@@ -1,8 +1,8 @@
 /**
- * Requests about something else than consent: what became of a call that was sent.
+ * Requests about something else than consent: what became of a call, what its server asks, an authorization that it lacks.
  *
  * Owns: how a call comes to wait for such an answer and leaves again, and whether an answer counts. Does not own: what an answer
- * does (`resolution.ts`).
+ * does (`resolution.ts`, `provision.ts`, `authorization.ts`).
  * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
  * 2. The call keeps the consent with which it left, and that keeps its digest: an answer is no consent to anything else.
  * 3. Nothing leaves again by time alone: what nobody answers ends as what is true of it (INV-X1).

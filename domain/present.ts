@@ -100,9 +100,21 @@ function standingLines({ standing = [] }: Run): string[] {
   ];
 }
 
-function requestLines({ call, judgement, request, duplicateOf, edit, unsure, votes = [] }: Asking): string[] {
+function requestLines({
+  call,
+  judgement,
+  request,
+  duplicateOf,
+  edit,
+  unsure,
+  votes = [],
+  agreed = [],
+}: Asking): string[] {
   const { server, tool } = judgement.target;
   const { approvers, remindedAt, escalatedAt } = shownOf(request);
+  const voices = [...votes.map(({ decision }) => decision), ...agreed.map(({ answer }) => answer)].map(
+    ({ approver }) => approver.id,
+  );
   return [
     `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(approvers))}`,
@@ -113,9 +125,7 @@ function requestLines({ call, judgement, request, duplicateOf, edit, unsure, vot
     ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
     ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
     ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
-    ...(votes.length === 0
-      ? []
-      : [`  - agreed so far: ${markdown(votes.map(({ decision }) => decision.approver.id).join(', '))}`]),
+    ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
     `  - arguments: ${codeSpan(bounded(canonicalJson(withoutRedacted(call.arguments, judgement.redact)), 500))}`,
     ...(duplicateOf === undefined
       ? []

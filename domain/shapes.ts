@@ -8,6 +8,7 @@ import type { Provision } from '../contracts/schemas/provision.ts';
 import type { Resolution } from '../contracts/schemas/resolution.ts';
 import {
   approver,
+  anyCallId,
   callId,
   type Check,
   digest,
@@ -133,6 +134,7 @@ export function parseAuthorization(value: unknown): Parsed<Authorization> {
   const problem = problemOf(value, {
     kind: oneOf('consent', 'grant', 'decline'),
     ...answerFields,
+    callId: anyCallId,
     ...(typeof kind === 'string' && Object.hasOwn(AUTHORIZATIONS, kind) ? AUTHORIZATIONS[kind] : {}),
   });
   if (problem !== undefined) return { kind: 'bad', ...problem };

@@ -6,6 +6,7 @@ import { type Refusal, refuse } from './refusal.ts';
 import { withoutRefusals } from './repeats.ts';
 import { type Change, ended, MOST_ANSWERED, type Run } from './run.ts';
 import { heldCalls } from './held.ts';
+import { isListing } from './listing-id.ts';
 import { askingCalls } from './status.ts';
 
 /** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
@@ -68,7 +69,7 @@ export function heard(run: Run, say: Say): Change {
 
 /**
  * While a message that interrupts waits to be read, nobody is asked and nothing new leaves: open requests and calls that their
- * server holds back are withdrawn, calls in flight end as they do.
+ * server holds back are withdrawn, calls in flight end as they do. Lists before the first turn go on: without them no model reads it.
  */
 export function interrupted(run: Run): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
@@ -77,7 +78,8 @@ export function interrupted(run: Run): Change {
     kind: 'cancelled',
     reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
   };
-  return [...askingCalls(run), ...heldCalls(run)].reduce<Change>(
+  const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
+  return [...asking, ...heldCalls(run)].reduce<Change>(
     (before, { call }) => {
       const next = ended(before.run, call.callId, outcome);
       return { run: next.run, facts: [...before.facts, ...next.facts] };

@@ -5,6 +5,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
+import { Authorization } from '../contracts/schemas/authorization.ts';
 import { Outcome, Verdict } from '../contracts/schemas/call.ts';
 import {
   CatalogAck,
@@ -21,9 +22,12 @@ import { Decision, DecisionAck, Forget, Say, Stop } from '../contracts/schemas/d
 import { IssuedClaims } from '../contracts/schemas/issued-claims.ts';
 import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
 import { LedgerLine, LedgerRecord } from '../contracts/schemas/ledger-record.ts';
+import { PauseAck } from '../contracts/schemas/pause.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
+import { Provision } from '../contracts/schemas/provision.ts';
 import { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { Resolution } from '../contracts/schemas/resolution.ts';
 import { RunSpec } from '../contracts/schemas/run-spec.ts';
 import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import { ToolDefinition } from '../contracts/schemas/tool.ts';
@@ -38,6 +42,9 @@ interface Published {
 const PUBLISHED: Readonly<Record<string, Published>> = {
   'run-spec': { schema: RunSpec, io: 'input', title: 'Run spec: what starts a run' },
   decision: { schema: Decision, io: 'input', title: 'Decision: what a person says to a request' },
+  resolution: { schema: Resolution, io: 'input', title: 'Resolution: what became of a call whose answer was lost' },
+  provision: { schema: Provision, io: 'input', title: 'Provision: answers to the questions of a server' },
+  authorization: { schema: Authorization, io: 'input', title: 'Authorization: what a server wanted before a call' },
   say: { schema: Say, io: 'input', title: 'Say: a further user message' },
   forget: { schema: Forget, io: 'input', title: 'Forget: takes a standing decision back' },
   stop: { schema: Stop, io: 'input', title: 'Stop: ends a run without failing it' },
@@ -51,6 +58,7 @@ const PUBLISHED: Readonly<Record<string, Published>> = {
   'catalog-decision': { schema: CatalogDecision, io: 'input', title: 'Decision on a change that waits in a catalog' },
   'approval-request': { schema: ApprovalRequest, io: 'output', title: 'Approval request: a call that waits' },
   'decision-ack': { schema: DecisionAck, io: 'output', title: 'Answer to a decision' },
+  'pause-ack': { schema: PauseAck, io: 'output', title: 'Answer to a resolution, a provision or an authorization' },
   'catalog-snapshot': { schema: CatalogSnapshot, io: 'output', title: 'Catalog: answer of the snapshot query' },
   'catalog-file': { schema: CatalogFile, io: 'input', title: 'Catalog file: what export writes and import reads' },
   'catalog-ack': { schema: CatalogAck, io: 'output', title: 'Answer to a message to a catalog' },

@@ -142,9 +142,19 @@ export async function toolSideActivities(
   const readCatalog = createCatalogReader(client);
   const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
+  const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
   return {
     discoverTools: coded(
-      createDiscoverTools({ config, artifacts, broker, server, liveTools, readCatalog, ...(signing && { signing }) }),
+      createDiscoverTools({
+        config,
+        artifacts,
+        broker,
+        server,
+        limits,
+        liveTools,
+        readCatalog,
+        ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
+      }),
     ),
     callTool: coded(
       createCallTool({
@@ -153,7 +163,7 @@ export async function toolSideActivities(
         loadToolset,
         broker,
         server,
-        limits: new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) }),
+        limits,
         liveTools,
         seal,
         readCatalog,
@@ -163,7 +173,7 @@ export async function toolSideActivities(
         }),
       }),
     ),
-    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server })),
+    discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
   };
 }
 

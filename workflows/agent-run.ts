@@ -32,6 +32,7 @@ import { assertStartedOnce } from './started-once.ts';
 import { stopJudging } from './edit-call.ts';
 import { final } from './final-failure.ts';
 import { registerHandlers } from './handlers.ts';
+import { listTools } from './list-tools.ts';
 import { LiveRun } from './live-run.ts';
 import { prepare } from './prepare.ts';
 import { roll, storeJournal, wantsToRoll } from './roll.ts';
@@ -52,7 +53,11 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   let ending: Ending;
   try {
     if (!live.isPrepared) await live.work.run(() => prepare(live));
-    watchWallClock(live);
+    // Runs that were prepared before lists could wait have begun to count when all were there (INV-D1).
+    const mayWait = live.prepared.listings !== undefined;
+    if (mayWait) watchWallClock(live);
+    if (!carry || !live.isListed) await live.work.run(() => list(live));
+    if (!mayWait) watchWallClock(live);
     ending = await live.work.run(() => converse(live));
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error;
@@ -61,6 +66,10 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   }
   // Outside of the `try`: the cancellation with which a run ends is not another interruption of it.
   return await CancellationScope.nonCancellable(() => end(live, surface, ending));
+}
+
+async function list(live: LiveRun): Promise<void> {
+  if ((await listTools(live)) === 'roll') await roll(live);
 }
 
 async function converse(live: LiveRun): Promise<Ending> {

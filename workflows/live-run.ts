@@ -14,6 +14,7 @@ import type { TrustSet } from '../contracts/schemas/trust.ts';
 import { type Carry, carryVersionOf } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { marked } from '../domain/facts.ts';
+import { withGrantEnd } from '../domain/grant-end.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { EMPTY_TALLY } from '../domain/tally.ts';
 import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
@@ -95,6 +96,11 @@ export class LiveRun {
     return this.#prepared !== undefined;
   }
 
+  /** Are the tools of all its servers there? */
+  get isListed(): boolean {
+    return this.toolset.length === this.prepared.servers.length;
+  }
+
   get ids(): RunIds {
     const { namespace, workflowId, runId } = workflowInfo();
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
@@ -152,7 +158,11 @@ export class LiveRun {
     this.run = run;
     const now = Date.now();
     const isMarked = this.#prepared?.messages === 'hashed';
-    for (const fact of facts) this.journal.record(now, isMarked ? marked(fact, this.journal) : fact);
+    const isDated = this.#prepared?.grantEnds === 'recorded';
+    for (const fact of facts) {
+      const said = isDated ? withGrantEnd(fact, this) : fact;
+      this.journal.record(now, isMarked ? marked(said, this.journal) : said);
+    }
     this.onChange();
   }
 

@@ -1,15 +1,32 @@
 /** What a dispatch is given of answers to requests about something else than consent: each with what was shown to whoever gave it. */
-import type { DispatchInput } from '../contracts/activities.ts';
+import type { DiscoverInput, DispatchInput } from '../contracts/activities.ts';
 import type { RetryProof } from '../contracts/dispatch-proof.ts';
-import { authorizationsOf } from '../domain/authorization.ts';
+import { authorizationsOf, grantsFor } from '../domain/authorization.ts';
 import type { InFlight } from '../domain/call-state.ts';
-import type { Retry } from '../domain/pause-answers.ts';
+import type { Authorized, Retry } from '../domain/pause-answers.ts';
 import type { LiveRun } from './live-run.ts';
 
 export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
-  const given = authorizationsOf(live.run, state);
+  return proofsOf(authorizationsOf(live.run, state));
+}
+
+/** For listing: the grant that took the place of the run's own, and in which Temporal runs it may have been given. */
+export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 'authorizations' | 'decidedIn'> {
+  const given = grantsFor(live.run, server);
+  return given.length === 0 ? {} : { ...proofsOf(given), decidedIn: live.decidedIn };
+}
+
+function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizations'> {
   if (given.length === 0) return {};
-  return { authorizations: given.map(({ answer, ...shown }) => ({ answer, ...shownThen(shown) })) };
+  return {
+    authorizations: given.map(({ answer, further, ...shown }) => ({
+      answer,
+      ...shownThen(shown),
+      ...(further === undefined
+        ? {}
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+    })),
+  };
 }
 
 export function retryProof({ resolution, ...shown }: Retry): RetryProof {

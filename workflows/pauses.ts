@@ -187,6 +187,11 @@ export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchRe
   return true;
 }
 
+/** How long people have, where no rule of a call says so. */
+export function deadlineOfAnswers({ prepared }: LiveRun): number {
+  return prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS;
+}
+
 /** Whoever was asked for consent; of a call that nobody was asked for, whom policy names. */
 function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;

@@ -1,10 +1,12 @@
 /** What a run answers without a trace in history. All by run id: an answer is about one execution. */
 import { setHandler } from '@temporalio/workflow';
+import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
 import type { Extension, OpenRequest } from '../domain/open-request.ts';
 import { requestDigest } from '../domain/digest.ts';
+import { grantEnd, grantEnds } from '../domain/grant-end.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
@@ -50,6 +52,7 @@ function stateOf(live: LiveRun): RunState {
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
+    ...grantEnds(live),
   };
 }
 
@@ -63,7 +66,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   const { call } = state;
   const edit = 'edit' in state ? state.edit : undefined;
   const made = 'made' in state ? state.made : undefined;
-  const votes = request.about !== undefined ? undefined : state.status === 'asking' ? state.votes : made?.further;
+  const votes = votesOn(state, request, made);
   return [
     {
       ...ids,
@@ -94,29 +97,31 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       openedAt: instant(request.openedAt),
       deadline: instant(request.deadline),
       ...shownTimes(request),
-      ...grantEnd(live, target.server, request),
+      ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
       ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
       ...(votes === undefined
         ? {}
-        : { votes: votes.map(({ decision, decidedAt }) => ({ approver: decision.approver, at: instant(decidedAt) })) }),
+        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
       ...decidedBy(state, request, made),
       ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
     },
   ];
 }
 
-/** Where it ends too early, and nobody has given another one since. */
-function grantEnd(
-  { toolset, run }: LiveRun,
-  server: string,
-  { deadline }: OpenRequest,
-): Pick<ApprovalRequest, 'grantExpiresAt'> {
-  const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
-  const isReplaced = run.grants?.some(({ request }) => request.about.server === server) === true;
-  if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
-  return { grantExpiresAt };
+/** Who has said yes so far, where one is not enough. */
+function votesOn(
+  state: CallState,
+  { about }: OpenRequest,
+  made: MadeDecision | undefined,
+): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
+  if (about !== undefined)
+    return state.status === 'asking'
+      ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
+      : undefined;
+  const votes = state.status === 'asking' ? state.votes : made?.further;
+  return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
 }
 
 function decidedBy(

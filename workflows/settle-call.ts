@@ -58,7 +58,8 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   }
 }
 
-async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
+/** Until somebody has answered it, or its time is over; it may ask anew then. */
+export async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
   // A request that was postponed or edited, or has told something, is another one: its timer is set anew.

@@ -15,6 +15,7 @@ import type { BucketConfig } from '../../contracts/schemas/artifact-store.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import { artifactUrl, bucketTrouble, isAbsent, markerUrl } from '../../domain/bucket.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
+import { egressRefusalIn } from '../egress/refusal.ts';
 import type { ArtifactStore } from './port.ts';
 
 const RENEWED_AFTER_MS = 86_400_000;
@@ -70,7 +71,7 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
 /**
  * For the start of a worker: writes what marks the store, and so tries address, bucket, credentials and right at once.
  *
- * @throws CountersignError `CONFIG_INVALID` naming the field, `SETUP_INCOMPLETE` where the store is not there
+ * @throws CountersignError `CONFIG_INVALID` naming the field, `SETUP_INCOMPLETE` where the store is not there, `EGRESS_FORBIDDEN`
  */
 export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise<void> {
   const body = new TextEncoder().encode('Countersign keeps its artifact store here.\n');
@@ -127,8 +128,14 @@ async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Pro
   try {
     return await asked;
   } catch (error) {
-    if (!(error instanceof BucketSilent)) throw error;
-    throw away(config, { reason: error.message });
+    if (error instanceof BucketSilent) throw away(config, { reason: error.message });
+    // Final where a call is refused; here it would end runs for an answer of DNS that may be another one in a minute (INV-D3).
+    const forbidden = egressRefusalIn(error)?.facts['reason'];
+    if (forbidden === undefined) throw error;
+    throw away(config, {
+      field: 'endpoint',
+      reason: `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`,
+    });
   }
 }
 

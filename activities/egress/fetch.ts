@@ -1,5 +1,5 @@
 /**
- * The one way out: every request that activities make to servers, issuers, models, receivers and key sets.
+ * The one way out: every request that activities make to servers, issuers, models, receivers, buckets and key sets.
  *
  * Owns what may be contacted, and the bounds of an answer. Does not own deadlines: each user has its own, and a silent stream is
  * not a dead one, so that nothing here ends after 300 s.

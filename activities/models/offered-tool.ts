@@ -2,7 +2,7 @@
  * A pinned tool as a model is offered it.
  *
  * 1. What its server says of it is data: what a person could not see when they read it, no model reads either. Characters that show
- *    nothing, or turn text around, stand as `\u{…}`; lines and tabs stay (F26).
+ *    nothing, or turn text around, stand as `\u{…}`; lines and tabs stay.
  * 2. Only words are touched, `description` and `title` at any depth. What arguments may be stays as the server said it: names of
  *    properties and the values of `enum`, `const` and `default`.
  */

@@ -79,6 +79,7 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
+      grantEnds: 'recorded',
       ...(price === undefined ? {} : { price }),
       ...pausesOf(config, spec),
       priority: priorityOf(config.fairness, spec),
@@ -88,7 +89,7 @@ export function createPrepareRun(
 }
 
 /** What people are asked besides consent, unless some layer says that they are not; what servers ask is always put before them. */
-function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers'> {
+function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers' | 'listings'> {
   const layers = [policy, spec.policy];
   const isRecorded = layers.some((layer) => layer?.unknownOutcomes === 'record');
   const fails = layers.some((layer) => layer?.missingAuthorization === 'fail');
@@ -97,7 +98,8 @@ function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses'
     'input',
     ...(fails ? [] : (['authorization'] as const)),
   ];
-  return { pauses, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
+  const listings = fails ? {} : { listings: 'asked' as const };
+  return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
 /** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */

@@ -4,8 +4,10 @@
  * 1. A grant for a server whose credentials take none is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
+ * 4. What fails without a code is `TOKEN_REFUSED`: no call was sent.
  */
 import { CountersignError } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Issuer } from '../../contracts/schemas/credentials.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
@@ -84,7 +86,7 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
   );
   const named = new Map(Object.entries(config.credentials).map(([name, { use }]) => [name, strategyOf(use, parts)]));
 
-  return {
+  const broker: TokenBroker = {
     async mint(request): Promise<MintedToken> {
       const configured = Object.hasOwn(config.servers, request.server) ? config.servers[request.server] : undefined;
       if (configured === undefined && request.credentials !== undefined)
@@ -101,6 +103,19 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
       return { ...minted, secrets: [...minted.secrets, ...secretHeaderValues(headers)] };
     },
   };
+  return {
+    mint: async (request) => await broker.mint(request).catch((error: unknown) => refuse(error, request, warn)),
+  };
+}
+
+/** Whatever a library throws: without a code the run would take its call for one that was sent, and its outcome for unknown. */
+function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
+  if (codedFailureIn(error) !== undefined) throw error;
+  // Its name alone: what it says may quote requests and keys.
+  const name = typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : typeof error;
+  warn('A token could not be asked for: a fault of this worker.', { server, error: name.slice(0, 64) });
+  const message = `No token for ${server}: this worker failed while it asked for one. Its log names the fault.`;
+  throw tokenError('TOKEN_REFUSED', message, { server });
 }
 
 /** Where they may go is the operator's word, wherever a catalog has its server. */

@@ -26,7 +26,9 @@ export function clientCredentialsStrategy(credentials: ClientCredentials, source
       const parameters = parametersOf(asked);
       const got = await client.token({ server, grantType: 'client_credentials', parameters, exchange });
       const context = { strategy, server, issuer, secrets: got.secrets, refused, now: source.now() };
-      return revocable(credentials, client, source, server, checkGranted(got.answer, asked, context));
+      const { revoke } = credentials;
+      const { answer } = got;
+      return revocable({ revoke, client, source, server, answer }, () => checkGranted(answer, asked, context));
     },
   };
 }

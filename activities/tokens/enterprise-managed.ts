@@ -58,7 +58,9 @@ export function enterpriseManagedStrategy(
       const got = await client.token({ server, grantType: ASSERTION_GRANT, parameters, exchange });
       const secrets = [...known, assertion, ...got.secrets];
       const context = { strategy, server, issuer, secrets, refused, now: source.now() };
-      return revocable(credentials, client, source, server, checkGranted(got.answer, asked, context));
+      const { revoke } = credentials;
+      const { answer } = got;
+      return revocable({ revoke, client, source, server, answer }, () => checkGranted(answer, asked, context));
     },
   };
 }

@@ -61,6 +61,11 @@ function doubtIn(
 }
 
 function isTyped(assertion: string): boolean {
-  const { typ } = decodeProtectedHeader(assertion);
-  return typ?.toLowerCase().replace(/^application\//, '') === ID_JAG_TYPE;
+  let typ: unknown;
+  try {
+    ({ typ } = decodeProtectedHeader(assertion));
+  } catch {
+    return false;
+  }
+  return typeof typ === 'string' && typ.toLowerCase().replace(/^application\//, '') === ID_JAG_TYPE;
 }

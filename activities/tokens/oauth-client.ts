@@ -39,6 +39,9 @@ export interface TokenSource {
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
 }
 
+/** RFC 7009 §2.1. */
+export type TokenHint = 'access_token' | 'refresh_token';
+
 export interface TokenAsk {
   /** The tool server, for errors. */
   readonly server: string;
@@ -86,13 +89,13 @@ export class ConfiguredClient {
   }
 
   /** Ends a token at its issuer (RFC 7009). False where the issuer offers no way. */
-  async revoke(token: string, server: string, exchange: Exchange): Promise<boolean> {
+  async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<boolean> {
     const { issuer, clientId } = this.#client;
     try {
       const { revocation_endpoint: endpoint } = await this.#source.servers.metadataOf(issuer, exchange);
       if (endpoint === undefined) return false;
       const { metadata, auth } = await this.#authenticated(server, 'revocation_endpoint', exchange);
-      const additionalParameters = { token_type_hint: 'access_token' };
+      const additionalParameters = { token_type_hint: hint };
       const options = { ...this.#options(exchange), additionalParameters };
       await processRevocationResponse(await revocationRequest(metadata, { client_id: clientId }, auth, token, options));
       return true;

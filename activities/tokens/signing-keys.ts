@@ -1,7 +1,7 @@
 /** Private keys with which this worker signs, as a client of authorization servers and as an issuer. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type CryptoKey, importPKCS8 } from 'jose';
+import { CompactSign, type CryptoKey, importPKCS8 } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
@@ -48,10 +48,18 @@ async function load({ privateKeyFile, alg }: SigningKey, baseDirectory: string, 
     throw invalid(path, `names the file ${privateKeyFile}, which cannot be read (${error.code ?? 'error'})`);
   });
   // Not extractable: no code of this process can write it anywhere.
-  return await importPKCS8(pem.trim(), alg).catch(() => {
+  const key = await importPKCS8(pem.trim(), alg).catch(() => {
     // The cause is left out: it may quote the file.
     throw invalid(path, `names the file ${privateKeyFile}, which is no private key for ${alg} (PKCS #8 in PEM)`);
   });
+  // A key that is too short is known only once it signs (RFC 7518 §3.3): not with the first call that is approved.
+  await new CompactSign(new Uint8Array())
+    .setProtectedHeader({ alg })
+    .sign(key)
+    .catch(() => {
+      throw invalid(path, `names the file ${privateKeyFile}, which cannot sign with ${alg}: RSA needs 2048 bits`);
+    });
+  return key;
 }
 
 function invalid(path: string, reason: string): CountersignError {

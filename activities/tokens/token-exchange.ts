@@ -41,8 +41,12 @@ export function tokenExchangeStrategy(
       const got = await client.token({ server, grantType: EXCHANGE_GRANT, parameters, exchange });
       const secrets = [subject, ...(acting === undefined ? [] : [acting]), ...got.secrets];
       const context = { strategy, server, issuer, secrets, refused, now: source.now() };
-      checkIssuedType(got.answer, ['access_token', 'jwt'], context);
-      return revocable(credentials, client, source, server, checkGranted(got.answer, asked, context));
+      const { revoke } = credentials;
+      const { answer } = got;
+      return revocable({ revoke, client, source, server, answer }, () => {
+        checkIssuedType(answer, ['access_token', 'jwt'], context);
+        return checkGranted(answer, asked, context);
+      });
     },
   };
 }

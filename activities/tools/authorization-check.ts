@@ -9,7 +9,6 @@
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { isMet, type Voter } from '../../domain/approver.ts';
 import { requestDigest } from '../../domain/digest.ts';
 import { type Leaving, spentNow, voterOf } from './word-now.ts';
@@ -45,44 +44,58 @@ export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationPro
 }
 
 function isOfThisRun({ decidedIn, server }: GrantPlace, { answer, about, ...at }: AuthorizationProof): boolean {
-  const [opened, decided, deadline] = [at.openedAt, at.decidedAt, at.deadline].map((each) => Date.parse(each));
   return (
     about.kind === 'authorization' &&
     about.server === server.name &&
     about.wants === answer.kind &&
     decidedIn.includes(answer.runId) &&
-    // Written so that a time that is none proves nothing.
-    Number(opened) <= Number(decided) &&
-    Number(decided) < Number(deadline)
+    isInTime(at, at.decidedAt)
   );
 }
 
-function isConsent(input: DispatchInput, { answer, about, ...proof }: AuthorizationProof): boolean {
-  const { run, callId, target, arguments: args } = input;
-  const { generation, approvers, definitionHash } = proof;
-  if (answer.kind !== 'consent' || answer.callId !== callId) return false;
-  const digest = requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId: answer.runId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
-  return answer.digest === digest && isEnough(approvers, voterOf(answer.approver, proof));
+function isInTime(at: Pick<AuthorizationProof, 'openedAt' | 'deadline'>, decidedAt: string): boolean {
+  const [opened, decided, deadline] = [at.openedAt, decidedAt, at.deadline].map((each) => Date.parse(each));
+  // Written so that a time that is none proves nothing.
+  return Number(opened) <= Number(decided) && Number(decided) < Number(deadline);
 }
 
+/** By as many people as the rule of the request wants, each with what was shown of this very call. */
+function isConsent(input: DispatchInput, proof: AuthorizationProof): boolean {
+  const { run, callId, target, arguments: args, decidedIn } = input;
+  const { generation, approvers, definitionHash, about } = proof;
+  const isOne = ({ answer: each, decidedAt }: Consented): boolean => {
+    if (each.kind !== 'consent' || each.callId !== callId || !decidedIn.includes(each.runId)) return false;
+    const digest = requestDigest({
+      namespace: run.namespace,
+      tenant: run.initiator.tenant,
+      workflowId: run.workflowId,
+      callId,
+      runId: each.runId,
+      generation,
+      target: { ...target, definitionHash },
+      arguments: args,
+      approvers,
+      about,
+    });
+    return each.digest === digest && isInTime(proof, decidedAt);
+  };
+  return consentsIn(proof).every(isOne) && isMet(approvers, votersOf(proof));
+}
+
+/** Half a consent is none. */
 function isStill(proof: AuthorizationProof, now: Leaving): boolean {
-  return spentNow(proof.answer.approver, proof, now, isEnough) === undefined;
+  return spentNow(proof, now, (rule) => isMet(rule, votersOf(proof))) === undefined;
 }
 
-/** One person's word; half a consent is none. */
-function isEnough(rule: ApproverRule, voter: Voter): boolean {
-  return isMet(rule, [voter]);
+type Consented = Pick<AuthorizationProof, 'answer' | 'decidedAt'>;
+
+function consentsIn({ answer, decidedAt, further = [] }: AuthorizationProof): readonly Consented[] {
+  return [...further, { answer, decidedAt }];
+}
+
+function votersOf(proof: AuthorizationProof): readonly Voter[] {
+  const { openedAt } = proof;
+  return consentsIn(proof).map(({ answer, decidedAt }) => voterOf(answer.approver, { openedAt, decidedAt }));
 }
 
 function scopesOf({ about }: AuthorizationProof): readonly string[] {

@@ -127,6 +127,7 @@ async function callAsListed(
       shown,
       catalog,
       cancellationSignal(),
+      parts.server,
     ));
   } catch (error) {
     return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));

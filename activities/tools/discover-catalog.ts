@@ -10,8 +10,11 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import { catalogId } from '../../domain/catalog.ts';
 import { assertConnectable } from '../catalog/connection.ts';
-import type { TokenRequest } from '../tokens/port.ts';
+import type { MintedToken, TokenRequest } from '../tokens/port.ts';
+import { listAuthorized } from './authorized-list.ts';
 import { type DiscoverToolsParts, pinnedTools, shownRefusals, stored } from './discover-tools.ts';
+import { withinListLimits } from './limited-list.ts';
+import type { ServerConnection } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 
@@ -20,6 +23,7 @@ export function createDiscoverCatalog({
   artifacts,
   broker,
   server: port,
+  limits,
 }: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
   return async ({ tenant, server, connection }) => {
     const { workflowType, workflowId, namespace } = currentScheduler();
@@ -27,18 +31,20 @@ export function createDiscoverCatalog({
       throw new CountersignError('DISPATCH_FORBIDDEN', 'The tools of a catalog are listed for that catalog only.');
     assertConnectable(config, server, connection);
     const binding = { name: server, url: connection.url };
+    const access = accessTo(config, binding, { connection, status: 'connected' });
+    const signal = cancellationSignal();
     const request: TokenRequest = {
       run: { namespace, workflowId, specHash: '' },
       server,
       serverUrl: connection.url,
-      signal: cancellationSignal(),
+      signal,
       ...credentialsOf({ connection }, tenant),
     };
-    const token = await broker.mint(request);
-    const access = accessTo(config, binding, { connection, status: 'connected' });
-    const { tools, refused } = await port
-      .list(connectionOf(binding, access, token), cancellationSignal())
-      .finally(() => token.release?.());
+    const connect = (token: MintedToken): ServerConnection => connectionOf(binding, access, token);
+    const asked = { broker, server: port, request, connect, signal };
+    const place = { name: server, url: connection.url, tenant };
+    const { listing } = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    const { tools, refused } = listing;
     const pinned = pinnedTools(binding, tools);
     return {
       listing: await stored(artifacts, pinned),

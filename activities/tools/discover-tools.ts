@@ -1,10 +1,12 @@
 /**
  * Lists one server's tools and pins them: definitions and hashes go to the artifact store, history gets a reference.
  *
- * 1. Lists with the same authorization with which tools are called.
+ * 1. Lists with the same authorization with which tools are called: a grant that took the place of the run's own is proven first.
+ * 2. Where only the grant is in the way, and the run can ask for another one, the answer says so. All else fails.
  */
 import { cancellationSignal } from '@temporalio/activity';
-import type { DiscoverInput } from '../../contracts/activities.ts';
+import type { DiscoverInput, TurnedAway } from '../../contracts/activities.ts';
+import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
@@ -21,13 +23,19 @@ import { definitionHash } from '../../domain/digest.ts';
 import { bounded } from '../../domain/escape.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
-import type { TokenBroker } from '../tokens/port.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
+import { provenGrant } from './authorization-check.ts';
+import { needOfListing } from './authorization-need.ts';
+import { listAuthorized } from './authorized-list.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
+import { withinListLimits } from './limited-list.ts';
 import type { LiveTools } from './live-tools.ts';
-import type { ToolServer } from './port.ts';
+import type { ServerConnection, ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+import type { ServerLimits } from './server-limits.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -37,10 +45,12 @@ export interface DiscoverToolsParts {
   readonly artifacts: ArtifactStore;
   readonly broker: TokenBroker;
   readonly server: ToolServer;
+  readonly limits: ServerLimits;
   readonly liveTools: Pick<LiveTools, 'learn'>;
   readonly readCatalog: ReadCatalog;
   /** In trust mode `signed`. */
   readonly signing?: StartProofParts;
+  readonly saidAuthorizations?: SaidAuthorizations;
 }
 
 export function createDiscoverTools({
@@ -48,21 +58,27 @@ export function createDiscoverTools({
   artifacts,
   broker,
   server,
+  limits,
   liveTools,
   readCatalog,
   signing,
-}: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery> {
-  return async ({ run, server: binding, grant, signedSpec }) => {
+  saidAuthorizations,
+}: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery | TurnedAway> {
+  return async (input) => {
+    const { run, server: binding, signedSpec } = input;
     const scheduler = currentScheduler();
     const mistaken = checkRun(run, scheduler);
     if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
-    if (signing !== undefined) await proveRun(signing, signedSpec, { run, server: binding, grant }, scheduler);
+    if (signing !== undefined)
+      await proveRun(signing, signedSpec, { run, server: binding, grant: input.grant }, scheduler);
+    const said = (await saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+    const grant = provenGrant({ decidedIn: [], ...input }, said) ?? input.grant;
     const catalog = await readCatalog({ tenant: run.initiator.tenant, server: binding.name });
     const gone = checkCatalog(binding, catalog);
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
     const access = accessTo(config, binding, catalog);
     const signal = cancellationSignal();
-    const token = await broker.mint({
+    const request: TokenRequest = {
       run,
       server: binding.name,
       serverUrl: binding.url,
@@ -70,11 +86,22 @@ export function createDiscoverTools({
       signal,
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
-    });
-    const listing = await server.list(connectionOf(binding, access, token), signal).finally(() => token.release?.());
+    };
+    const connect = (minted: MintedToken): ServerConnection => connectionOf(binding, access, minted);
+    let listed: Awaited<ReturnType<typeof listAuthorized>>;
+    try {
+      const place = { name: binding.name, url: binding.url, tenant: run.initiator.tenant };
+      const asked = { broker, server, request, connect, signal };
+      listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    } catch (error) {
+      const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
+      if (authorization === undefined) throw error;
+      return { server: binding.name, authorization };
+    }
+    const { listing, token } = listed;
     liveTools.learn({ run, server: binding, grant }, listing);
-    const { tools: listed, refused } = listing;
-    const tools = listed.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
+    const { refused } = listing;
+    const tools = listing.tools.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
       ...pinnedTools(binding, tools),
       ...(catalog === undefined ? {} : { catalogRefreshes: catalog.lastRefresh?.refresh ?? 0 }),
@@ -87,6 +114,12 @@ export function createDiscoverTools({
       ...(token.grantExpiresAt === undefined ? {} : { grantExpiresAt: token.grantExpiresAt }),
     };
   };
+}
+
+/** Consent to another try is not asked for: a run that has done nothing is started again. */
+function grantWanting(config: Config, request: TokenRequest, error: unknown): AuthorizationNeed | undefined {
+  const need = error instanceof CountersignError ? needOfListing(config, request, error) : undefined;
+  return need?.wants === 'grant' ? need : undefined;
 }
 
 export function pinnedTools(

@@ -12,9 +12,13 @@ import { type Fields, isFields } from '../../domain/field-checks.ts';
 import { LONGEST_TEXT } from '../../domain/form.ts';
 import { nestsTooDeeply } from './nesting.ts';
 
+/** Of one answer. */
 const MOST_REQUESTS = 16;
+/** Of one form. */
 const MOST_FIELDS = 50;
+/** Of one field. */
 const MOST_OPTIONS = 200;
+/** These four in UTF-16 units. */
 const LONGEST_NAME = 100;
 const LONGEST_MESSAGE = 4_000;
 const LONGEST_LABEL = 1_000;

@@ -10,12 +10,16 @@
 import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { byteLength } from '../../domain/canonical.ts';
+import type { Health } from '../../domain/breaker.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { readDefinitions } from './definitions.ts';
 import { reasonOf, refusalIn } from './refusal.ts';
-import type { ServerConnection, ToolListing } from './port.ts';
+import { ListingFailure } from './listing-failure.ts';
+import type { ServerConnection, ServerFault, ToolListing } from './port.ts';
 import type { Priors } from './priors.ts';
 import type { Scrubber } from './scrub.ts';
+import { faultOfConnect } from './server-fault.ts';
+import type { Asked } from './server-limits.ts';
 import { ConnectFailure, NEVER_MS, openSession, type Session } from './session.ts';
 import type { Exchange } from './wire.ts';
 
@@ -77,6 +81,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
       error.cause,
       error.exchange,
       error.stopped === undefined ? 'the protocol could not be agreed on' : STOPPED[error.stopped],
+      faultOfConnect(error.cause, error.exchange, error.stopped),
     );
   }
   try {
@@ -126,6 +131,7 @@ async function walk(session: Session, request: ListingRequest): Promise<unknown[
           page.error,
           wire.exchange(),
           stopped === undefined ? 'the answer could not be read' : STOPPED[stopped],
+          stopped === 'lost' ? 'failure' : faultOfConnect(page.error, wire.exchange(), stopped),
         );
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
@@ -160,23 +166,42 @@ async function pageAt({ client, transport }: Session, cursor: string | undefined
   return transport.answer?.kind === 'result' ? { result: transport.answer.result } : { error: undefined };
 }
 
-function failure(request: ListingRequest, error: unknown, exchange: Exchange, otherwise: string): CountersignError {
+function failure(
+  request: ListingRequest,
+  error: unknown,
+  exchange: Exchange,
+  otherwise: string,
+  fault: ServerFault | undefined,
+): CountersignError {
   if (exchange.forbidden !== undefined) return exchange.forbidden;
   const refusal = refusalIn(error, exchange, request.quote);
-  if (refusal === undefined || !KEPT.has(refusal.code))
-    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), exchange.retryAfterMs);
+  if (refusal === undefined || !KEPT.has(refusal.code)) {
+    const { code, retryAfterMs } = { ...refusal, retryAfterMs: exchange.retryAfterMs };
+    const asked = code === undefined || retryAfterMs === undefined ? undefined : { code, ms: retryAfterMs };
+    const health = fault === undefined ? (refusal === undefined ? 'neutral' : 'up') : 'down';
+    return failed(request, refusal?.reason ?? reasonOf(error, otherwise), retryAfterMs, health, asked);
+  }
   const { requiredScope } = refusal;
-  return new CountersignError(
+  return new ListingFailure(
     refusal.code,
     `Server "${request.connection.name}" refused to list its tools: ${refusal.reason}`,
     requiredScope === undefined ? {} : { requiredScope },
+    'up',
   );
 }
 
-function failed({ connection }: ListingRequest, reason: string, retryAfterMs?: number): CountersignError {
-  return new CountersignError(
+function failed(
+  { connection }: ListingRequest,
+  reason: string,
+  retryAfterMs?: number,
+  health: Health = 'neutral',
+  asked?: Asked,
+): CountersignError {
+  return new ListingFailure(
     'DISCOVERY_FAILED',
     `The tools of server "${connection.name}" could not be listed: ${reason}`,
     retryAfterMs === undefined ? {} : { retryAfterMs },
+    health,
+    asked,
   );
 }

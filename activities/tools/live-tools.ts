@@ -1,5 +1,5 @@
 /**
- * Tools as their servers list them now, so that a call meets what was shown (H-7, F24; docs/adr/0038).
+ * Tools as their servers list them now, so that a call meets what was shown (docs/adr/0038).
  *
  * Owns: when a list is asked for again. Does not own what follows from a change (`dispatch-check.ts`).
  * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
@@ -16,9 +16,10 @@ import { hashOf } from '../../domain/canonical.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
-import type { TokenBroker } from '../tokens/port.ts';
-import type { ToolListing, ToolServer } from './port.ts';
-import { accessTo, connectionOf, credentialsOf, secretsOf } from './server-access.ts';
+import type { MintedToken, TokenBroker } from '../tokens/port.ts';
+import { listAuthorized } from './authorized-list.ts';
+import type { ServerConnection, ToolListing, ToolServer } from './port.ts';
+import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 
 /** Of servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;
@@ -53,6 +54,7 @@ export interface LiveTools {
    * The tool as it is listed.
    *
    * @param tool as this worker knows it
+   * @param server through which it is listed, where it has to be; default: the one that is known here
    * @param shown hash of the definition that was judged or approved
    * @throws CountersignError `TOOL_UNKNOWN` where it is not listed any more; `TOOL_UNAVAILABLE` where the list cannot be had, or
    *   with the codes of `ToolServer.list` and `TokenBroker.mint`
@@ -63,6 +65,7 @@ export interface LiveTools {
     shown: string,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    server?: Pick<ToolServer, 'list'>,
   ): Promise<CurrentTool>;
 }
 
@@ -93,6 +96,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     { run, server: binding, grant }: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     const access = accessTo(config, binding, catalog);
     const request = {
@@ -104,21 +108,9 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     };
-    const token = await broker.mint(request);
-    const listed = async (with_: typeof token, held: readonly string[] = []): Promise<Listed> => {
-      const connection = connectionOf(binding, access, with_, held);
-      const listing = await server.list(connection, signal, { known: true }).finally(() => with_.release?.());
-      return { listing, secrets: secretsOf(connection) };
-    };
-    try {
-      return await listed(token);
-    } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-        throw error;
-      const fresh = await broker.mint({ ...request, refused: token.accessToken });
-      if (fresh.accessToken === token.accessToken) throw error;
-      return await listed(fresh, secretsOf(token));
-    }
+    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, token, held);
+    return await listAuthorized({ broker, server: through, request, connect, signal, options: { known: true } });
   };
 
   const ask = (
@@ -126,10 +118,11 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     principal: Principal,
     catalog: CatalogSnapshot | undefined,
     signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     // Before the question: what changes while it is answered counts as not seen.
     const at = now();
-    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]))
+    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
       .then((listed) => {
         keep(key, at, listed.listing);
         return listed;
@@ -139,16 +132,16 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     return question;
   };
 
-  const listingOf: typeof ask = async (key, principal, catalog, signal) => {
+  const listingOf: typeof ask = async (key, principal, catalog, signal, through) => {
     const running = asking.get(key);
     // Whoever asked may have been cancelled: that is no answer for this call.
     const joined = running === undefined ? undefined : await running.catch(() => undefined);
-    return joined ?? (await ask(key, principal, catalog, signal));
+    return joined ?? (await ask(key, principal, catalog, signal, through));
   };
 
   return {
     learn: (principal, listing) => keep(keyOf(principal), now(), listing),
-    async current(principal, tool, shown, catalog, signal) {
+    async current(principal, tool, shown, catalog, signal, through = server) {
       const key = keyOf(principal);
       const { name } = principal.server;
       const seconds =
@@ -158,7 +151,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
       let listed: Listed;
       try {
-        listed = await listingOf(key, principal, catalog, signal);
+        listed = await listingOf(key, principal, catalog, signal, through);
       } catch (error) {
         throw error instanceof CountersignError && error.code === 'DISCOVERY_FAILED'
           ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)

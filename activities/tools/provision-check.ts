@@ -30,7 +30,7 @@ export function checkProvided(input: DispatchInput, now: Leaving): Refused | und
 function spent({ proof }: DispatchInput, provided: readonly ProvisionProof[], now: Leaving): Refused | undefined {
   for (const each of provided) {
     const { approver } = each.provision;
-    const why = spentNow(approver, each, now, mayDecide);
+    const why = spentNow(each, now, (rule) => mayDecide(rule, voterOf(approver, each)));
     if (why?.kind === 'redefined')
       return anew('DEFINITION_CHANGED', 'The tool has changed since what its server asked was answered.');
     if (why?.kind === 'lapsed')

@@ -54,6 +54,8 @@ export interface Asked {
 
 export interface Entered {
   readonly kind: 'entered';
+  /** One more request from the same place: it waits for nothing, and whoever comes next waits for it. */
+  more(): void;
   leave(health: Health, asked?: Asked): void;
 }
 
@@ -117,6 +119,10 @@ export class ServerLimits {
     let isIn = true;
     return {
       kind: 'entered',
+      more: () => {
+        const at = this.#parts.now();
+        if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, at), at];
+      },
       leave: (health, asked) => {
         if (!isIn) return;
         isIn = false;

@@ -42,7 +42,7 @@ export interface WordThen {
 }
 
 /** Who said it, and how long after they were asked. */
-export function voterOf(voter: Voter, { openedAt, decidedAt }: WordThen): Voter {
+export function voterOf(voter: Voter, { openedAt, decidedAt }: Pick<WordThen, 'openedAt' | 'decidedAt'>): Voter {
   return { ...voter, after: Date.parse(decidedAt) - Date.parse(openedAt) };
 }
 
@@ -52,15 +52,10 @@ export type Spent =
   /** Epoch ms. */
   | { readonly kind: 'lapsed'; readonly end: number };
 
-/** Why it does not count any more; undefined where it does. @param isEnough of the rule, what one person says */
-export function spentNow(
-  voter: Voter,
-  then: WordThen,
-  now: Leaving,
-  isEnough: (rule: ApproverRule, voter: Voter) => boolean,
-): Spent | undefined {
+/** Why it does not count any more; undefined where it does. @param isEnough whether those who said it meet a rule */
+export function spentNow(then: WordThen, now: Leaving, isEnough: (rule: ApproverRule) => boolean): Spent | undefined {
   if (then.definitionHash !== now.definitionHash) return { kind: 'redefined' };
-  if (!isEnough(now.approvers, voterOf(voter, then))) return { kind: 'others-asked' };
+  if (!isEnough(now.approvers)) return { kind: 'others-asked' };
   const end = lapsedSince(Date.parse(then.decidedAt), now.at, then.approvers, now.approvers);
   return end === undefined ? undefined : { kind: 'lapsed', end };
 }

@@ -6,29 +6,47 @@ import type { DispatchInput } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { SIGNING } from '../../contracts/signing.ts';
 import { wasGoodAt } from '../../domain/jws.ts';
+import type { SignedAuthorization } from '../../contracts/schemas/authorization.ts';
 import { checkSignedAnswer } from '../../domain/signed-decision.ts';
+import { isSameVoice } from '../../domain/signed-message.ts';
 import type { Scheduler } from '../tools/dispatch-check.ts';
 import { checkWhere } from './dispatch-proof.ts';
 import type { StartProofParts } from './start-proof.ts';
 
-export type SaidAuthorizations = (input: DispatchInput, scheduler: Scheduler) => Promise<readonly AuthorizationProof[]>;
+interface Said {
+  readonly answer: SignedAuthorization;
+  readonly decidedAt: string;
+}
+
+export type SaidAuthorizations = (
+  input: Pick<DispatchInput, 'run' | 'authorizations'>,
+  scheduler: Scheduler,
+) => Promise<readonly AuthorizationProof[]>;
 
 export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizations {
   return async ({ run, authorizations = [] }, scheduler) => {
     const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
-    const isSigned = async ({ answer }: AuthorizationProof): Promise<boolean> => {
+    const isSigned = async (answer: SignedAuthorization): Promise<boolean> => {
       for (const age of ['kept', 'new'] as const) {
         const trust = await parts.keys.setFor(ids.tenant, age);
         if (checkSignedAnswer('authorize', answer, ids, trust, undefined).kind === 'signed') return true;
       }
       return false;
     };
+    const isSaid = async ({ answer, decidedAt }: Said): Promise<boolean> => {
+      const inTime = wasGoodAt(answer.signature ?? '', Date.parse(decidedAt) / 1_000, SIGNING.recordedWithin);
+      return inTime && (await isSigned(answer)) && (await checkWhere(parts, [answer], scheduler)) === undefined;
+    };
     const said: AuthorizationProof[] = [];
     for (const proof of authorizations) {
-      const { answer, decidedAt } = proof;
-      const inTime = wasGoodAt(answer.signature ?? '', Date.parse(decidedAt) / 1_000, SIGNING.recordedWithin);
-      if (!inTime || !(await isSigned(proof))) continue;
-      if ((await checkWhere(parts, [answer], scheduler)) === undefined) said.push(proof);
+      const all: readonly Said[] = [...(proof.further ?? []), proof];
+      const signatures = all.map(({ answer }) => answer.signature ?? '');
+      const trust = await parts.keys.setFor(ids.tenant, 'kept');
+      // One key is one voice, whatever names it may say.
+      const areDistinct = signatures.every((each, index) => !isSameVoice(trust, signatures.slice(0, index), each));
+      let isWhole = areDistinct;
+      for (const each of all) isWhole &&= await isSaid(each);
+      if (isWhole) said.push(proof);
     }
     return said;
   };

@@ -98,7 +98,7 @@ async function begin<Value>(
   };
   let { version } = held;
   for (let tries = 0; ; tries += 1) {
-    let failure: unknown;
+    let failure: Error | undefined;
     try {
       const written = await vault.write(ref, { ...held.entry, renewal: intent }, version);
       if (written !== undefined) return { held: { ...held, version: written }, intent };
@@ -199,6 +199,7 @@ function pauseAfter(tries: number): number {
   return Math.min(1_000, PAUSE_MS * 2 ** tries);
 }
 
-function isAway(error: unknown): boolean {
+/** Whatever carries a code is an error. */
+function isAway(error: unknown): error is Error {
   return codedFailureIn(error)?.code === 'VAULT_UNAVAILABLE';
 }

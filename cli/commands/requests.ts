@@ -1,6 +1,7 @@
 /** `countersign requests`: what waits for a decision, in one run or in all. */
 import type { Command } from 'commander';
 import type { InboxFilter, WaitingRun } from '../../client/inbox.ts';
+import type { AuthorizationPause, Pause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/approver.ts';
 import { visible } from '../../domain/escape.ts';
@@ -85,13 +86,34 @@ export function requestsAnswer(runId: string, requests: readonly ApprovalRequest
       if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
-      const verb =
-        first.about === undefined
-          ? (['Decide', 'approve', ''] as const)
-          : (['Say what became of it', 'resolve', ' retry|succeeded|failed'] as const);
-      const [what, name, answer] = verb;
-      const next = `${what}: countersign ${name} ${visible(runId)} ${first.callId}${answer} --as ${visible(who)} --digest ${first.digest}`;
+      const { what, name, words } = answering(first.about);
+      const next = `${what}: countersign ${name} ${visible(runId)} ${first.callId}${words} --as ${visible(who)} --digest ${first.digest}`;
       return [...shown, paint('dim', next)].join('\n\n');
     },
   };
+}
+
+interface Answering {
+  readonly what: string;
+  /** Of the command. */
+  readonly name: string;
+  /** What is left to say. No word of a server stands here: the line is for a shell. */
+  readonly words: string;
+}
+
+function answering(about: Pause | undefined): Answering {
+  if (about === undefined) return { what: 'Decide', name: 'approve', words: '' };
+  switch (about.kind) {
+    case 'outcome':
+      return { what: 'Say what became of it', name: 'resolve', words: ' retry|succeeded|failed' };
+    case 'input':
+      return { what: 'Answer the server', name: 'answer', words: ' --set FIELD=VALUE|--accept|--decline' };
+    case 'authorization':
+      return { what: 'Give what it wants', name: 'authorize', words: ` ${givingOf(about)}|--decline REASON` };
+  }
+}
+
+function givingOf({ wants, scopes }: AuthorizationPause): string {
+  if (wants === 'grant') return '--ref REF|--grant-file FILE';
+  return scopes === undefined ? '--again' : '--scope SCOPE';
 }

@@ -38,6 +38,10 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
     ['execution', state.runId],
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
+    ...(state.grantEnds ?? []).map(
+      ({ callId, server, at }) =>
+        ['grant ends', `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${callId}`] as const,
+    ),
     ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }

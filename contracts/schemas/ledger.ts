@@ -72,6 +72,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     duplicateOf: z.string().optional(),
     /** What is asked, where it is not consent to the call; the hash is of all that was shown of it. */
     about: z.strictObject({ kind: z.enum(['outcome', 'input', 'authorization']), hash: Sha256Hex }).optional(),
+    /** Where the run's grant for the server ends before the deadline. */
+    grantExpiresAt: z.string().optional(),
   }),
   z.strictObject({
     kind: z.literal('decision.accepted'),
@@ -132,6 +134,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     generation: z.int(),
     decisionId: z.string(),
     answer: z.enum(['consent', 'grant', 'decline']),
+    /** A consent that is not the last one that is needed. */
+    counted: z.literal(true).optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),

@@ -80,6 +80,8 @@ export const RunState = z.strictObject({
   standing: z.array(StandingDecision).optional(),
   /** Calls that wait for their server, and not for a person; absent where none does. */
   held: z.array(HeldCall).optional(),
+  /** Open requests that the run's grant for their server will not outlive; absent where there is none. */
+  grantEnds: z.array(z.strictObject({ callId: z.string(), server: z.string(), at: z.string() })).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 

@@ -64,4 +64,20 @@ export const AUTHORIZING: readonly Scenario[] = [
       await scene.take('unauthorized-ended');
     },
   },
+  {
+    name: 'unlisted',
+    points: ['unlisted', 'unlisted-ended'],
+    script: { steps: [calls(['borrow_note', 'monday']), DONE] },
+    play: async (scene) => {
+      await scene.start({}, { on: await scene.stage.lent() });
+      const [first] = await scene.open(['t0.c0']);
+      if (first === undefined) throw new Error('the list was not turned away');
+      await scene.take('unlisted', {
+        refused: [...wrongAnswers(first).slice(0, -1), refused(approve(first, 'a decision'), 'DECISION_INVALID')],
+        accepted: [authorize(first, 'a grant to list')],
+      });
+      await scene.ended();
+      await scene.take('unlisted-ended');
+    },
+  },
 ];

@@ -1,4 +1,4 @@
-/** What a server says over real sockets, and what its limits make of it for the calls that come after (matrix of mcp.md §2.1: 429, 503, connect refused, 5xx). */
+/** What a server says over real sockets, and what its limits make of it for the calls that come after (failure matrix: 429, 503, connect refused, 5xx). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { withinLimits } from '../../activities/tools/limited-call.ts';

@@ -83,6 +83,36 @@ describe('revocation elsewhere', () => {
     expect(warn).not.toHaveBeenCalled();
   });
 
+  async function endedAt(answer: object): Promise<{ minted: MintedToken | undefined; ended: () => (string | null)[] }> {
+    server = await startHostile({
+      metadata: (issuer) => ({
+        body: { issuer, token_endpoint: `${issuer}/token`, revocation_endpoint: `${issuer}/token` },
+      }),
+      token: ({ form }) => (form.has('token') ? { status: 200, body: {} } : { body: answer }),
+    });
+    const broker = brokerFor(withClient(server.issuer, {}, { revoke: true }));
+    const minted = await broker.mint(requestFor('notes')).catch(() => undefined);
+    return {
+      minted,
+      ended: () => server.seen.filter(({ form }) => form.has('token')).map(({ form }) => form.get('token')),
+    };
+  }
+
+  test('a token that is wider than asked is not used, and ended at once', async () => {
+    const { minted, ended } = await endedAt({ ...GOOD, scope: 'notes:read admin' });
+    expect(minted).toBeUndefined();
+    await until(() => (ended().length > 0 ? true : undefined), { what: 'a revocation' });
+    expect(ended()).toEqual(['at-1']);
+  });
+
+  test('a refresh token that nobody asked for is ended with the token, and not before', async () => {
+    const { minted, ended } = await endedAt({ ...GOOD, refresh_token: 'rt-1' });
+    expect(ended()).toEqual([]);
+    minted?.release?.();
+    await until(() => (ended().length > 1 ? true : undefined), { what: 'two revocations' });
+    expect(new Set(ended())).toEqual(new Set(['at-1', 'rt-1']));
+  });
+
   test.each<[string, (issuer: string) => string]>([
     ['fails', (issuer) => `${issuer}/revoke`],
     ['is without TLS', () => 'http://evil.example.com/revoke'],

@@ -1,5 +1,5 @@
 /**
- * The failure matrix (mcp.md §2.1 and §2.4) through the activity that a run calls: for each row the class of its end, the code that
+ * The failure matrix (rows 2.1 and 2.4 of `rows.json`) through the activity that a run calls: for each row the class of its end, the code that
  * the run records, whether it is sent again, and how often it ran by the server's own count (INV-X1, INV-X2).
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';

@@ -1,5 +1,5 @@
 /**
- * Calls that a server answers with questions, against a server made with the SDK's own parts (issue part 3; mcp.md §3.1, §4; F1).
+ * Calls that a server answers with questions, against a server made with the SDK's own parts (F1).
  * Each `tools/call` and each execution is counted where it happens.
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -95,7 +95,7 @@ describe('a form', () => {
   });
 });
 
-describe('a state that the server takes no more (mcp.md §3.1)', () => {
+describe('a state that the server takes no more', () => {
   test('the call begins anew and the same question gets the same answer: executed once, nobody is asked again', async () => {
     const first = asked(await send('deploy', NEW));
     server.expireStates();
@@ -154,7 +154,30 @@ describe('a state that the server takes no more (mcp.md §3.1)', () => {
   });
 });
 
-test('a server of an earlier revision is never told that it may ask: its question would die with the call (mcp.md §2.5)', async () => {
+test.each([
+  [
+    'of which only the data of the error speaks: it begins anew',
+    { message: 'No.', data: { reason: 'invalid_request_state' } },
+    2,
+  ],
+  ['whose data is something else: it ends', { message: 'No.', data: 'invalid_request_state' }, 1],
+  // Low-level servers report so what a tool has already done (INV-X1).
+  ['named in what is said of a result: it ends', { message: 'Output validation error: data/state must be string' }, 1],
+])('a refused state %s', async (_, error, calls) => {
+  const raw = await startRawServer({
+    era: 'modern',
+    onCall: ({ id, json }) => json(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32_602, ...error } })),
+  });
+  const leg: Leg = { responses: {}, state: 'a-state-of-the-server', used: [] };
+  await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
+    aConnection({ url: raw.url }),
+    aCall({ input: { answers: [], dispatch: '1.1', leg } }),
+  );
+  expect(raw.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toHaveLength(calls);
+  await raw.close();
+});
+
+test('a server of an earlier revision is never told that it may ask: its question would die with the call', async () => {
   const legacy = await startRawServer({ era: 'legacy', onCall: ({ result }) => result({ content: [] }) });
   const call = aCall({ input: NEW });
   await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(

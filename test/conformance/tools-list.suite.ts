@@ -123,7 +123,7 @@ export function listSuite({ name, create }: ToolServerHarness): void {
     test('a server without tools has an empty list', async () => {
       const capabilities = {};
       const listing = await listOf({
-        intercept: (_, response, method) => {
+        intercept: (_, response, method, id) => {
           if (method !== 'server/discover' && method !== 'initialize') return false;
           if (era === 'legacy' && method === 'server/discover') return false;
           const result =
@@ -137,9 +137,7 @@ export function listSuite({ name, create }: ToolServerHarness): void {
                 }
               : { protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'raw', version: '1' } };
           response.writeHead(200, { 'content-type': 'application/json' });
-          response.end(
-            JSON.stringify({ jsonrpc: '2.0', id: era === 'modern' ? 'server-discover-probe-1' : 0, result }),
-          );
+          response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
           return true;
         },
       });
@@ -191,13 +189,11 @@ export function listSuite({ name, create }: ToolServerHarness): void {
 
     test('a cursor that comes again ends the walk with a failure', async () => {
       const same = { resultType: 'complete', tools: [aTool()], nextCursor: 'x', ttlMs: 0, cacheScope: 'private' };
-      let id = 0;
       const { message } = await failureOf({
-        intercept: (_, response, method) => {
+        intercept: (_, response, method, id) => {
           if (method !== 'tools/list') return false;
-          // Legacy spends id 0 on initialize.
           response.writeHead(200, { 'content-type': 'application/json' });
-          response.end(JSON.stringify({ jsonrpc: '2.0', id: (era === 'legacy' ? 1 : 0) + id++, result: same }));
+          response.end(JSON.stringify({ jsonrpc: '2.0', id, result: same }));
           return true;
         },
       });

@@ -111,6 +111,8 @@ export const HISTORIES = [
   'agent-run.v2.stopped-in-flight',
   'agent-run.v2.taken-back',
   'agent-run.v2.two-of-two',
+  'agent-run.v2.unlisted',
+  'agent-run.v2.unlisted-ended',
   'agent-run.v2.unauthorized',
   'agent-run.v2.unauthorized-ended',
   'agent-run.v2.unauthorized-granted',

@@ -78,8 +78,9 @@ try {
   const loaded = { config, baseDirectory: directory, path: undefined };
   // Sound: of the client, the activities ask only whether there is a catalog.
   const activities = await toolSideActivities(loaded, artifacts, nobody as unknown as Client);
-  const { tools } = await inActivity(activities.discoverTools, { run: RUN, server: SERVER, ...granted });
-  const toolset = [{ server: SERVER.name, tools }];
+  const found = await inActivity(activities.discoverTools, { run: RUN, server: SERVER, ...granted });
+  if (!('tools' in found)) throw new Error(found.authorization.message);
+  const toolset = [{ server: SERVER.name, tools: found.tools }];
   let at = 0;
   const offered = await createToolsetLoader(artifacts)(toolset);
   for (const tool of LISTED_ONLY.includes(scenario) ? [] : offered) {

@@ -38,7 +38,12 @@ export interface RawServerScript {
   readonly era: Era;
   readonly onCall?: (exchange: CallExchange) => void;
   /** Takes a request before anything else does; true means that it was answered. */
-  readonly intercept?: (request: IncomingMessage, response: ServerResponse, rpcMethod: string | undefined) => boolean;
+  readonly intercept?: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    rpcMethod: string | undefined,
+    id: unknown,
+  ) => boolean;
   /** Takes a listing; what it says is sent once the test says so. */
   readonly onList?: (answer: () => void) => void;
   /** Pages of `tools/list`. */
@@ -82,7 +87,7 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
         headers: request.headers,
         params: message.params ?? {},
       });
-      if (script.intercept?.(request, response, message.method) === true) return;
+      if (script.intercept?.(request, response, message.method, message.id) === true) return;
       serve(script, { request, response, message, execute: () => (executions += 1) });
     });
   });

@@ -214,3 +214,20 @@ test('Retry-After of one call holds the others back, and none of them is lost', 
   expect(servers.asks.executions()).toBe(4);
   expect(refused).toBe(1);
 });
+
+test('a run that starts while its server has no place waits with its list, and goes on when there is one', async () => {
+  const first = await start('busy', 2);
+  await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
+  const second = await start('busy', 1);
+  await until(
+    async () => {
+      const { raw } = await world.client.workflow.getHandle(second.runId).describe();
+      return raw.pendingActivities?.some(({ attempt }) => Number(attempt) > 2) === true ? true : undefined;
+    },
+    { what: 'the list to be held back' },
+  );
+  expect(factsOf(await second.ledger(), 'tools.discovered')).toEqual([]);
+  await served(first);
+  await served(second);
+  expect(await outcomes(second)).toEqual({ 't1.c0': 'succeeded' });
+});

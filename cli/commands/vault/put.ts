@@ -59,7 +59,10 @@ export function addPut(vault: Command, terminal: Terminal): void {
           `Something stands under ${ref} already. Look at it with countersign vault list; to put this in its place, add --replace.`,
         );
       if ((await opened.write(ref, entry, before?.version)) === undefined)
-        throw new CountersignError('VAULT_CONFLICT', `The entry ${ref} was changed in this moment. Try again.`);
+        throw new CountersignError(
+          'VAULT_CONFLICT',
+          `The entry ${ref} was changed in this moment. Look at it (countersign vault list), and put it again.`,
+        );
       const { secret, ...shown } = entry;
       print(
         terminal,

@@ -46,5 +46,8 @@ async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void
     const held = await vault.read(ref);
     if (held === undefined || (await vault.write(ref, held.entry, held.version)) !== undefined) return;
   }
-  throw new CountersignError('VAULT_CONFLICT', `The entry ${ref} is changed all the time. Try again.`);
+  throw new CountersignError(
+    'VAULT_CONFLICT',
+    `The entry ${ref} is changed all the time. Run countersign vault rekey again when it rests.`,
+  );
 }

@@ -24,7 +24,10 @@ export function addRemove(vault: Command, terminal: Terminal): void {
           `Nothing stands in the vault under ${ref}. See: countersign vault list`,
         );
       if (!(await opened.remove(ref, held.version)))
-        throw new CountersignError('VAULT_CONFLICT', `The entry ${ref} was changed in this moment. Try again.`);
+        throw new CountersignError(
+          'VAULT_CONFLICT',
+          `The entry ${ref} was changed in this moment. Look at it (countersign vault list), and remove it again.`,
+        );
       print(
         terminal,
         { json: { removed: ref }, text: (paint) => `${paint('red', 'removed')}  ${paint('bold', ref)}` },

@@ -139,6 +139,32 @@ test('a redirect is not followed: the signature is for one host', async () => {
   expect(elsewhere.seen).toEqual([]);
 });
 
+test('a name that leads where egress forbids is a store that is away, and tried again (INV-D3, INV-S1)', async () => {
+  const config: BucketConfig = {
+    endpoint: 'https://store.example',
+    region: 'r',
+    bucket: 'artifacts',
+    accessKeyId: 'id',
+    secretAccessKey: SECRET,
+    timeoutSeconds: 1,
+  };
+  const egress = loopbackEgress({ resolve: async () => [{ address: '10.0.0.7' }] });
+  const ask = createBucketRequest(config, egress, 1);
+  const store = createBucketStore(config, ask);
+  const away = {
+    code: 'ARTIFACT_MISSING',
+    traits: { retryable: true },
+    message: expect.stringContaining('EGRESS_FORBIDDEN'),
+    facts: { path: 'artifacts.s3.endpoint' },
+  };
+  await expect(store.put(BYTES, 'text/plain')).rejects.toMatchObject(away);
+  await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject(away);
+  await expect(setUpBucket(config, ask)).rejects.toMatchObject({
+    code: 'EGRESS_FORBIDDEN',
+    message: expect.stringContaining('artifacts.s3.endpoint'),
+  });
+});
+
 test('of an object that is longer than was stored no more is read than that', async () => {
   const { store } = await bucketThat((_, response) => {
     response.writeHead(200);

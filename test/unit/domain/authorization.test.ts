@@ -160,15 +160,6 @@ describe('what is refused', () => {
     ],
   ])('%s', (_what, run, answer, code) => expect(refusal(run, answer)).toMatchObject({ code }));
 
-  test('consent that takes several people', () => {
-    const two = { allOf: [{ layer: 'organisation' as const, ids: ['ann', 'bob'], groups: [], need: 2 }] };
-    const { unsure: _, ...plain } = pausing({ approvers: two });
-    const about = authorizationPause(flightOf(flyingRun()), need);
-    if (about === undefined) throw new Error('not asked');
-    const { run } = pausedFor(flyingRun(), CALL, about, plain, runIds());
-    expect(refusal(run, consent())).toMatchObject({ code: 'DECISION_NOT_PERMITTED' });
-  });
-
   test('not what fits, nor a refusal, nor what another kind of request is about', () => {
     expect(refusal(wanting(), consent())).toBeUndefined();
     expect(refusal(wanting(), decline())).toBeUndefined();
@@ -186,6 +177,49 @@ describe('what is refused', () => {
   });
 });
 
+describe('consent that takes several people', () => {
+  const clause = { layer: 'organisation' as const, ids: ['ann', 'bob'], groups: [], need: 2 };
+  const by = (id: string, decisionId: string): SignedAuthorization =>
+    consent({ decisionId, approver: { id, groups: [] } });
+  const quorum = (run = flyingRun(), other: readonly (typeof clause)[] = []): Run => {
+    const { unsure: _, ...plain } = pausing({ approvers: { allOf: [clause, ...other] } });
+    const about = authorizationPause(flightOf(run), need);
+    if (about === undefined) throw new Error('not asked');
+    return pausedFor(run, CALL, about, plain, runIds()).run;
+  };
+  const refusal = (run: Run, answer: SignedAuthorization) => refuseAuthorization(pausedOf(run), answer, 'ann', START);
+
+  test('is collected: the first counts, the last lets the call leave, with both', () => {
+    const first = said(quorum(), by('ann', 'a-1'));
+    expect(first.facts).toMatchObject([{ kind: 'authorization.given', answer: 'consent', counted: true }]);
+    expect(first.ack).toMatchObject({ answer: 'consent', decidedBy: 'ann' });
+    expect(callOf(first.run, CALL)).toMatchObject({ status: 'asking', agreed: [{ answer: { decisionId: 'a-1' } }] });
+    const last = said(first.run, by('bob', 'a-2'));
+    expect(last.facts[0]).not.toHaveProperty('counted');
+    expect(callOf(last.run, CALL)).toMatchObject({
+      status: 'cleared',
+      authorized: [{ answer: { decisionId: 'a-2' }, further: [{ answer: { decisionId: 'a-1' }, decidedAt: START }] }],
+    });
+    expect(callOf(last.run, CALL)).not.toHaveProperty('agreed');
+    expect(currentDetails('waiting', first.run)).toContain('agreed so far: ann');
+  });
+
+  test('counts nobody twice, nor more than are needed', () => {
+    const { run } = said(quorum(), by('ann', 'a-1'));
+    expect(refusal(run, by('ann', 'a-2'))).toMatchObject({ code: 'ALREADY_DECIDED', facts: { decidedBy: 'ann' } });
+    expect(refusal(run, by('bob', 'a-2'))).toBeUndefined();
+    const both = said(quorum(flyingRun(), [{ ...clause, ids: ['cho'], need: 1 }]), by('ann', 'a-1')).run;
+    const enough = said(both, by('bob', 'a-2')).run;
+    expect(refusal(enough, by('dan', 'a-3'))).toMatchObject({ code: 'APPROVER_NOT_ENTITLED' });
+    expect(refusal(enough, by('cho', 'a-3'))).toBeUndefined();
+  });
+
+  test('is over where one declines', () => {
+    const { run } = said(said(quorum(), by('ann', 'a-1')).run, { ...decline(), decisionId: 'a-2' });
+    expect(callOf(run, CALL)).toMatchObject({ status: 'settled', outcome: { kind: 'rejected' } });
+  });
+});
+
 describe('as people read it', () => {
   test.each([
     [wanting(), /wants another authorization.*[\s\S]*consent to the scopes ` a ` for this call/],
@@ -199,6 +233,10 @@ describe('its shape', () => {
   test.each([
     consent(),
     consent({ comment: 'fine' }),
+    consent({ callId: 't0.c0' }),
+    consent({ callId: 't0.c' }),
+    consent({ callId: 't00.c0' }),
+    consent({ callId: 7 }),
     grant(),
     grant({ grant: { server: 'files', jwe } }),
     decline(),

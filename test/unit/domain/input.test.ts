@@ -1,4 +1,4 @@
-/** Answers to a server's questions: which fit, and which are given again (mcp.md §3.1). */
+/** Answers to a server's questions: which fit, and which are given again. */
 import { describe, expect, test } from '@jest/globals';
 import type { InputRequests, InputResponse } from '../../../contracts/schemas/input.ts';
 import { answersTo, problemInResponses, withAnswers } from '../../../domain/input.ts';

@@ -1,4 +1,4 @@
-/** A call whose server asks people before it goes on (issue part 3; mcp.md §3). */
+/** A call whose server asks people before it goes on. */
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../contracts/schemas/ledger.ts';
 import { PauseAck } from '../../../contracts/schemas/pause.ts';

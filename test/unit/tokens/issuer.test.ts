@@ -1,4 +1,5 @@
 /** This deployment as an issuer (RFC 9068, RFC 7517): what it signs, with which key, and what it publishes. */
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
 import { Issuer } from '../../../contracts/schemas/credentials.ts';
@@ -145,6 +146,40 @@ describe('keys with which a worker signs', () => {
     const directory = await folder({ 'one.pem': key.pem });
     const place = { path: 'issuer.keys[0]', key: { ...key.config, alg: 'ES256' as const } };
     await expect(loadSigningKeys([place], directory)).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
+  });
+});
+
+describe('what fails without a code', () => {
+  test('a key that is too short to sign is refused when a worker starts, not with the first call', async () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 1_024 });
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
+    const directory = await folder({ 'short.pem': String(pem) });
+    for (const alg of ['RS256', 'PS256'] as const) {
+      const place = { path: 'issuer.keys[0]', key: { kid: 'short', privateKeyFile: 'short.pem', alg } };
+      await expect(loadSigningKeys([place], directory)).rejects.toMatchObject({
+        code: 'CONFIG_INVALID',
+        facts: { path: 'issuer.keys[0].privateKeyFile' },
+        message: expect.stringContaining('RSA needs 2048 bits'),
+      });
+    }
+  });
+
+  test('INV-X1, INV-S1: is a token that is not had, before any call, and tells nothing', async () => {
+    const key = await signingKey('one');
+    const config = Config.parse({
+      servers: { notes: { url: URL_OF.notes, credentials: { kind: 'issued' } } },
+      issuer: { url: URL_OF_ISSUER, keys: [key.config] },
+    });
+    const signingKeys = () => {
+      throw new TypeError('canary', { cause: 'canary' });
+    };
+    const said: unknown[] = [];
+    const warn = (...told: unknown[]) => void said.push(told);
+    const broker = createTokenBroker({ config, keys: new Map(), signingKeys, egress: loopbackEgress(), warn });
+    const error = await refusalOf(broker.mint(requestFor('notes')));
+    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', facts: { server: 'notes' } });
+    expect(said).toEqual([[expect.any(String), { server: 'notes', error: 'TypeError' }]]);
+    expect(`${error.message} ${String(error.cause)} ${JSON.stringify(said)}`).not.toContain('canary');
   });
 });
 

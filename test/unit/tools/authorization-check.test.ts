@@ -155,6 +155,46 @@ describe('INV-S2: consent that was genuine counts as the call leaves', () => {
   test('not of a call that may not leave as it is', () => expect(now(undefined, proof())).toEqual([]));
 });
 
+describe('consent of several', () => {
+  const approvers = { allOf: [{ layer: 'organisation' as const, ids: ['bob', 'cho'], groups: [], need: 2 }] };
+  const whole = (over: { further?: object; decidedAt?: string } = {}): AuthorizationProof => {
+    const base = proof({ approvers });
+    const [runId = ''] = input.decidedIn;
+    const { run, callId, target, arguments: args } = input;
+    const digest = requestDigest({
+      namespace: run.namespace,
+      tenant: run.initiator.tenant,
+      workflowId: run.workflowId,
+      callId,
+      runId,
+      generation: base.generation,
+      target,
+      arguments: args,
+      approvers,
+      about: base.about,
+    });
+    const other = { ...base.answer, decisionId: 'b', digest, approver: { id: 'cho', groups: [] }, ...over.further };
+    const further = [{ answer: other, decidedAt: over.decidedAt ?? '2026-01-01T00:30:00.000Z' }];
+    // Sound: as above.
+    return { ...base, answer: { ...base.answer, digest }, further } as AuthorizationProof;
+  };
+
+  test('counts together, and only where each is proven', () => {
+    expect(consented(whole())).toEqual(['admin']);
+    const { further: _, ...alone } = whole();
+    expect(consented(alone)).toEqual([]);
+  });
+
+  test.each<[string, AuthorizationProof]>([
+    ['of one person twice', whole({ further: { approver: { id: 'bob', groups: [] } } })],
+    ['one of them on another call', whole({ further: { callId: 't9.c9' } })],
+    ['one of them of another digest', whole({ further: { digest: 'a'.repeat(64) } })],
+    ['one of them before a reset', whole({ further: { runId: 'before' } })],
+    ['one of them a grant', whole({ further: { kind: 'grant', grant: { server, ref: 'x' } } })],
+    ['one of them too late', whole({ decidedAt: '2026-01-03T00:00:00.000Z' })],
+  ])('%s grants nothing', (_what, forged) => expect(consented(forged)).toEqual([]));
+});
+
 describe('a grant', () => {
   const given = (answer: object = {}, over: Partial<AuthorizationProof> = {}) =>
     proof(

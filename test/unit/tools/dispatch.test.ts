@@ -214,7 +214,9 @@ describe('behind the limits of its server', () => {
     expect(second).toMatchObject({ kind: 'not-sent', held: { by: 'concurrency' } });
     expect(first).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
     // And a list that cannot be had gives the place back.
-    const current = async () => Promise.reject(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
+    const current = async () => {
+      throw new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had');
+    };
     for (const _ of [1, 2]) expect(await dispatched({ limits, liveTools: { current } })).not.toHaveProperty('held');
   });
 

@@ -1,7 +1,8 @@
 /** A dispatch within the limits of its server: nothing of it begins while it is held back, and its place is given back whatever happens. */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { withinLimits } from '../../../activities/tools/limited-call.ts';
-import type { CallEnding, ToolServer } from '../../../activities/tools/port.ts';
+import { ListingFailure } from '../../../activities/tools/listing-failure.ts';
+import type { CallEnding, ToolListing, ToolServer } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
 import { ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
@@ -13,12 +14,13 @@ const DONE: DispatchResult = { kind: 'ended', outcome: { kind: 'cancelled', reas
 function desk(
   limits: (typeof Limits)['_zod']['input'],
   ending: CallEnding = { kind: 'executed', isError: false, result: { content: [] } },
+  list: () => Promise<ToolListing> = async () => ({ tools: [], refused: [] }),
 ) {
   const gate = new ServerLimits({
     configured: new Map([[URL, { name: 'files', limits: Limits.parse(limits) }]]),
     tell: () => {},
   });
-  const server: ToolServer = { call: async () => ending, list: async () => ({ tools: [], refused: [] }) };
+  const server: ToolServer = { call: async () => ending, list: async () => await list() };
   let dispatches = 0;
   const through = async (send: (server: ToolServer) => Promise<DispatchResult>, callTimeoutSeconds = 120) => {
     dispatches += 1;
@@ -89,4 +91,38 @@ test('of a server that fails the breaker hears, also where the call had no time 
   for (const _ of [1, 2]) expect(await silent.call(5)).toBe(DONE);
   expect(await silent.call(60)).toBe(DONE);
   expect(await silent.call(60)).toMatchObject({ held: { by: 'breaker' } });
+});
+
+describe('the list before a call', () => {
+  const listed = async (server: ToolServer) =>
+    await server.list(aConnection({ url: URL }), new AbortController().signal);
+  const both = async (server: ToolServer): Promise<DispatchResult> => {
+    await listed(server);
+    await server.call(aConnection({ url: URL }), aCall());
+    return DONE;
+  };
+
+  test('leaves from the place of its call, which does not wait for it; the rate counts both', async () => {
+    const { through, call } = desk({ concurrency: 1, perSecond: 0.001 });
+    expect(await through(both)).toBe(DONE);
+    expect(await call()).toMatchObject({ held: { by: 'rate' } });
+    // Two of two were used: a call of its own finds none left.
+    const two = desk({ perSecond: 2 });
+    expect(await two.through(both)).toBe(DONE);
+    expect(await two.call()).toMatchObject({ held: { by: 'rate' } });
+    // Control: without a list there is room for a second one.
+    const single = desk({ perSecond: 2 });
+    for (const _ of [1, 2]) expect(await single.call()).toBe(DONE);
+  });
+
+  test('tells the breaker of its server, and holds others back for the time that it asked for', async () => {
+    const broken = (asked?: { code: 'TOOL_RATE_LIMITED'; ms: number }) => () =>
+      Promise.reject(new ListingFailure('DISCOVERY_FAILED', 'HTTP 500', {}, 'down', asked));
+    const down = desk({ breaker: { failures: 1 } }, undefined, broken());
+    await expect(down.through(both)).rejects.toThrow('HTTP 500');
+    expect(await down.call()).toMatchObject({ held: { by: 'breaker' } });
+    const asks = desk({}, undefined, broken({ code: 'TOOL_RATE_LIMITED', ms: 60_000 }));
+    await expect(asks.through(both)).rejects.toThrow('HTTP 500');
+    expect(await asks.call()).toMatchObject({ held: { by: 'retry-after' } });
+  });
 });

@@ -57,6 +57,7 @@ async function proofBy(
     grant: { server: 'bank', ref: 'fresh' },
     ...over,
   };
+  if (answer.grant === undefined) delete (answer as { grant?: unknown }).grant;
   const where = { namespace: 'default', tenant: 'default', workflowId: 'run-1', runId: answer.runId, groups: [] };
   const signed = { purpose: 'authorize', ...where, iss: 'acme', sub: 'ann', ...about };
   const signature = await signedWith(key, claimsFor(answer, signed, { jti: answer.decisionId, ...claims }));
@@ -104,5 +105,25 @@ describe('a word on an authorization', () => {
     const proof = await proofBy(ann);
     trusted = [eve.entry];
     expect(await counted(proof)).toBe(0);
+  });
+
+  test('of several counts where each was signed, with a key of its own', async () => {
+    const consent = (key: TestKey, sub: string, decisionId: string): Promise<AuthorizationProof> =>
+      proofBy(
+        key,
+        { kind: 'consent', grant: undefined, decisionId, approver: { id: `acme|${sub}`, groups: [] } },
+        { sub },
+      );
+    const last = await consent(ann, 'ann', 'a-1');
+    const other = await consent(eve, 'eve', 'a-2');
+    // Sound: what the run keeps of the others.
+    const both = (further: AuthorizationProof) => ({ ...last, further: [further] }) as unknown as AuthorizationProof;
+    expect(await counted(both(other))).toBe(1);
+    expect(await counted(both(await consent(eve, 'ann', 'a-2')))).toBe(0);
+    // Twice the same key, whatever it says.
+    expect(await counted(both(await consent(ann, 'ann', 'a-2')))).toBe(0);
+    const { answer, ...rest } = other;
+    const { signature: _, ...unsigned } = answer;
+    expect(await counted(both({ ...rest, answer: unsigned }))).toBe(0);
   });
 });

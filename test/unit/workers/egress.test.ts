@@ -21,6 +21,9 @@ const config = Config.parse({
     own: { provider: 'openai-compatible', model: 'm', baseUrl: 'https://m.example:1/v1' },
     openai: { provider: 'openai', model: 'm', apiKey: 'k' },
   },
+  artifacts: {
+    s3: { endpoint: 'https://store.example:1', bucket: 'artifacts', accessKeyId: 'a', secretAccessKey: 's' },
+  },
   trust: { mode: 'signed', jwks: 'https://keys.example:1/jwks' },
   ledger: {
     sign: { kid: 'k', privateKeyFile: 'k.pem' },
@@ -49,6 +52,7 @@ test.each([
   'https://api.openai.com',
   'https://keys.example:1',
   'https://siem.example:1',
+  'https://store.example:1',
 ])('%s is named', async (origin) => {
   expect(await refusalAt(`${origin}/anything`)).not.toMatchObject({ code: 'EGRESS_FORBIDDEN' });
 });
