@@ -2,11 +2,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { executions, factsOf, outcomes } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 /** Calls that are under way at a server, and how many there were at most. */
 class Desk {
@@ -64,12 +65,23 @@ afterAll(async () => {
   for (const server of Object.values(servers)) await server.close();
 });
 
-async function start(name: Name, count: number): Promise<RunHandle> {
+async function start(name: Name, count: number, over: Partial<RunSpecInput> = {}): Promise<RunHandle> {
   const calls = Array.from({ length: count }, (_, index) => ({ tool: `${name}/do`, arguments: { index } }));
   return await world.start([{ calls }, { text: 'done' }], {
     servers: [{ name }],
     limits: { callsPerTurn: count, resultBytes: 1_024 },
+    ...over,
   });
+}
+
+/** Its tools are listed and its calls wait for consent, which is given now: what its server holds back is the calls, not the list. */
+async function startListed(name: Name, count: number): Promise<{ run: RunHandle; send: () => Promise<void> }> {
+  const run = await start(name, count, { policy: { servers: { [name]: { default: 'ask' } } } });
+  const requests = await openRequests(run, count);
+  const send = async (): Promise<void> => {
+    await Promise.all(requests.map(async (request) => await run.decide(decisionOn(request, 'ann'))));
+  };
+  return { run, send };
 }
 
 async function heldBy(run: RunHandle, by: string, count = 1): Promise<NonNullable<RunState['held']>> {
@@ -147,9 +159,10 @@ test('a message that interrupts is read before anything that waits is sent', asy
 });
 
 test('a run whose only open call waits for its server continues as new, and waits on (INV-D3)', async () => {
+  const { run, send } = await startListed('busy', 1);
   const other = await start('busy', 2);
   await until(() => (desk.open.length === 2 ? true : undefined), { what: 'two calls under way' });
-  const run = await start('busy', 1);
+  await send();
   await heldBy(run, 'concurrency');
   await world.client.workflow.getHandle(run.runId).signal('nudge');
   await until(async () => ((await executions(world, run.runId)).length > 1 ? true : undefined), {
@@ -205,9 +218,10 @@ test('Retry-After of one call holds the others back, and none of them is lost', 
       exchange.status(503, { 'retry-after': '10' });
     },
   });
+  const { run, send } = await startListed('asks', 3);
   const first = await start('asks', 1);
   await until(() => (refused === 1 ? true : undefined), { what: 'a refused call' });
-  const run = await start('asks', 3);
+  await send();
   await heldBy(run, 'retry-after', 3);
   await served(run);
   await served(first);
