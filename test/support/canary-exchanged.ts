@@ -96,7 +96,12 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       },
       issuer: { url: 'https://countersign.example.com', keys: [issuerKey.config] },
       // What servers say ends each call, so that all of it is seen.
-      policy: { missingAuthorization: 'fail', strategy: 'never', approvers: { ids: ['bob'] } },
+      policy: {
+        missingAuthorization: 'fail',
+        unknownOutcomes: 'record',
+        strategy: 'never',
+        approvers: { ids: ['bob'] },
+      },
       models: {
         main: { provider: 'scripted', script: { steps: [{ calls }, { text: 'Done.' }] } },
       },
