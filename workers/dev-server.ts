@@ -41,6 +41,8 @@ const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', 
 
 /** The server chooses more ports for itself, which others may take before it listens on them. */
 const MOST_STARTS = 3;
+/** Characters that are kept of what it says. */
+const MOST_SAID = 4_000;
 
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
   for (let start = 1; ; start += 1) {
@@ -96,7 +98,8 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   });
   let errors = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    errors = (errors + chunk.toString()).slice(-4_000);
+    // Its first words: where it dies, the reason comes before pages of its stack.
+    errors = (errors + chunk.toString()).slice(0, MOST_SAID);
   });
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());

@@ -21,9 +21,13 @@ describe('a server that ends at once', () => {
   beforeEach(async () => void (folder = await mkdtemp(join(tmpdir(), 'countersign-dev-'))));
   afterEach(async () => await rm(folder, { recursive: true }));
 
-  async function startsOf(says: string): Promise<number> {
+  async function startsOf(says: string, then = ''): Promise<number> {
     const [executable, count] = [join(folder, 'temporal'), join(folder, 'count')];
-    await writeFile(executable, `#!/bin/sh\necho start >> '${count}'\necho '${says}' >&2\nexit 2\n`, { mode: 0o755 });
+    await writeFile(
+      executable,
+      `#!/bin/sh\necho start >> '${count}'\necho '${says}' >&2\necho '${then}' >&2\nexit 2\n`,
+      { mode: 0o755 },
+    );
     await expect(startDevServer({ executable })).rejects.toMatchObject({
       code: 'ENGINE_UNAVAILABLE',
       message: expect.stringContaining(says),
@@ -33,6 +37,10 @@ describe('a server that ends at once', () => {
 
   test('is started three times where it lost a port', async () => {
     expect(await startsOf(TAKEN)).toBe(3);
+  });
+
+  test('also where it tells its whole stack afterwards', async () => {
+    expect(await startsOf(TAKEN, 'main.main()'.repeat(5_000))).toBe(3);
   });
 
   test('and once for any other reason', async () => {
