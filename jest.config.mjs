@@ -26,6 +26,8 @@ const shared = {
 export default {
   // Two servers, two bundlers and two clients are what a two-core machine carries.
   maxWorkers: 2,
+  // Node keeps the modules of every file that a process has run: by gigabytes, of which each collection takes seconds.
+  workerIdleMemoryLimit: '800MB',
   // The native Temporal runtime keeps a thread-safe function open for as long as the process lives: without this jest never ends.
   forceExit: true,
   // A global limit: jest ignores the time limit of a project. A workflow test with a server needs it on a busy machine.
