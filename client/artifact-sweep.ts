@@ -15,7 +15,7 @@
 import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError } from '../contracts/errors.ts';
-import type { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
+import { STORE_NAMESPACES, type StoreNamespace } from '../contracts/schemas/artifact-store.ts';
 import { hashesIn } from './artifact-references.ts';
 import { namespacesOf, refusal } from './store-namespaces.ts';
 
@@ -29,8 +29,8 @@ export interface SweepOptions {
   /** Epoch ms; what was put later is young. */
   readonly before: number;
   readonly dryRun: boolean;
-  /** What histories name of these namespaces at least; asked only where something is old. */
-  readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlySet<string>>;
+  /** What histories name, by name of their namespace: of these at least. Asked only where something is old. */
+  readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlyMap<string, ReadonlySet<string>>>;
 }
 
 export interface SweepReport {
@@ -77,17 +77,21 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
   };
 }
 
-/** Histories that name nothing of the store are those of others, or not all there: visibility that is being rebuilt lists none. */
+/** Histories that name nothing of the store are those of others, or not all there: visibility that is being rebuilt lists none. Asked of each namespace: one that is whole says nothing of another. */
 async function namedOf(
   directory: string,
   artifacts: ReadonlyMap<string, Artifact>,
   referenced: SweepOptions['referenced'],
 ): Promise<readonly string[]> {
-  const named = [...(await referenced(await namespacesOf(directory)))];
-  if (named.some((sha256) => artifacts.has(sha256))) return named;
-  throw refusal(
-    'no history that was read names anything in it, as if there were no runs. Look whether Temporal lists your runs and catalogs (temporal workflow list). Where there are none any more, start one, and try again',
-  );
+  const recorded = await namespacesOf(directory);
+  const named = await referenced(recorded);
+  for (const { name, id } of recorded) {
+    if ([...(named.get(name) ?? [])].some((sha256) => artifacts.has(sha256))) continue;
+    throw refusal(
+      `no history of namespace ${name} names anything in it, as if there were no runs. Look whether Temporal lists its runs and catalogs (temporal workflow list). Where there are none any more, start one, or, where nobody uses it with this store any more, remove ${join(directory, STORE_NAMESPACES, `${id}.json`)}`,
+    );
+  }
+  return [...named.values()].flatMap((hashes) => [...hashes]);
 }
 
 async function* artifactsIn(directory: string, before: number, dryRun: boolean): AsyncGenerator<Artifact> {

@@ -10,6 +10,7 @@ import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { AuthorizationPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
+import type { TrustSet } from '../contracts/schemas/trust.ts';
 import { isMet, isWanted, type Voter } from './approver.ts';
 import type { InFlight } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
@@ -17,6 +18,7 @@ import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
 import { signatureEvidence } from './jws.ts';
+import { isSameVoice } from './signed-message.ts';
 import { answererOf, type Paused, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { type Change, replaceCall, type Run } from './run.ts';
@@ -57,6 +59,7 @@ export function refuseAuthorization(
   answer: SignedAuthorization,
   initiatorId: string,
   at: number,
+  trust?: Pick<TrustSet, 'keys'>,
 ): Refusal | undefined {
   const { about } = state.request;
   const { callId, approver } = answer;
@@ -82,7 +85,7 @@ export function refuseAuthorization(
       { callId, path: 'grant.jwe' },
     );
   }
-  return refuseConsent(state, answer, at);
+  return refuseConsent(state, answer, at) ?? refuseVoice(state, answer, trust);
 }
 
 /** Of several who must consent, each counts once, and only as long as somebody like them is needed: as for approvals. */
@@ -96,6 +99,18 @@ function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): 
   }
   if (isWanted(state.request.approvers, votersOf(state), answererOf(state, answer, at))) return undefined;
   const message = `Enough of those like ${approver.id} have consented for call ${callId}; others are needed.`;
+  return refuse('APPROVER_NOT_ENTITLED', message, { callId });
+}
+
+/** In trust mode `signed`, one key is one voice: as for approvals. */
+function refuseVoice(
+  { agreed = [] }: Paused,
+  { callId, signature = '' }: SignedAuthorization,
+  trust: Pick<TrustSet, 'keys'> | undefined,
+): Refusal | undefined {
+  const earlier = agreed.map(({ answer }) => answer.signature ?? '');
+  if (trust === undefined || !isSameVoice(trust, earlier, signature)) return undefined;
+  const message = `Somebody has consented for call ${callId} with the same key; one key is one voice, and another one is needed.`;
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 

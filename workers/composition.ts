@@ -61,7 +61,7 @@ export type RunSide = RunActivities & ModelActivities & CatalogActivities;
  */
 export async function openArtifacts(
   { config, baseDirectory }: LoadedConfig,
-  namespace?: StoreNamespace,
+  namespace?: () => Promise<StoreNamespace>,
 ): Promise<ArtifactStore> {
   const { s3, directory } = config.artifacts;
   if (s3 !== undefined) {
@@ -71,7 +71,7 @@ export async function openArtifacts(
   }
   const root = resolve(baseDirectory, directory);
   setUpRoot(root, isBeside(baseDirectory, root));
-  if (namespace !== undefined) await recordNamespace(root, namespace);
+  if (namespace !== undefined) await recordNamespace(root, await namespace());
   return createDirectoryStore(root);
 }
 

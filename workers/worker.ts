@@ -124,7 +124,10 @@ async function optionsByQueue(
   bundle: WorkflowBundle | undefined,
   client: Client,
 ): Promise<OwnOptions[]> {
-  const artifacts = await openArtifacts(loaded, await identityOf(client.connection, client.options.namespace));
+  const artifacts = await openArtifacts(
+    loaded,
+    async () => await identityOf(client.connection, client.options.namespace),
+  );
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);

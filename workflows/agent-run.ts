@@ -53,11 +53,15 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   let ending: Ending;
   try {
     if (!live.isPrepared) await live.work.run(() => prepare(live));
-    // Runs that were prepared before lists could wait have begun to count when all were there (INV-D1).
-    const mayWait = live.prepared.listings !== undefined;
-    if (mayWait) watchWallClock(live);
-    if (!carry || !live.isListed) await live.work.run(() => list(live));
-    if (!mayWait) watchWallClock(live);
+    let isCounting = false;
+    const count = (): void => {
+      if (!isCounting) watchWallClock(live);
+      isCounting = true;
+    };
+    // A run counts once its tools are listed (INV-D1), or as soon as a list waits for people.
+    if (carry) count();
+    if (!carry || !live.isListed) await live.work.run(() => list(live, count));
+    count();
     ending = await live.work.run(() => converse(live));
   } catch (error) {
     if (error instanceof ContinueAsNew) throw error;
@@ -68,8 +72,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
   return await CancellationScope.nonCancellable(() => end(live, surface, ending));
 }
 
-async function list(live: LiveRun): Promise<void> {
-  if ((await listTools(live)) === 'roll') await roll(live);
+async function list(live: LiveRun, onWait: () => void): Promise<void> {
+  if ((await listTools(live, onWait)) === 'roll') await roll(live);
 }
 
 async function converse(live: LiveRun): Promise<Ending> {

@@ -4,9 +4,10 @@
  * Owns: the order of listing, asking and waiting. Does not own: what is asked (`domain/listing.ts`), nor who may answer.
  * 1. A server that turns the list away for want of a grant is asked about, beside the other lists, and listed again with what was
  *    given. Where nobody gives another one, the run ends with what was in the way.
- * 2. Only runs that were prepared for it ask: others end at once, as they did (INV-D1).
+ * 2. Only runs that were prepared for it ask: others end at once, as they did. Where one asks, it leaves a marker, so that no build
+ *    that cannot takes it up (INV-D1).
  */
-import { CancelledFailure, condition } from '@temporalio/workflow';
+import { CancelledFailure, condition, patched } from '@temporalio/workflow';
 import type { DiscoverInput, TurnedAway } from '../contracts/activities.ts';
 import { isErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
@@ -23,10 +24,13 @@ import { deadlineOfAnswers } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
 import { waitForDecision } from './settle-call.ts';
 
-/** `roll`: the run should continue as new first, while its lists wait; those that are there are asked for again then. */
-export async function listTools(live: LiveRun): Promise<'done' | 'roll'> {
+/**
+ * `roll`: the run should continue as new first, while its lists wait; those that are there are asked for again then.
+ * @param onWait called where people are asked
+ */
+export async function listTools(live: LiveRun, onWait: () => void): Promise<'done' | 'roll'> {
   const { servers, listings } = live.prepared;
-  const lists = new Lists(live);
+  const lists = new Lists(live, onWait);
   let found: readonly Discovery[] | undefined;
   const all = Promise.all(servers.map((server, index) => lists.discover(server, index))).then((each) => {
     if (!live.rolling) found = each.filter((one) => one !== undefined);
@@ -63,10 +67,12 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
 
 class Lists {
   readonly #live: LiveRun;
+  readonly #onWait: () => void;
   #underWay = 0;
 
-  constructor(live: LiveRun) {
+  constructor(live: LiveRun, onWait: () => void) {
     this.#live = live;
+    this.#onWait = onWait;
   }
 
   /** Each is there, or waits for people: a safe point. */
@@ -100,7 +106,8 @@ class Lists {
         at: Date.now(),
       };
       const change = listingAsked(live.run, { server, index }, need, pausing, live.ids);
-      if (change === undefined) throw failedWith(need, server);
+      if (change === undefined || !patched('lists')) throw failedWith(need, server);
+      this.#onWait();
       live.commit(change);
     }
   }
@@ -116,6 +123,7 @@ class Lists {
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
+        if (prepared.listings === undefined || !patched('lists')) throw error;
       } finally {
         this.#underWay -= 1;
       }

@@ -70,7 +70,8 @@ const AUTHORIZATION: Taker<SignedAuthorization> = {
   purpose: 'authorize',
   description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
   parse: parseAuthorization,
-  refuse: (live, state, answer) => refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now()),
+  refuse: (live, state, answer) =>
+    refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now(), live.trust),
   record: (live, state, answer, at) => authorize(live.run, state, answer, at),
 };
 

@@ -8,4 +8,8 @@ export const PATCHES = {
     reason:
       'asks people where an earlier build ends the call: such a build is not to take the run up, nor a later one to ask where it did not',
   },
+  lists: {
+    since: '0.1.0',
+    reason: 'waits for people, or lists again, where an earlier build ends a run whose tools cannot be listed',
+  },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;

@@ -4,7 +4,7 @@
  * 1. A grant for a server whose credentials take none is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
  * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
- * 4. What fails without a code is `TOKEN_REFUSED`: no call was sent.
+ * 4. What fails without a code is `TOKEN_UNAVAILABLE`: no call was sent, and no other grant would help.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -115,7 +115,7 @@ function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['war
   const name = typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : typeof error;
   warn('A token could not be asked for: a fault of this worker.', { server, error: name.slice(0, 64) });
   const message = `No token for ${server}: this worker failed while it asked for one. Its log names the fault.`;
-  throw tokenError('TOKEN_REFUSED', message, { server });
+  throw tokenError('TOKEN_UNAVAILABLE', message, { server });
 }
 
 /** Where they may go is the operator's word, wherever a catalog has its server. */

@@ -40,7 +40,8 @@ export function createDiscoverCatalog({
       signal,
       ...credentialsOf({ connection }, tenant),
     };
-    const connect = (token: MintedToken): ServerConnection => connectionOf(binding, access, token);
+    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, token, held);
     const asked = { broker, server: port, request, connect, signal };
     const place = { name: server, url: connection.url, tenant };
     const { listing } = await withinListLimits(limits, place, async () => await listAuthorized(asked));

@@ -87,7 +87,8 @@ export function createDiscoverTools({
       ...(grant === undefined ? {} : { grant }),
       ...credentialsOf(catalog, run.initiator.tenant),
     };
-    const connect = (minted: MintedToken): ServerConnection => connectionOf(binding, access, minted);
+    const connect = (minted: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, minted, held);
     let listed: Awaited<ReturnType<typeof listAuthorized>>;
     try {
       const place = { name: binding.name, url: binding.url, tenant: run.initiator.tenant };

@@ -54,7 +54,7 @@ export function connectionOf(
   { name, url }: ServerBinding,
   { headers, protocol }: ServerAccess,
   token: MintedToken,
-  held: readonly string[] = [],
+  held: readonly string[],
 ): ServerConnection {
   return {
     name,

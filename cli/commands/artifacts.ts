@@ -81,10 +81,10 @@ async function sweep(
     referenced: async (recorded) => {
       await assertHere(client, artifacts.directory, recorded, deadlineMs);
       for (const { name } of recorded) read.add(name);
-      const found = new Set<string>();
+      const found = new Map<string, ReadonlySet<string>>();
       for (const name of read) {
         const each = new Client({ connection, namespace: name, dataConverter });
-        for (const hash of await referencedArtifacts(each, tell)) found.add(hash);
+        found.set(name, await referencedArtifacts(each, tell));
       }
       return found;
     },

@@ -40,12 +40,16 @@ async function put(content: unknown, old = true): Promise<ArtifactRef> {
   return ref;
 }
 
+/** As histories of the one recorded namespace name them. */
+const inAgents = (...refs: readonly { readonly sha256: string }[]) =>
+  new Map([[AGENTS.name, new Set(refs.map(({ sha256 }) => sha256))]]);
+
 const sweep = async (named: readonly ArtifactRef[] = [], over: Partial<Parameters<typeof sweepArtifacts>[0]> = {}) =>
   await sweepArtifacts({
     directory: root,
     before: BEFORE,
     dryRun: false,
-    referenced: async () => new Set([pinned, ...named].map(({ sha256 }) => sha256)),
+    referenced: async () => inAgents(pinned, ...named),
     ...over,
   });
 
@@ -109,7 +113,7 @@ test('INV-D3: what is put again while it is swept stays', async () => {
     referenced: async () => {
       // Listed as old, named by nobody: and now a run begins that needs it.
       await store.put(new TextEncoder().encode('again'), 'application/json');
-      return new Set([pinned.sha256]);
+      return inAgents(pinned);
     },
   });
   expect(report.removed).toEqual([]);
@@ -159,13 +163,22 @@ describe('histories that are not those of the store remove nothing (INV-D3)', ()
   afterEach(async () => expect(await left()).toEqual(hashes(garbage)));
 
   test.each([false, true])('they name nothing of it (dry: %s)', async (dryRun) => {
-    const none = async () => new Set(['0'.repeat(64)]);
+    const none = async () => inAgents({ sha256: '0'.repeat(64) });
     await expect(sweep([], { referenced: none, dryRun })).rejects.toMatchObject(refused(/names anything in it/));
+  });
+
+  test('those of one namespace name something, those of another nothing', async () => {
+    await recordNamespace(root, { name: 'restored', id: 'another-namespace' });
+    await expect(sweep()).rejects.toMatchObject(refused(/namespace restored names anything in it/));
+    const both = async () => new Map([...inAgents(pinned), ['restored', new Set([pinned.sha256])]]);
+    expect(await sweep([], { referenced: both, dryRun: true })).toMatchObject({
+      removed: [{ sha256: garbage.sha256 }],
+    });
   });
 
   test('they name only what is young: enough to tell that they are its own', async () => {
     const young = await put('pinned', false);
-    const report = await sweep([], { dryRun: true, referenced: async () => new Set([young.sha256]) });
+    const report = await sweep([], { dryRun: true, referenced: async () => inAgents(young) });
     expect(report.removed).toEqual([{ sha256: garbage.sha256, bytes: 7 }]);
   });
 
@@ -178,7 +191,7 @@ describe('histories that are not those of the store remove nothing (INV-D3)', ()
       dryRun: true,
       referenced: async (recorded) => {
         told = recorded;
-        return new Set([pinned.sha256]);
+        return inAgents(pinned);
       },
     });
     expect(told).toEqual([AGENTS, other]);

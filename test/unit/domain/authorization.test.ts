@@ -19,6 +19,7 @@ import { parseAuthorization } from '../../../domain/shapes.ts';
 import { shown } from '../../support/builders/decision.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../support/builders/pause.ts';
 import { runIds, START } from '../../support/builders/run.ts';
+import { service, signedWith } from '../../support/trust.ts';
 
 const CALL = 't1.c0';
 const need = { reason: 'TOOL_INSUFFICIENT_SCOPE', message: 'lacks a scope', wants: 'consent', scopes: ['a'] } as const;
@@ -188,6 +189,28 @@ describe('consent that takes several people', () => {
     return pausedFor(run, CALL, about, plain, runIds()).run;
   };
   const refusal = (run: Run, answer: SignedAuthorization) => refuseAuthorization(pausedOf(run), answer, 'ann', START);
+
+  test('E-1: in trust mode `signed`, one key is one voice', async () => {
+    const [one, two] = [service('one', []), service('two', [])];
+    const trust = {
+      keys: [one, two].map(({ entry: { kid, x, countersign } }) => ({ kid, x, iss: countersign.iss, groups: [] })),
+    };
+    const claims = { iat: START / 1_000, exp: START / 1_000 + 300 };
+    const signed = async (who: string, key: typeof one) => ({
+      ...by(who, `a-${who}`),
+      signature: await signedWith(key, claims),
+    });
+    const first = said(quorum(), await signed('ann', one)).run;
+    const refused = (answer: SignedAuthorization, over: typeof trust | undefined = trust) =>
+      refuseAuthorization(pausedOf(first), answer, 'ann', START, over);
+    expect(refused(await signed('bob', one))).toMatchObject({
+      code: 'APPROVER_NOT_ENTITLED',
+      message: expect.stringContaining('one key is one voice'),
+    });
+    expect(refused(await signed('bob', two))).toBeUndefined();
+    expect(refuseAuthorization(pausedOf(first), by('bob', 'a-2'), 'ann', START)).toBeUndefined();
+    expect(refused(by('bob', 'a-2'))).toBeUndefined();
+  });
 
   test('is collected: the first counts, the last lets the call leave, with both', () => {
     const first = said(quorum(), by('ann', 'a-1'));

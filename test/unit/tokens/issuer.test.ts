@@ -177,7 +177,7 @@ describe('what fails without a code', () => {
     const warn = (...told: unknown[]) => void said.push(told);
     const broker = createTokenBroker({ config, keys: new Map(), signingKeys, egress: loopbackEgress(), warn });
     const error = await refusalOf(broker.mint(requestFor('notes')));
-    expect(error).toMatchObject({ code: 'TOKEN_REFUSED', facts: { server: 'notes' } });
+    expect(error).toMatchObject({ code: 'TOKEN_UNAVAILABLE', facts: { server: 'notes' } });
     expect(said).toEqual([[expect.any(String), { server: 'notes', error: 'TypeError' }]]);
     expect(`${error.message} ${String(error.cause)} ${JSON.stringify(said)}`).not.toContain('canary');
   });
