@@ -76,8 +76,8 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'a run sleeps before it starts',
     file: 'workflows/agent-run.ts',
-    find: '    watchWallClock(live);\n',
-    put: '    await sleep(1_000);\n    watchWallClock(live);\n',
+    find: '    count();\n    ending',
+    put: '    await sleep(1_000);\n    count();\n    ending',
   },
 ];
 
@@ -100,8 +100,8 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'the ledger does not say where the conversation stood',
     file: 'workflows/live-run.ts',
-    find: 'isMarked ? marked(fact, this.journal) : fact',
-    put: 'isMarked ? fact : fact',
+    find: 'isMarked ? marked(said, this.journal) : said',
+    put: 'isMarked ? said : said',
   },
   {
     name: 'the ledger of an older run says where the conversation stood',
