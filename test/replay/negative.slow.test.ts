@@ -1,5 +1,5 @@
 // Negative controls: workflows that would break waiting runs do not pass. A replay suite that cannot fail proves nothing.
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { CommandLog, compareHistories } from '../../workers/replay-semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
@@ -9,6 +9,9 @@ import { bundleMutant, type Mutation } from './mutant.ts';
 import { PAUSE_COMMANDS, PAUSE_CONTENT, PAUSE_REFUSALS } from './pause-mutations.ts';
 import { SIGNED_CONTENT, SIGNED_REFUSALS } from './signed-mutations.ts';
 import { OTHER_COMMANDS, OTHER_CONTENT, OTHER_REFUSALS } from './mutations.ts';
+
+// Each bundles the workflow and replays a corpus: 20 s of a core that other suites use, too.
+jest.setTimeout(240_000);
 
 /** Enough to notice each mutation; the whole corpus would take minutes. */
 const SOME = [
