@@ -1,5 +1,5 @@
 /** What both lanes do: 6 turns, 5 tool calls one after the other, the third behind a decision. */
-import type { Script } from '../contracts/schemas/config.ts';
+import type { Script } from '../contracts/schemas/script.ts';
 
 export const BENCH_QUEUE = 'bench';
 export const CALLS = 5;

@@ -2,6 +2,7 @@
 export { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 export type { CatalogAck, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
 export type { DecisionAck, DecisionInput } from '../contracts/schemas/decision.ts';
+export type { CallProgress } from './call-progress.ts';
 export type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 export type { ApprovalRequest } from '../contracts/schemas/request.ts';
 export type { RunSpecInput } from '../contracts/schemas/run-spec.ts';

@@ -95,7 +95,7 @@ const RECORDED: readonly string[] = Object.values(SAID);
 
 async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
   const updates = new Map<string, string>();
-  const calls = new Map<string, string>();
+  const scheduled = { calls: new Map<string, string>(), polls: new Map<string, string>() };
   for (const event of events) {
     const signal = event.workflowExecutionSignaledEventAttributes;
     const at = tsToMs(event.eventTime);
@@ -114,7 +114,7 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const answered = updates.get(done?.meta?.updateId ?? '');
     if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
       deeds.accepted.add(answered);
-    await noteCall(client, event, calls, deeds);
+    await noteCall(client, event, scheduled, deeds);
   }
 }
 
@@ -131,7 +131,7 @@ function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) 
 async function noteCall(
   client: Client,
   event: HistoryEvent,
-  calls: Map<string, string>,
+  { calls, polls }: Readonly<Record<'calls' | 'polls', Map<string, string>>>,
   deeds: RecordedDeeds,
 ): Promise<void> {
   const scheduled = event.activityTaskScheduledEventAttributes;
@@ -144,16 +144,29 @@ async function noteCall(
     deeds.outcomes.delete(callId);
     deeds.lost.delete(callId);
   }
+  // It sends nothing; what it ends with is how the call ended that it asks for.
+  if (scheduled?.activityType?.name === ACTIVITIES.resumeCall) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    calls.set(String(event.eventId), textAt(input, 'callId') ?? '');
+  }
+  // The same call, not sent again: only what a poll says at last counts, and one that failed says nothing.
+  if (scheduled?.activityType?.name === ACTIVITIES.pollTask) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    polls.set(String(event.eventId), textAt(input, 'callId') ?? '');
+  }
   const completed = event.activityTaskCompletedEventAttributes;
   const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
-  const callId = calls.get(String(ended?.scheduledEventId));
+  const at = String(ended?.scheduledEventId);
+  const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
   if (callId === undefined) return;
   const [result] = await decoded(client, completed?.result?.payloads);
   const outcome = fieldOf(result, 'outcome');
   // What is not known may be sent again, or become known to be lost: the run decides what it says of it.
   const isEnded = textAt(result, 'kind') === 'ended';
-  if (isEnded && textAt(outcome, 'kind') !== 'unknown') deeds.outcomes.set(callId, hashOf(outcome));
-  else if (isEnded || ended !== completed) deeds.lost.add(callId);
+  if (isEnded && textAt(outcome, 'kind') !== 'unknown') {
+    deeds.outcomes.set(callId, hashOf(outcome));
+    deeds.lost.delete(callId);
+  } else if (isEnded || ended !== completed) deeds.lost.add(callId);
 }
 
 /** @param before entries that were there before the history was read; `after`: those that were there when it had been read */

@@ -4,8 +4,13 @@
  * 1. Temporal's history long poll only wakes; what is told comes from the ledger, from the cursor on.
  * 2. What the followed execution does not hold comes from stored segments, or the watch fails: no entry is left out.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { CountersignError } from '../contracts/errors.ts';
+import { QUERIES } from '../contracts/names.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
+import type { RunState } from '../contracts/schemas/run-state.ts';
+import type { RunningTask } from '../contracts/schemas/server-task.ts';
+import { type CallProgress, readProgress, type Underway } from './call-progress.ts';
 import type { Engine } from './engine.ts';
 import { Follower } from './follower.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage } from './ledger.ts';
@@ -14,17 +19,27 @@ import { type Patience, PatientReader, TimeIsUp } from './patient-reader.ts';
 export interface WatchOptions extends Patience {
   /** Number of the first entry wanted. */
   readonly cursor?: number;
+  /** Told of calls that servers work on, whenever there is news of one; it is not in the ledger. */
+  readonly onTasks?: (news: readonly RunningTask[]) => void;
+  /** Told how far calls have come whose answer a worker waits for, whenever their servers have said so; it is not in the ledger. */
+  readonly onProgress?: (news: readonly CallProgress[]) => void;
 }
+
+/** How often Temporal is asked for progress while a call is under way. */
+const PROGRESS_MS = 1_000;
 
 export async function* watchRun(
   engine: Engine,
   workflowId: string,
   artifacts: ArtifactReader | undefined,
-  { cursor = 0, ...patience }: WatchOptions,
+  { cursor = 0, onTasks, onProgress, ...patience }: WatchOptions,
 ): AsyncGenerator<LedgerEntry> {
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
   let next = cursor;
+  /** What each server said last of a call. */
+  const told = new Map<string, string | undefined>();
+  const progressOf = onProgress === undefined ? undefined : tellingOnce(onProgress);
   try {
     let runId: string | undefined = (await reader.read(() => client.workflow.getHandle(workflowId).describe())).runId;
     while (runId !== undefined) {
@@ -39,7 +54,19 @@ export async function* watchRun(
           if (patience.signal?.aborted === true) return;
         }
         if (ended) break;
-        await follower.wait();
+        if (onTasks !== undefined) {
+          const handle = client.workflow.getHandle(workflowId, runId);
+          const { tasks = [] } = await reader.read(() => handle.query<RunState>(QUERIES.state));
+          const news = tasks.filter((task) => told.get(task.callId) !== task.message);
+          for (const { callId, message } of news) told.set(callId, message);
+          if (news.length > 0) onTasks(news);
+        }
+        const waiting = follower.wait();
+        if (progressOf !== undefined) {
+          const look = async () => await engine.read(workflowId, () => readProgress(client, workflowId, source.runId));
+          await tellWhile(waiting, look, progressOf);
+        }
+        await waiting;
       }
       runId = follower.continuedIn;
     }
@@ -47,6 +74,34 @@ export async function* watchRun(
     if (patience.signal?.aborted === true) return;
     throw error instanceof TimeIsUp ? goesOn(workflowId, next, error) : error;
   }
+}
+
+/** Told as long as nothing else happens; that it cannot be had ends no watch. */
+async function tellWhile(
+  waiting: Promise<void>,
+  look: () => Promise<Underway>,
+  tell: (progress: readonly CallProgress[]) => void,
+): Promise<void> {
+  const ended = waiting.then(
+    () => true,
+    () => true,
+  );
+  for (;;) {
+    const underway = await look().catch(() => undefined);
+    if (underway !== undefined) tell(underway.progress);
+    // What begins to be under way is an event, which ends the waiting.
+    if (underway?.waits === false || (await Promise.race([ended, pause(PROGRESS_MS, false)]))) return;
+  }
+}
+
+/** Without what was told before. */
+function tellingOnce(onProgress: NonNullable<WatchOptions['onProgress']>): (all: readonly CallProgress[]) => void {
+  const told = new Map<string, number>();
+  return (all) => {
+    const news = all.filter(({ callId, progress }) => told.get(callId) !== progress);
+    for (const { callId, progress } of news) told.set(callId, progress);
+    if (news.length > 0) onProgress(news);
+  };
 }
 
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {

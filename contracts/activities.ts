@@ -3,10 +3,12 @@
  * Inputs are written into history: no secret stands here in clear (INV-S1).
  */
 import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog-activities.ts';
+import type { DiscoverInput, TurnedAway } from './discovery.ts';
 import type { DispatchedInput, InputLeg } from './dispatched-input.ts';
 import type { AuthorizationNeed, AuthorizationProof, DispatchProof, RetryProof } from './dispatch-proof.ts';
+import type { HeldTold } from './held-input.ts';
 import type { Judgement, Outcome, ProposedCall, ToolTarget, TokenEvidence } from './schemas/call.ts';
-import type { InputRequests } from './schemas/input.ts';
+import type { InputRequests, SealedState } from './schemas/input.ts';
 import type { HeldBy } from './schemas/held.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from './schemas/json.ts';
 import type { PauseKind } from './schemas/pause.ts';
@@ -16,6 +18,7 @@ import type { Tally } from './schemas/tally.ts';
 import type { Discovery, ServerBinding, ToolAnnotations } from './schemas/tool.ts';
 import type { AssistantPart, Message, Usage } from './schemas/transcript.ts';
 import type { TrustSet } from './schemas/trust.ts';
+import type { BegunTask, PollInput, PollResult } from './server-task.ts';
 
 /** What is true of a run from its start to its end; small, and sent with each activity. */
 export interface RunIdentity {
@@ -73,14 +76,20 @@ export interface PreparedRun {
   readonly trust?: TrustSet;
   /** What a person is asked of a call besides consent. Absent: prepared by an earlier release, or by one whose policy asks nobody. */
   readonly pauses?: readonly PauseKind[];
+  /** Servers whose linked resources the model may read. Absent: none, or prepared by an earlier release. */
+  readonly links?: readonly string[];
   /** With `pauses`: who answers where nobody was asked for consent. */
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
   /** A list that is turned away for want of a grant waits for another one. Absent: prepared by an earlier release; it ends the run. */
   readonly listings?: 'asked';
   /** The ledger says of a request that the grant will not outlive it; absent from workers that did not write it. */
   readonly grantEnds?: 'recorded';
+  /** The run can wait for a server that works on a call as a task. Absent: prepared by an earlier release, whose calls are none. */
+  readonly tasks?: true;
   /** With `trust`: what was signed when the run was started. */
   readonly signedSpec?: SignedSpec;
+  /** Of a call whose worker is lost, its server is asked for the answer. Absent: prepared by an earlier release, which does not. */
+  readonly lostAnswers?: 'resumed';
 }
 
 /** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */
@@ -144,24 +153,6 @@ export interface ModelStepResult {
     | { readonly kind: 'invalid'; readonly errors: readonly string[] };
 }
 
-export interface DiscoverInput {
-  readonly run: RunIdentity;
-  readonly server: ServerBinding;
-  readonly grant?: Grant;
-  readonly signedSpec?: SignedSpec;
-  /** The run can ask for another grant. Absent: every failure ends it. */
-  readonly mayAsk?: true;
-  /** With a grant that took the place of the run's own: what was said, and the Temporal runs in which it may have been said. */
-  readonly authorizations?: readonly AuthorizationProof[];
-  readonly decidedIn?: readonly string[];
-}
-
-/** No list, for want of a grant that its subject can give. Only for runs that say `mayAsk`. */
-export interface TurnedAway {
-  readonly server: string;
-  readonly authorization: AuthorizationNeed;
-}
-
 /** What the model sees of one call's result. */
 export interface ResultRoom {
   readonly resultBytes: number;
@@ -196,8 +187,22 @@ export interface DispatchInput {
   /** The same for every attempt of this call. */
   readonly idempotencyKey: string;
   readonly signedSpec?: SignedSpec;
+  /** Of a read: the message whose result links to the resource. To be looked at, not believed. */
+  readonly link?: { readonly at: number };
   /** Where the run knows how to wait for input; absent: the server is told that it may not ask. */
   readonly input?: DispatchedInput;
+  /** Where the run knows what to do with what a lost worker leaves; absent: it leaves nothing. */
+  readonly resumable?: true;
+  /** The run can wait for a task. */
+  readonly tasks?: true;
+  /** The run puts what the server asks on the open connection before people, for so long in all. Absent: the server may not ask. */
+  readonly hold?: { readonly seconds: number };
+}
+
+/** A dispatch whose worker is lost, once more: nothing is sent for it, only its server is asked for the answer. */
+export interface ResumeInput extends DispatchInput {
+  /** What the lost worker left, where the answer comes. */
+  readonly resume: SealedState;
 }
 
 /** What a request shows of a definition, and its hash. */
@@ -217,6 +222,10 @@ export type DispatchResult =
       readonly authorization?: AuthorizationNeed;
       /** Where it is not known whether it ran: when it left, bytes of an answer that came in part, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
+      /** Where it is not known because this worker went: where another one can ask for the answer. */
+      readonly resume?: SealedState;
+      /** What its server was told to what it asked on the open connection, in that order. Absent: it asked nothing, or nobody knows. */
+      readonly held?: readonly HeldTold[];
     }
   /** Proven not sent; may be sent again after the delay. */
   | {
@@ -241,6 +250,13 @@ export type DispatchResult =
     }
   /** The server asks for input before it goes on; some of it nobody has answered. */
   | (InputLeg & { readonly kind: 'input'; readonly requests: InputRequests; readonly token?: TokenEvidence })
+  /** It was sent, and the server works on it: nobody holds a connection. */
+  | {
+      readonly kind: 'task';
+      readonly task: BegunTask;
+      readonly token?: TokenEvidence;
+      readonly held?: readonly HeldTold[];
+    }
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
@@ -276,5 +292,9 @@ export interface ModelActivities {
 export interface ToolActivities {
   discoverTools(input: DiscoverInput): Promise<Discovery | TurnedAway>;
   callTool(input: DispatchInput): Promise<DispatchResult>;
+  /** Sends no call. */
+  resumeCall(input: ResumeInput): Promise<DispatchResult>;
+  /** Executes nothing, and may be repeated. */
+  pollTask(input: PollInput): Promise<PollResult>;
   discoverCatalog(input: DiscoverCatalogInput): Promise<CatalogDiscovery>;
 }

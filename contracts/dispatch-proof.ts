@@ -90,6 +90,8 @@ export interface ConsentProof {
 /** What would let the server take the call, and who can give it. */
 export type AuthorizationNeed = Pick<AuthorizationPause, 'reason' | 'message' | 'wants'> & {
   readonly scopes?: readonly string[];
+  /** Of consent to a call: whom policy asks as the call leaves, who may be others than when it was judged. */
+  readonly asked?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
 };
 
 /** What somebody read of a request on another call, or with other arguments, than would be sent. */

@@ -76,6 +76,7 @@ export const ERRORS = {
   DEFINITION_CHANGED: conflict,
   TOOL_DISABLED: refused,
   TOOL_MISSING: missing,
+  RESOURCE_NOT_LINKED: refused,
   EGRESS_FORBIDDEN: refused,
   // Catalogs.
   CATALOG_INVALID: usage,
@@ -107,6 +108,7 @@ export const ERRORS = {
   TOOL_INSUFFICIENT_SCOPE: upstream,
   TOOL_FORBIDDEN: upstream,
   TOOL_REFUSED: upstream,
+  RESOURCE_UNKNOWN: missing,
   TOOL_RATE_LIMITED: { retryable: true, httpStatus: 502, exitCode: 6 },
   TOOL_FAILED: upstream,
   OUTCOME_UNKNOWN: { retryable: false, httpStatus: 504, exitCode: 3 },

@@ -26,6 +26,8 @@ export const UPDATES = {
   provideInput: 'provideInput',
   /** Consents to scopes, or gives another grant, where a server wants another authorization. */
   authorize: 'authorize',
+  /** From the dispatch of a call: its server asks people, and holds the connection open. Never signed: what a person says to it is. */
+  inputAsked: 'inputAsked',
 } as const;
 
 /** Of a catalog. */
@@ -52,6 +54,8 @@ export const QUERIES = {
   requests: 'requests',
   transcript: 'transcript',
   ledger: 'ledger',
+  /** From the dispatch of a call: what became of what `inputAsked` told. */
+  heldInput: 'heldInput',
   /** Of a catalog. */
   snapshot: 'snapshot',
 } as const;
@@ -88,10 +92,15 @@ export const ACTIVITIES = {
   modelStep: 'modelStep',
   discoverTools: 'discoverTools',
   callTool: 'callTool',
+  resumeCall: 'resumeCall',
+  pollTask: 'pollTask',
   storeSegment: 'storeSegment',
   reviewChange: 'reviewChange',
   discoverCatalog: 'discoverCatalog',
 } as const;
+
+/** The tool of ours with which linked resources are read. A server cannot list one of this name: listed names have no colon. */
+export const READ_RESOURCE = 'resources:read';
 
 /** Metrics of a worker process, beside those of Temporal's SDK. */
 export const METRICS = {

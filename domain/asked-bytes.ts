@@ -18,6 +18,10 @@ export function askedBytes({ calls }: Run): number {
 function bytesOf(state: CallState): number {
   if (state.status === 'settled' || state.status === 'proposed') return 0;
   const about = state.status === 'asking' ? state.request.about : undefined;
-  const kept = [...(about?.kind === 'input' ? [about] : []), ...(state.input === undefined ? [] : [state.input])];
+  const held = state.status === 'in-flight' ? state.heldInput : undefined;
+  const kept = [
+    ...(about?.kind === 'input' ? [about] : []),
+    ...[state.input, held].filter((each) => each !== undefined),
+  ];
   return kept.length === 0 ? 0 : byteLength(canonicalJson(kept));
 }

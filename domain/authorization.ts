@@ -9,15 +9,16 @@ import type { AuthorizationNeed } from '../contracts/dispatch-proof.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { AuthorizationPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
+import type { Grant } from '../contracts/schemas/run-spec.ts';
 import type { SignedAuthorization } from '../contracts/schemas/authorization.ts';
 import type { TrustSet } from '../contracts/schemas/trust.ts';
+import { answerFact } from './answer-fact.ts';
 import { isMet, isWanted, type Voter } from './approver.ts';
 import type { InFlight } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
-import { signatureEvidence } from './jws.ts';
 import { isSameVoice } from './signed-message.ts';
 import { answererOf, type Paused, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
@@ -157,10 +158,20 @@ export function authorize(
   };
 }
 
-/** From now on, for every call to that server. */
+/** From now on, for every call to that server. What is in flight there is asked about with the one that it was sent with. */
 function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
-  return { ...run, grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given] };
+  const former = newestGrant(run, server);
+  const calls = run.calls.map((state) =>
+    former !== undefined && state.status === 'in-flight' && state.judgement.target.server === server
+      ? { grant: former, ...state }
+      : state,
+  );
+  return {
+    ...run,
+    calls,
+    grants: [...(run.grants ?? []).filter(({ request }) => request.about.server !== server), given],
+  };
 }
 
 /** The newest grant that was given for a server. */
@@ -168,26 +179,27 @@ export function grantsFor({ grants = [] }: Run, server: string): readonly Author
   return grants.filter(({ request }) => request.about.server === server);
 }
 
+/** The one that was given to the run, with which a call in flight was sent; where none was, the newest. */
+export function givenGrant(run: Run, { judgement, grant }: InFlight): Grant | undefined {
+  return grant ?? newestGrant(run, judgement.target.server);
+}
+
+function newestGrant(run: Run, server: string): Grant | undefined {
+  const answer = grantsFor(run, server)[0]?.answer;
+  return answer?.kind === 'grant' ? answer.grant : undefined;
+}
+
 /** What a dispatch is given: the consents to this call, and the newest grant for its server. */
 export function authorizationsOf(run: Run, { judgement, authorized = [] }: InFlight): readonly Authorized[] {
   return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
 }
 
-function authorizedFact({ request }: Paused, answer: SignedAuthorization, isPartial: boolean): LedgerFact {
-  const { callId, decisionId, kind, approver, digest, runId, signature } = answer;
-  const said = kind === 'decline' ? answer.reason : answer.comment;
+function authorizedFact(state: Paused, answer: SignedAuthorization, isPartial: boolean): LedgerFact {
+  const comment = answer.kind === 'decline' ? answer.reason : answer.comment;
   return {
     kind: 'authorization.given',
-    callId,
-    generation: request.generation,
-    decisionId,
-    answer: kind,
+    ...answerFact(state, { ...answer, comment }),
     ...(isPartial ? { counted: true as const } : {}),
-    approver: namedIn([request.approvers], approver),
-    digest,
-    runId,
-    ...(said === undefined ? {} : { comment: said }),
-    ...(kind === 'grant' ? { grantHash: hashOf(answer.grant) } : {}),
-    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
+    ...(answer.kind === 'grant' ? { grantHash: hashOf(answer.grant) } : {}),
   };
 }

@@ -5,12 +5,14 @@
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  */
 import type { ShownRequest } from '../contracts/dispatch-proof.ts';
-import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../contracts/schemas/call.ts';
+import type { Judgement, Outcome, ProposedCall, TokenEvidence, ToolTarget } from '../contracts/schemas/call.ts';
 import type { Approver, SignedDecision } from '../contracts/schemas/decision.ts';
 import type { HeldBy } from '../contracts/schemas/held.ts';
+import type { SealedState } from '../contracts/schemas/input.ts';
 import type { JsonObject } from '../contracts/schemas/json.ts';
+import type { Grant } from '../contracts/schemas/run-spec.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { Agreed, Authorized, InputProgress, Retry } from './pause-answers.ts';
+import type { Agreed, Authorized, HeldProgress, InputProgress, Retry } from './pause-answers.ts';
 import { settled } from './settlement.ts';
 
 export interface MadeDecision {
@@ -90,6 +92,21 @@ export interface Wait {
   readonly message: string;
 }
 
+/** A call that its server works on as a task (`server-task.ts`). Times are epoch ms. */
+export interface ServerTask {
+  readonly sealed: SealedState;
+  readonly since: number;
+  /** When it is given up. */
+  readonly until: number;
+  /** When the server is asked next. */
+  readonly next: number;
+  readonly polls: number;
+  /** What the server wants between two questions. */
+  readonly pollMs?: number;
+  readonly message?: string;
+  readonly token?: TokenEvidence;
+}
+
 export type CallState =
   | (Common & { readonly status: 'proposed' })
   | (Resolved & { readonly status: 'cleared'; readonly held?: Wait })
@@ -101,6 +118,8 @@ export type CallState =
       readonly consented?: Consent;
       /** Who has consented to what its server wants, where it takes others, too. */
       readonly agreed?: readonly Agreed[];
+      /** Its dispatch is still under way: the server waits on an open connection (`held-input.ts`). */
+      readonly heldOpen?: Pick<HeldProgress, 'rounds' | 'waited'>;
     })
   | (Resolved & {
       readonly status: 'approved';
@@ -108,7 +127,17 @@ export type CallState =
       readonly made: MadeDecision;
       readonly held?: Wait;
     })
-  | (Resolved & { readonly status: 'in-flight'; readonly request?: OpenRequest; readonly made?: MadeDecision })
+  | (Resolved & {
+      readonly status: 'in-flight';
+      readonly request?: OpenRequest;
+      readonly made?: MadeDecision;
+      /** Its server works on it, and nobody holds a connection. */
+      readonly task?: ServerTask;
+      /** Of this dispatch, where its server has asked on the open connection. */
+      readonly heldInput?: HeldProgress;
+      /** Given to the run, and what the call was sent with; kept here once another one has taken its place. */
+      readonly grant?: Grant;
+    })
   | (Common & {
       readonly status: 'settled';
       readonly outcome: Outcome;

@@ -7,14 +7,19 @@ import type { PreparedRun, ToolsetRef } from '../contracts/activities.ts';
 import type { CallState } from './call-state.ts';
 import type { JournalHead } from './journal.ts';
 import type { Run } from './run.ts';
+import { isOnTask } from './server-task.ts';
 
 /** Raised when a carried shape changes; an execution refuses a version it does not know. */
 export const CARRY_VERSION = 1;
 /** With requests about something else than consent: a build that does not know them would take an answer to one for an approval. */
 export const PAUSED_CARRY_VERSION = 2;
+/** With tasks of servers: a build that knows of the former and not of these would end them, before any marker stops it. */
+export const TASK_CARRY_VERSION = 3;
+
+export const CARRY_VERSIONS = [CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION] as const;
 
 export interface Carry {
-  readonly version: typeof CARRY_VERSION | typeof PAUSED_CARRY_VERSION;
+  readonly version: (typeof CARRY_VERSIONS)[number];
   readonly prepared: Omit<PreparedRun, 'opening'>;
   readonly toolset: readonly ToolsetRef[];
   readonly run: Run;
@@ -26,6 +31,7 @@ export interface Carry {
 }
 
 export function carryVersionOf({ calls, grants }: Run): Carry['version'] {
+  if (calls.some(isOnTask)) return TASK_CARRY_VERSION;
   return grants !== undefined || calls.some(wasPaused) ? PAUSED_CARRY_VERSION : CARRY_VERSION;
 }
 

@@ -56,6 +56,10 @@ export function refuseClosed(run: Run, state: CallState | undefined, callId: str
   // Looked at first: a call that was approved, asked again and then left to expire has expired.
   const expired = run.expired.findLast((entry) => entry.callId === callId);
   if (expired !== undefined) return refuseExpired(callId, expired.deadline);
+  const held = state?.status === 'in-flight' ? state.heldInput?.last : undefined;
+  if (held?.kind === 'expired') return refuseExpired(callId, new Date(held.deadline).toISOString());
+  if (held?.kind === 'cancelled')
+    return refuse('REQUEST_NOT_OPEN', `Nobody waits any more for what the server of call ${callId} asked.`, { callId });
   const answered = run.answered.findLast(
     ({ ack }) => ack.callId === callId && ['approved', 'rejected', 'answered'].includes(ack.status),
   )?.ack;

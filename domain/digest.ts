@@ -42,9 +42,12 @@ export function requestDigest(parts: DigestParts): string {
   });
 }
 
-/** Covers name, title, description, schemas and annotations: all that a person or a model reads before a call. */
-export function definitionHash(definition: ToolDefinition): string {
-  return hashOf(definition);
+/**
+ * Covers name, title, description, schemas and annotations: all that a person or a model reads before a call; and that it can only be
+ * called as a task. That it may be one changes nothing: the operator says when it is.
+ */
+export function definitionHash({ taskSupport, ...definition }: ToolDefinition): string {
+  return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }
 
 /** A grant as far as a spec's identity goes. */

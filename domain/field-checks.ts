@@ -21,7 +21,9 @@ export const anyCallId: Check = (value) =>
   typeof value === 'string' && value.startsWith('t0.') ? callId(value.replace('t0.', 't1.')) : callId(value);
 
 export const callId: Check = (value) =>
-  typeof value === 'string' && CALL_ID.test(value) ? undefined : 'must look like t1.c0';
+  typeof value === 'string' && CALL_ID.test(value)
+    ? undefined
+    : 'must look like t1.c0; a list of tools (t0.c0) is answered by authorize';
 export const digest: Check = (value) =>
   typeof value === 'string' && SHA256.test(value) ? undefined : 'must be 64 lower-case hexadecimal characters';
 export const text =

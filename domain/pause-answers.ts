@@ -32,6 +32,19 @@ export interface InputProgress {
   readonly provided: readonly Provided[];
 }
 
+/** What a server asked on the open connection of one dispatch, which waits for it (`held-input.ts`). */
+export interface HeldProgress {
+  /** Times that it asked. */
+  readonly rounds: number;
+  /** Ms that people were waited for, all in all. */
+  readonly waited: number;
+  /** What became of the last question. `deadline` epoch ms. */
+  readonly last:
+    | { readonly kind: 'answered'; readonly provided: Provided }
+    | { readonly kind: 'expired'; readonly deadline: number }
+    | { readonly kind: 'cancelled' };
+}
+
 /** Somebody's consent, where it takes others, too. */
 export interface Agreed {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;

@@ -16,6 +16,7 @@ import { digestOf } from './facts.ts';
 import { heldCalls, shownHeld } from './held.ts';
 import { withoutRedacted } from './redaction.ts';
 import type { Run, RunIds } from './run.ts';
+import { shownTask, tasksOf } from './server-task.ts';
 import { shownStanding } from './standing.ts';
 import { askingCalls, waitOf } from './status.ts';
 import { shownOf } from './steps.ts';
@@ -48,7 +49,7 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
-  lines.push(...heldLines(run), ...standingLines(run));
+  lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
   // Right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
@@ -81,6 +82,23 @@ function heldLines(run: Run): string[] {
       .map(
         ({ callId, server, tool, because, since, next }) =>
           `- **${callId}** ${markdown(server)}/${markdown(tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
+      ),
+  ];
+}
+
+/** What servers work on by themselves. */
+function taskLines(run: Run): string[] {
+  const tasks = tasksOf(run).map(shownTask);
+  if (tasks.length === 0) return [];
+  return [
+    '',
+    '### worked on by servers as tasks',
+    '',
+    ...tasks
+      .slice(0, 20)
+      .map(
+        ({ callId, server, tool, since, until, message = '' }) =>
+          `- **${callId}** ${markdown(server)}/${markdown(tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
       ),
   ];
 }
@@ -161,11 +179,11 @@ function aboutLines(about: Pause | undefined): string[] {
 }
 
 /** What the server asks for, and where; nothing of what is answered. */
-function inputLines({ requests, round }: InputPause): string[] {
+function inputLines({ requests, round, held }: InputPause): string[] {
   const entries = Object.entries(requests);
   const more = entries.length - SHOWN_QUESTIONS;
   return [
-    `  - **the server asks** (round ${round})`,
+    `  - **the server asks** (round ${round})${held === undefined ? '' : ', and waits on an open connection until then'}`,
     ...entries.slice(0, SHOWN_QUESTIONS).map(([key, request]) => {
       const what =
         request.kind === 'url'

@@ -12,14 +12,14 @@ import type { InputAnswer, InputResponse } from '../contracts/schemas/input.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { InputPause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { SignedProvision } from '../contracts/schemas/provision.ts';
+import { answerFact } from './answer-fact.ts';
 import { type InFlight, notSent, type Sendable } from './call-state.ts';
 import type { InputProgress, Provided } from './pause-answers.ts';
 import { ANSWER_ROOM_BYTES, askedBytes, MOST_ASKED_BYTES } from './asked-bytes.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
-import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './facts.ts';
+import { flownOn, isHeldOpen } from './held-input.ts';
 import { answersTo, problemInResponses, withAnswers } from './input.ts';
-import { signatureEvidence } from './jws.ts';
 import { type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { callOf, type Change, ended, replaceCall, type Run, type RunIds } from './run.ts';
@@ -95,7 +95,7 @@ export function refuseProvision(
   );
 }
 
-/** Records an admitted answer; the call may leave again. @param at epoch ms */
+/** Records an admitted answer; the call may leave again, or goes on where its server waits. @param at epoch ms */
 export function provide(
   run: Run,
   asked: Paused<InputPause>,
@@ -105,7 +105,10 @@ export function provide(
   const due = tellDue(asked, at);
   // Sound: telling changes nothing but what was told.
   const state = due.state as Paused<InputPause>;
-  const next = withProvided(state, { provision, decidedAt: at, request: state.request, ...definitionOf(state) });
+  const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
+  const next = isHeldOpen(state)
+    ? flownOn(state, { kind: 'answered', provided: fresh }, at)
+    : withProvided(state, fresh);
   return {
     ...remembering(replaceCall(run, next), 'input', provision, at),
     facts: [...due.facts, providedFact(state, provision)],
@@ -134,21 +137,12 @@ export function responsesHash(provision: SignedProvision): string | undefined {
   return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
 }
 
-function providedFact({ request }: Paused<InputPause>, provision: SignedProvision): LedgerFact {
+function providedFact(state: Paused<InputPause>, provision: SignedProvision): LedgerFact {
   const hash = responsesHash(provision);
-  const { callId, decisionId, kind, approver, digest, runId, comment, signature } = provision;
   return {
     kind: 'input.provided',
-    callId,
-    generation: request.generation,
-    decisionId,
-    answer: kind,
-    approver: namedIn([request.approvers], approver),
-    digest,
-    runId,
-    ...(comment === undefined ? {} : { comment }),
+    ...answerFact(state, provision),
     ...(hash === undefined ? {} : { responsesHash: hash }),
-    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
 }
 
@@ -162,11 +156,13 @@ export function forgotten(run: Run, callId: string): Change {
 
 /** As the dispatch activity is given them. */
 export function provisionProofs(provided: readonly Provided[]): readonly ProvisionProof[] {
-  return provided.map(({ provision, decidedAt, request, definitionHash }) => {
-    const { about, generation, approvers, openedAt, deadline } = request;
-    const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
-    return { provision, about, generation, approvers, definitionHash, ...times };
-  });
+  return provided.map(provisionProof);
+}
+
+export function provisionProof({ provision, decidedAt, request, definitionHash }: Provided): ProvisionProof {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
+  return { provision, about, generation, approvers, definitionHash, ...times };
 }
 
 function instant(ms: number): string {

@@ -10,12 +10,12 @@ import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
 import type { Resolution, SignedResolution } from '../contracts/schemas/resolution.ts';
+import { answerFact } from './answer-fact.ts';
 import { isMet } from './approver.ts';
 import type { CallState } from './call-state.ts';
 import { byteLength, sha256Hex } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
-import { signatureEvidence } from './jws.ts';
 import { answererOf, type Paused, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { reopened } from './reopening.ts';
@@ -97,20 +97,11 @@ export function recordedHash(resolution: Resolution): string | undefined {
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
 }
 
-function resolvedFact({ request }: Paused<OutcomePause>, resolution: SignedResolution): LedgerFact {
-  const { callId, decisionId, kind, approver, digest, runId, comment, signature } = resolution;
+function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution): LedgerFact {
   const recorded = recordedHash(resolution);
   return {
     kind: 'outcome.resolved',
-    callId,
-    generation: request.generation,
-    decisionId,
-    answer: kind,
-    approver: namedIn([request.approvers], approver),
-    digest,
-    runId,
-    ...(comment === undefined ? {} : { comment }),
+    ...answerFact(state, resolution),
     ...(recorded === undefined ? {} : { recordedHash: recorded }),
-    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
 }

@@ -14,13 +14,13 @@ import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
 import { type CallState, duplicate, judged, notSent, refusedAgain, sent, type Unsure } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
-import type { OpenRequest } from './open-request.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
 import { reopened, warned } from './reopening.ts';
 import { settled } from './settlement.ts';
 import type { Standing } from './standing.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
+import type { Link } from './resource-link.ts';
 import { answeredBefore, Duplicates, type RefusedCall, withRefusals } from './repeats.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
@@ -72,6 +72,8 @@ export interface Run {
   readonly refusals?: readonly RefusedCall[];
   /** Of the turns that are over, where some rule asks for it. */
   readonly tally?: Tally;
+  /** Resources that results have linked to, the newest last; absent where none may be read. */
+  readonly links?: readonly Link[];
   /** Approvals that answer later calls, too. */
   readonly standing?: readonly Standing[];
   /** Those that were taken back, the newest. */
@@ -195,7 +197,7 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
     facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
   }
   const next = settled(state, outcome);
-  const evidence = token ?? (state.status === 'asking' ? tokenOf(state.request) : undefined);
+  const evidence = token ?? tokenOf(state);
   facts.push(outcomeFact(callId, next.outcome, evidence));
   const expired =
     outcome.kind === 'expired'
@@ -204,8 +206,10 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
   return { run: { ...replaceCall(run, next), expired }, facts };
 }
 
-/** Of the attempt that a request is about. */
-function tokenOf({ about }: OpenRequest): TokenEvidence | undefined {
+/** Of the attempt that a request is about, or that its server still works on. */
+function tokenOf(state: CallState): TokenEvidence | undefined {
+  if (state.status === 'in-flight') return state.task?.token;
+  const about = state.status === 'asking' ? state.request.about : undefined;
   return about?.kind === 'outcome' ? about.token : undefined;
 }
 

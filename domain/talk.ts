@@ -5,6 +5,7 @@ import { byteLength, hashOf, sha256Hex } from './canonical.ts';
 import { type Refusal, refuse } from './refusal.ts';
 import { withoutRefusals } from './repeats.ts';
 import { type Change, ended, MOST_ANSWERED, type Run } from './run.ts';
+import { closedHeld, isHeldOpen } from './held-input.ts';
 import { heldCalls } from './held.ts';
 import { isListing } from './listing-id.ts';
 import { askingCalls } from './status.ts';
@@ -69,7 +70,7 @@ export function heard(run: Run, say: Say): Change {
 
 /**
  * While a message that interrupts waits to be read, nobody is asked and nothing new leaves: open requests and calls that their
- * server holds back are withdrawn, calls in flight end as they do. Lists before the first turn go on: without them no model reads it.
+ * server holds back are withdrawn, calls in flight end as they do, also where their server waits for an answer. Lists before the first turn go on: without them no model reads it.
  */
 export function interrupted(run: Run): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
@@ -80,8 +81,9 @@ export function interrupted(run: Run): Change {
   };
   const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
   return [...asking, ...heldCalls(run)].reduce<Change>(
-    (before, { call }) => {
-      const next = ended(before.run, call.callId, outcome);
+    (before, state) => {
+      const { callId } = state.call;
+      const next = isHeldOpen(state) ? closedHeld(before.run, callId, 'cancelled') : ended(before.run, callId, outcome);
       return { run: next.run, facts: [...before.facts, ...next.facts] };
     },
     { run, facts: [] },

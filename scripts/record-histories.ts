@@ -14,6 +14,8 @@ import { CATALOGS } from './histories/catalogs.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { HELD } from './histories/held.ts';
+import { HOLDING } from './histories/holding.ts';
+import { LINKING } from './histories/linking.ts';
 import { MOVING } from './histories/moving.ts';
 import { QUESTIONING } from './histories/questioning.ts';
 import { Recording } from './histories/recording.ts';
@@ -21,10 +23,12 @@ import { Scene } from './histories/scene.ts';
 import { RULED } from './histories/ruled.ts';
 import { AUTHORIZING } from './histories/authorizing.ts';
 import { RESOLVING } from './histories/resolving.ts';
+import { RESUMING } from './histories/resuming.ts';
 import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
+import { TASKS } from './histories/tasks.ts';
 import { TIMED } from './histories/timed.ts';
 import { bundleWorkflows } from '../workers/bundle.ts';
 import { ensureTemporalCli } from './temporal-cli.mjs';
@@ -36,8 +40,12 @@ const SCENARIOS = [
   ...MOVING,
   ...ENDING,
   ...RESOLVING,
+  ...RESUMING,
   ...QUESTIONING,
+  ...LINKING,
   ...HELD,
+  ...HOLDING,
+  ...TASKS,
   ...AUTHORIZING,
   ...RULED,
   ...TALKING,
@@ -61,7 +69,7 @@ if (unknown.length > 0)
     `There is no scenario ${unknown.join(', ')}; there are ${SCENARIOS.map(({ name }) => name).join(', ')}.`,
   );
 /** Without an earlier build there is nothing of it to record. */
-const OF_EARLIER = ['lost-unasked'];
+const OF_EARLIER = ['lost-unasked', 'task-not-waited', 'linked-undenied'];
 const chosen = SCENARIOS.filter(({ name }) =>
   values.bundle === undefined && OF_EARLIER.includes(name)
     ? false

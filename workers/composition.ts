@@ -25,8 +25,9 @@ import { createModelStep } from '../activities/models/model-step.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
 import { Conditions } from '../activities/policy/conditions.ts';
 import { createJudge } from '../activities/policy/judge.ts';
+import { createHeldRun } from '../activities/run/held-run.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
-import { createTranscriptReader } from '../activities/run/read-transcript.ts';
+import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
@@ -36,6 +37,9 @@ import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
 import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
 import { createLiveTools } from '../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
+import { createResumeCall } from '../activities/tools/resume-call.ts';
+import { createMcpTaskServer } from '../activities/tools/mcp-tasks.ts';
+import { createPollTask } from '../activities/tools/poll-task.ts';
 import { ServerLimits } from '../activities/tools/server-limits.ts';
 import { loadStateSeal } from '../activities/tools/state-seal.ts';
 import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
@@ -142,6 +146,20 @@ export async function toolSideActivities(
   const readCatalog = createCatalogReader(client);
   const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
+  const called = {
+    config,
+    conditions: new Conditions(),
+    loadToolset,
+    broker,
+    server,
+    seal,
+    readCatalog,
+    ...(signing && {
+      checkSignatures: createSignatureCheck(signing),
+      saidAuthorizations: createAuthorizationProof(signing),
+    }),
+  };
+  const readMessage = createMessageReader(client, createTranscriptReader(artifacts, client));
   const limits = new ServerLimits({ configured: limitedServers(config), tell: tellLimits(Runtime.instance()) });
   return {
     discoverTools: coded(
@@ -156,23 +174,9 @@ export async function toolSideActivities(
         ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
       }),
     ),
-    callTool: coded(
-      createCallTool({
-        config,
-        conditions: new Conditions(),
-        loadToolset,
-        broker,
-        server,
-        limits,
-        liveTools,
-        seal,
-        readCatalog,
-        ...(signing && {
-          checkSignatures: createSignatureCheck(signing),
-          saidAuthorizations: createAuthorizationProof(signing),
-        }),
-      }),
-    ),
+    callTool: coded(createCallTool({ ...called, limits, liveTools, readMessage, heldRun: createHeldRun(client) })),
+    resumeCall: coded(createResumeCall(called)),
+    pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),
   };
 }

@@ -3,7 +3,6 @@ import { urlObjection } from '../activities/egress/guard.ts';
 import { isNameable } from '../activities/egress/ranges.ts';
 import { isSecureTransport } from '../activities/egress/secure-transport.ts';
 import { TENANT_PREFIX } from '../activities/tokens/issued.ts';
-import { looksRandom } from '../activities/tokens/secret-headers.ts';
 import { assertNoAuthorizationHeader } from '../contracts/authorization.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { DEFAULT_ARTIFACTS } from '../contracts/schemas/artifact-store.ts';
@@ -12,29 +11,49 @@ import { pathText } from '../contracts/schemas/issues.ts';
 import { canonicalJson } from '../domain/canonical.ts';
 import { namesSecret } from '../domain/secret-parameter.ts';
 import { canonicalServerUrl } from '../domain/server-url.ts';
-import { approverWarnings } from './approver-warnings.ts';
-import { catalogWarnings } from './catalog-warnings.ts';
 import { conditionProblems } from './condition-problems.ts';
-import { ruleWarnings } from './rule-warnings.ts';
-import { credentialsOf, isExchanged } from '../activities/tokens/clients.ts';
+import { credentialsOf } from '../activities/tokens/clients.ts';
 import { contactedUrls, identifiers, origins } from './config-urls.ts';
 
 /** Where the operator states no ceiling, a run may ask for so much (`contracts/schemas/run-spec.ts`). */
 const LONGEST_RUN_SECONDS = 31_536_000;
 
+type Refuse = (path: string, reason: string) => never;
+
+/** In the order in which what they refuse is told. */
+const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
+  checkHeaders,
+  checkUrls,
+  refuseDifferentLimits,
+  checkStores,
+  checkEgress,
+  checkConditions,
+  checkPrices,
+  checkIssuer,
+  checkKeyIds,
+  checkRefreshTokens,
+];
+
 /** @param what names the file in errors. */
 export function checkConfig(config: Config, what: string): void {
-  const refuse = (path: string, reason: string): never => {
+  const refuse: Refuse = (path, reason) => {
     throw new CountersignError(
       'CONFIG_INVALID',
       `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`,
       { path },
     );
   };
+  for (const check of CHECKS) check(config, refuse);
+}
+
+function checkHeaders(config: Config): void {
   for (const [name, { headers }] of Object.entries(config.servers)) {
     const server = pathText(['servers', name]);
     assertNoAuthorizationHeader(headers, `${server}.headers`, `${server}.credentials`);
   }
+}
+
+function checkUrls(config: Config, refuse: Refuse): void {
   for (const { path, url } of [...contactedUrls(config), ...identifiers(config)]) {
     const { username, password, hash, searchParams } = new URL(url);
     if (username !== '' || password !== '')
@@ -43,7 +62,9 @@ export function checkConfig(config: Config, what: string): void {
       refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
     if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
   }
-  refuseDifferentLimits(config, refuse);
+}
+
+function checkStores(config: Config, refuse: Refuse): void {
   const { artifacts, ledger } = config;
   if (artifacts.s3 !== undefined && artifacts.directory !== DEFAULT_ARTIFACTS)
     refuse('artifacts', 'must name a directory or s3, not both: an artifact has one place');
@@ -58,6 +79,9 @@ export function checkConfig(config: Config, what: string): void {
     refuse('ledger.webhook.url', 'must use https, save to this machine');
   if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
     refuse('ledger', 'must name a directory or a webhook: it signs what is delivered there');
+}
+
+function checkEgress(config: Config, refuse: Refuse): void {
   for (const { path, url } of contactedUrls(config)) {
     const forbidden = urlObjection(url, config.egress);
     if (forbidden !== undefined) refuse(path, forbidden);
@@ -71,7 +95,13 @@ export function checkConfig(config: Config, what: string): void {
   for (const { path, url } of origins(config)) {
     if (!isOrigin(url)) refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
   }
+}
+
+function checkConditions(config: Config, refuse: Refuse): void {
   for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
+}
+
+function checkPrices(config: Config, refuse: Refuse): void {
   const priced = Object.entries(config.models).map(([name, { price }]) => ({ name, price }));
   const currency = priced.find(({ price }) => price !== undefined)?.price?.currency;
   for (const { name, price } of priced) {
@@ -81,6 +111,9 @@ export function checkConfig(config: Config, what: string): void {
     if (price !== undefined && price.currency !== currency)
       refuse(`${path}.currency`, `must be ${currency}, as of the other models: a limit has one currency`);
   }
+}
+
+function checkIssuer(config: Config, refuse: Refuse): void {
   for (const { path, credentials } of credentialsOf(config)) {
     if (credentials.kind === 'issued' && config.issuer === undefined)
       refuse(pathText(path), 'is issued, and there is no issuer: state its url and keys');
@@ -92,6 +125,10 @@ export function checkConfig(config: Config, what: string): void {
     refuse('issuer.url', 'must be an origin: its keys are published at the root, under /.well-known');
   if (config.issuer !== undefined && TENANT_PREFIX.test(config.issuer.clientId))
     refuse('issuer.clientId', 'must not begin like TENANT/: so do the subjects of its tokens');
+}
+
+/** A key is told by its id. */
+function checkKeyIds(config: Config, refuse: Refuse): void {
   refuseRepeated(
     'issuer.keys',
     (config.issuer?.keys ?? []).map(({ kid }) => kid),
@@ -104,16 +141,6 @@ export function checkConfig(config: Config, what: string): void {
     'kid',
     refuse,
   );
-  for (const { path, credentials } of credentialsOf(config)) {
-    if (credentials.kind !== 'refresh') continue;
-    if (config.vault === undefined)
-      refuse(pathText(path), 'is refresh, and there is no vault that would hold refresh tokens: configure vault');
-    if (config.vault?.kind === 'environment' && credentials.refreshTokens === 'single-use')
-      refuse(
-        pathText([...path, 'refreshTokens']),
-        'is single-use, and an environment cannot keep what replaces a token: use a vault of kind directory, or state reusable where the issuer replaces none',
-      );
-  }
   refuseRepeated(
     'vault.keys',
     config.vault?.kind === 'directory' ? config.vault.keys.map(({ id }) => id) : [],
@@ -126,6 +153,19 @@ export function checkConfig(config: Config, what: string): void {
     'id',
     refuse,
   );
+}
+
+function checkRefreshTokens(config: Config, refuse: Refuse): void {
+  for (const { path, credentials } of credentialsOf(config)) {
+    if (credentials.kind !== 'refresh') continue;
+    if (config.vault === undefined)
+      refuse(pathText(path), 'is refresh, and there is no vault that would hold refresh tokens: configure vault');
+    if (config.vault?.kind === 'environment' && credentials.refreshTokens === 'single-use')
+      refuse(
+        pathText([...path, 'refreshTokens']),
+        'is single-use, and an environment cannot keep what replaces a token: use a vault of kind directory, or state reusable where the issuer replaces none',
+      );
+  }
 }
 
 function isOrigin(url: string): boolean {
@@ -146,64 +186,7 @@ function refuseDifferentLimits({ servers }: Config, refuse: (path: string, reaso
   }
 }
 
-/** What is allowed and probably not meant. */
-export function warningsOf(config: Config): string[] {
-  const warnings: string[] = [];
-  const configured = Object.keys(config.servers);
-  for (const name of Object.keys(config.policy.servers ?? {})) {
-    if (configured.includes(name)) continue;
-    const path = pathText(['policy', 'servers', name]);
-    warnings.push(
-      config.egress.runServers.length === 0
-        ? `${path} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
-        : `${path} applies only to runs that bring a server under the name ${name}: none is configured.`,
-    );
-  }
-  for (const [name, { url }] of Object.entries(config.servers)) {
-    // A warning: ids of tenants and workspaces look the same.
-    if (new URL(url).pathname.split('/').some(looksRandom))
-      warnings.push(
-        `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
-      );
-  }
-  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => credentials.kind === 'given')) {
-    const path = pathText(at);
-    if (config.policy.givenTokens === 'deny')
-      warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
-    else if (config.grants.keys.length === 0 && config.vault === undefined)
-      warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
-  }
-  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => isExchanged(credentials))) {
-    if (config.grants.keys.length === 0)
-      warnings.push(
-        `${pathText(at)} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`,
-      );
-  }
-  if (config.issuer !== undefined && config.health === undefined)
-    warnings.push('issuer publishes its keys nowhere: no worker with this file has a health port (health.port).');
-  for (const [name, { repeatable }] of Object.entries(config.servers)) {
-    const tools = config.policy.servers?.[name]?.tools ?? {};
-    for (const tool of repeatable) {
-      const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
-      const action = typeof rule === 'string' ? rule : rule?.action;
-      if (action === 'deny')
-        warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
-    }
-  }
-  return [
-    ...warnings,
-    ...ruleWarnings(config.policy, configured),
-    ...approverWarnings(config),
-    ...catalogWarnings(config),
-  ];
-}
-
-function refuseRepeated(
-  path: string,
-  ids: readonly string[],
-  field: string,
-  refuse: (path: string, reason: string) => never,
-): void {
+function refuseRepeated(path: string, ids: readonly string[], field: string, refuse: Refuse): void {
   const at = ids.findIndex((id, index) => ids.indexOf(id) !== index);
   if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
 }

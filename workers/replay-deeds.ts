@@ -68,12 +68,11 @@ export class DeedReader {
   ): Promise<Deed | undefined> {
     const activity = event.activityTaskScheduledEventAttributes;
     if (activity) {
-      const { activityId, activityType, input, startToCloseTimeout, heartbeatTimeout, retryPolicy, taskQueue } =
-        activity;
+      const { activityId, activityType, input, retryPolicy, taskQueue } = activity;
       return deedOf(`activity ${activityId}`, `activity ${activityType?.name}`, {
         type: activityType?.name,
         input: await this.values(input?.payloads),
-        ...timeouts(startToCloseTimeout, heartbeatTimeout),
+        ...timeouts(activity),
         maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
         queue: taskQueue?.name === ownQueue ? OWN_QUEUE : taskQueue?.name,
         priority: turnOf(activity.priority),
@@ -106,11 +105,11 @@ export class DeedReader {
   async #ofCommand(command: Command, ownQueue: string): Promise<Deed | undefined> {
     const activity = command.scheduleActivity;
     if (activity) {
-      const { activityId, activityType, startToCloseTimeout, heartbeatTimeout, retryPolicy, taskQueue } = activity;
+      const { activityId, activityType, retryPolicy, taskQueue } = activity;
       return deedOf(`activity ${activityId}`, `activity ${activityType}`, {
         type: activityType,
         input: await this.values(activity.arguments),
-        ...timeouts(startToCloseTimeout, heartbeatTimeout),
+        ...timeouts(activity),
         maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
         queue: taskQueue === ownQueue ? OWN_QUEUE : taskQueue,
         priority: turnOf(activity.priority),
@@ -174,8 +173,21 @@ function turnOf(priority: Priority): object | undefined {
   return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
 }
 
-function timeouts(startToClose: Duration, heartbeat: Duration): object {
-  return { startToCloseMs: milliseconds(startToClose), heartbeatMs: milliseconds(heartbeat) };
+interface Timeouts {
+  readonly startToCloseTimeout?: Duration;
+  readonly heartbeatTimeout?: Duration;
+  readonly scheduleToStartTimeout?: Duration;
+  readonly scheduleToCloseTimeout?: Duration;
+}
+
+function timeouts(activity: Timeouts): object {
+  // Temporal writes the shorter one for both.
+  const waits = [activity.scheduleToStartTimeout, activity.scheduleToCloseTimeout].map(milliseconds).filter(Boolean);
+  return {
+    startToCloseMs: milliseconds(activity.startToCloseTimeout),
+    heartbeatMs: milliseconds(activity.heartbeatTimeout),
+    ...(waits.length === 0 ? {} : { scheduleToStartMs: Math.min(...waits) }),
+  };
 }
 
 function milliseconds(duration: Duration): number {

@@ -146,8 +146,8 @@ function commonOptions({ worker }: Config): Partial<WorkerOptions> {
     shutdownGraceTime: worker.shutdownGraceSeconds * 1_000,
     shutdownForceTime: (worker.shutdownGraceSeconds + 15) * 1_000,
     stickyQueueScheduleToStartTimeout: worker.stickyQueueTimeoutMs,
-    // A heartbeat is sent at most this often; the dispatch activity's heartbeat timeout is 30 s.
-    maxHeartbeatThrottleInterval: '5s',
-    defaultHeartbeatThrottleInterval: '5s',
+    // A heartbeat is sent at most this often; what it says of a call is what another worker can go by if this one is lost now.
+    maxHeartbeatThrottleInterval: '1s',
+    defaultHeartbeatThrottleInterval: '1s',
   };
 }

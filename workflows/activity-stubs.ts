@@ -1,5 +1,5 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. */
-import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
 import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
@@ -105,23 +105,59 @@ export function catalogDiscoveryActivities(
   });
 }
 
-/**
- * One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run.
- * The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one.
- */
-export function callActivities(
+/** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
+export function callActivities(...call: CallOptions): Pick<ToolActivities, 'callTool'> {
+  return proxyActivities<ToolActivities>(optionsOf(...call));
+}
+
+/** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
+export function resumeActivities(...call: CallOptions): Pick<ToolActivities, 'resumeCall'> {
+  return proxyActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+}
+
+type CallOptions = readonly [
   server: ServerBinding,
   callTimeoutSeconds: number,
   summary: string,
   priority: RunPriority | undefined,
-): Pick<ToolActivities, 'callTool'> {
-  return proxyActivities<ToolActivities>({
+];
+
+/** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
+function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
+  return {
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     // The call's own deadline ends it first; 90 s are for two tokens, two sessions after a 401, and storing the result.
     startToCloseTimeout: callTimeoutSeconds * 1_000 + 90_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { maximumAttempts: 1 },
+    summary,
+    ...inTurn(priority),
+  };
+}
+
+/**
+ * Executes nothing, so Temporal tries it again where a worker is lost. 180 s hold three short questions, a result and its storing.
+ * Where nobody serves the queue, the run looks up every five minutes: at the time of the task, and whether to hand over.
+ * One that is withdrawn is waited for: it may hold the result already, which the server need not give twice.
+ *
+ * @param giveUp somebody waits for the end of the run: not for a worker that does not come
+ */
+export function pollActivities(
+  server: ServerBinding,
+  summary: string,
+  priority: RunPriority | undefined,
+  giveUp: boolean,
+): Pick<ToolActivities, 'pollTask'> {
+  return proxyActivities<ToolActivities>({
+    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    startToCloseTimeout: '180s',
+    ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),
+    heartbeatTimeout: '30s',
+    cancellationType: giveUp
+      ? ActivityCancellationType.TRY_CANCEL
+      : ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 3 },
     summary,
     ...inTurn(priority),
   });

@@ -31,6 +31,7 @@ import { runActivities } from './activity-stubs.ts';
 import { assertStartedOnce } from './started-once.ts';
 import { stopJudging } from './edit-call.ts';
 import { final } from './final-failure.ts';
+import { handOver, withdrawTasks } from './hand-over.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './list-tools.ts';
 import { LiveRun } from './live-run.ts';
@@ -79,7 +80,7 @@ async function list(live: LiveRun, onWait: () => void): Promise<void> {
 async function converse(live: LiveRun): Promise<Ending> {
   for (;;) {
     if (live.run.calls.length > 0) {
-      if ((await act(live)) === 'roll') await roll(live);
+      if ((await act(live)) === 'roll') await handOver(live);
       if (live.work.consideredCancelled) return interruption(live);
       continue;
     }
@@ -194,6 +195,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   };
   live.closing = true;
   live.enter('failed');
+  await withdrawTasks(live);
   live.withdrawAll();
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
   if (live.judging.size > 0) await answerEditors(live);

@@ -2,12 +2,16 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { DispatchInput } from '../contracts/activities.ts';
 import type { DispatchProof } from '../contracts/dispatch-proof.ts';
+import { READ_RESOURCE } from '../contracts/names.ts';
+import type { ServerBinding } from '../contracts/schemas/tool.ts';
 import { isStaged } from '../domain/approver.ts';
 import type { InFlight, MadeDecision } from '../domain/call-state.ts';
 import type { OpenRequest } from '../domain/open-request.ts';
 import { shownToEditor } from '../domain/edit.ts';
 import { resultRoom } from '../domain/limits.ts';
+import { linkTo } from '../domain/resource-link.ts';
 import { earlierThan } from '../domain/tally.ts';
+import { holdOf } from './held-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizationProofs, retryProof } from './pause-proofs.ts';
 import { inputTo } from './pauses.ts';
@@ -18,9 +22,7 @@ type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { call, judgement, attempts, made, request } = state;
   const { spec, prepared } = live;
-  const server = prepared.servers.find(({ name }) => name === judgement.target.server);
-  // The judge resolves targets among these servers only.
-  if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
+  const server = serverOf(live, state);
   const grant = spec.grants?.find((entry) => entry.server === server.name);
   const { runId, workflowId } = workflowInfo();
   const shown = shownToEditor(state);
@@ -50,6 +52,8 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
     ...inputTo(live, state),
     ...authorizationProofs(live, state),
+    ...linkOf(live, state),
+    ...holdOf(live, state),
     toolset: live.toolset,
     ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined
@@ -64,8 +68,24 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     attempt: attempts,
     // Stable across attempts, continue-as-new and reset: the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,
+    ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
     ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
+    ...(prepared.lostAnswers === undefined ? {} : { resumable: true }),
   };
+}
+
+export function serverOf({ prepared }: LiveRun, { judgement }: InFlight): ServerBinding {
+  const server = prepared.servers.find(({ name }) => name === judgement.target.server);
+  // The judge resolves targets among these servers only.
+  if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
+  return server;
+}
+
+/** Where a read's link stands; dispatch reads it there. */
+function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchInput, 'link'> {
+  const { server, tool } = judgement.target;
+  const link = tool === READ_RESOURCE ? linkTo(run, server, call.arguments) : undefined;
+  return link === undefined ? {} : { link: { at: link.at } };
 }
 
 /** As it was first, and how it came to be what it was in the end. */

@@ -16,6 +16,7 @@ import { admitSigned } from '../domain/signed-decision.ts';
 import { summaryOf } from '../domain/present.ts';
 import { earlierThan } from '../domain/tally.ts';
 import { editActivities } from './activity-stubs.ts';
+import { linkedOnly } from './linked-reads.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
@@ -93,7 +94,8 @@ async function verdictOn(
       }),
     );
     const [judgement] = judgements;
-    return judgement === undefined ? undefined : { judgement, policyVersion };
+    if (judgement === undefined) return undefined;
+    return { judgement: linkedOnly(live, decision, judgement), policyVersion };
   } catch {
     // Not to be had in time, or cancelled with the run.
     return undefined;

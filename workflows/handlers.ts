@@ -17,6 +17,7 @@ import { type Refusal, refuse } from '../domain/refusal.ts';
 import { parseForget, parseSay, parseStop } from '../domain/shapes.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
+import { serveHeldInput } from './held-input.ts';
 import type { LiveRun } from './live-run.ts';
 import {
   advanceUpdate,
@@ -45,6 +46,7 @@ import {
 export function registerHandlers(live: LiveRun): void {
   serveQueries(live);
   servePauses(live);
+  serveHeldInput(live);
 
   setHandler(decideUpdate, (input) => decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID')), {
     description: 'Decide one waiting call',

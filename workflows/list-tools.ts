@@ -8,7 +8,7 @@
  *    that cannot takes it up (INV-D1).
  */
 import { CancelledFailure, condition, patched } from '@temporalio/workflow';
-import type { DiscoverInput, TurnedAway } from '../contracts/activities.ts';
+import type { DiscoverInput, TurnedAway } from '../contracts/discovery.ts';
 import { isErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../contracts/schemas/tool.ts';
@@ -22,7 +22,7 @@ import type { LiveRun } from './live-run.ts';
 import { grantProofs } from './pause-proofs.ts';
 import { deadlineOfAnswers } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
-import { waitForDecision } from './settle-call.ts';
+import { waitForDecision } from './waiting.ts';
 
 /**
  * `roll`: the run should continue as new first, while its lists wait; those that are there are asked for again then.
@@ -140,6 +140,8 @@ function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
     ...(grant === undefined ? {} : { grant }),
     ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
     ...(prepared.listings === undefined ? {} : { mayAsk: true }),
+    ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
+    ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),
     ...grantProofs(live, server.name),
   };
 }

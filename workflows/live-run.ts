@@ -15,6 +15,7 @@ import { type Carry, carryVersionOf } from '../domain/carry.ts';
 import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts';
 import { marked } from '../domain/facts.ts';
 import { withGrantEnd } from '../domain/grant-end.ts';
+import { isHeldOpen } from '../domain/held-input.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { EMPTY_TALLY } from '../domain/tally.ts';
 import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
@@ -38,8 +39,14 @@ export class LiveRun {
   readonly work = new CancellationScope();
   /** Calls in flight; cancelled by `stop` only where it says so, and by cancellation of the run. */
   readonly flights = new CancellationScope();
+  /** Calls whose dispatch is under way: its worker holds the connection of the server, and may tell of what that asks. */
+  readonly dispatching = new Set<string>();
   /** Edits that are being judged. */
   readonly judging = new Set<CancellationScope>();
+  /** Calls whose servers are being asked how far their task is; between two questions a run may hand over. */
+  readonly polling = new Set<string>();
+  /** Settles once this execution has let go of every call of the turn: with its outcome, or for the next execution. */
+  settling: Promise<void> = Promise.resolve();
   /** The run waits for the last of them before it hands over: no further one is judged. */
   takesNoEdits = false;
   run: Run;
@@ -179,8 +186,10 @@ export class LiveRun {
 
   /** Gives every open call an outcome. */
   withdrawAll(): void {
-    for (const { call, status } of this.run.calls)
-      this.commit(ended(this.run, call.callId, status === 'in-flight' ? LOST : this.withdrawal));
+    for (const state of this.run.calls) {
+      const isUnderWay = state.status === 'in-flight' || isHeldOpen(state);
+      this.commit(ended(this.run, state.call.callId, isUnderWay ? LOST : this.withdrawal));
+    }
   }
 
   say(message: Message): void {

@@ -1,5 +1,6 @@
 /** Updates, signals and queries of a run, by the names that `contracts/names.ts` fixes. */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { HeldAck, HeldWord } from '../contracts/held-input.ts';
 import { QUERIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { DecisionAck, ForgetAck } from '../contracts/schemas/decision.ts';
 import type { PauseAck } from '../contracts/schemas/pause.ts';
@@ -15,6 +16,8 @@ export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
 export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
 export const provideInputUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.provideInput);
 export const authorizeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.authorize);
+/** From a dispatch, not from people. */
+export const inputAskedUpdate = defineUpdate<HeldAck, [unknown]>(UPDATES.inputAsked);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 
 export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
@@ -24,3 +27,4 @@ export const stateQuery = defineQuery<RunState>(QUERIES.state);
 export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);
 export const transcriptQuery = defineQuery<TranscriptPage, [number, number]>(QUERIES.transcript);
 export const ledgerQuery = defineQuery<LedgerPage, [number, number]>(QUERIES.ledger);
+export const heldInputQuery = defineQuery<HeldWord, [unknown]>(QUERIES.heldInput);

@@ -1,5 +1,6 @@
 /** What a dispatch is given of answers to requests about something else than consent: each with what was shown to whoever gave it. */
-import type { DiscoverInput, DispatchInput } from '../contracts/activities.ts';
+import type { DispatchInput } from '../contracts/activities.ts';
+import type { DiscoverInput } from '../contracts/discovery.ts';
 import type { RetryProof } from '../contracts/dispatch-proof.ts';
 import { authorizationsOf, grantsFor } from '../domain/authorization.ts';
 import type { InFlight } from '../domain/call-state.ts';

@@ -126,7 +126,8 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
   if (about === undefined || !patched('pauses')) return false;
-  const answerers = whoAnswers(live, flight);
+  // A call waits for weeks, and policy changes: consent by whom it asks no more would grant nothing.
+  const answerers = authorization.asked ?? whoAnswers(live, flight);
   const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
   const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
@@ -134,7 +135,7 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   return true;
 }
 
-function asksAbout(live: LiveRun, kind: PauseKind): boolean {
+export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
   return live.prepared.pauses?.includes(kind) === true;
 }
 
@@ -194,7 +195,7 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 }
 
 /** Whoever was asked for consent; of a call that nobody was asked for, whom policy names. */
-function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
+export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
     approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },

@@ -10,6 +10,7 @@ import { grantEnd, grantEnds } from '../domain/grant-end.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
 import { pageOf } from '../domain/page.ts';
+import { shownTask, tasksOf } from '../domain/server-task.ts';
 import { spentOf } from '../domain/spend.ts';
 import { shownStanding } from '../domain/standing.ts';
 import { askingCalls, waitOf } from '../domain/status.ts';
@@ -29,6 +30,7 @@ function stateOf(live: LiveRun): RunState {
   const { nextDeadline } = waitOf(run);
   const asking = askingCalls(run);
   const held = heldCalls(run);
+  const tasks = tasksOf(run);
   const reminded = asking.filter(({ request }) => shownOf(request).remindedAt !== undefined).length;
   return {
     workflowId: ids.workflowId,
@@ -53,6 +55,7 @@ function stateOf(live: LiveRun): RunState {
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
     ...grantEnds(live),
+    ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),
   };
 }
 

@@ -5,27 +5,27 @@
  * 2. A call is sent only from the state `cleared` or `approved` (INV-G1), and again only where nothing was sent or the
  *    operator calls the tool repeatable (INV-X1).
  */
-import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
-import { condition, isCancellation, sleep } from '@temporalio/workflow';
+import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
 import type { DispatchResult } from '../contracts/activities.ts';
-import { codedFailureIn } from '../contracts/failure.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
-import { describeRule } from '../domain/approver.ts';
-import type { Asking, CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
+import type { CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import { attemptsOf, isHeld, isHolding } from '../domain/held.ts';
-import { summaryOf } from '../domain/present.ts';
-import { nextStep, shownOf, tell } from '../domain/steps.ts';
+import { isHeldOpen, toldHeld } from '../domain/held-input.ts';
 import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, callOf, dispatched, ended, returned } from '../domain/run.ts';
+import { isResumable } from '../domain/resumption.ts';
 import { interrupted } from '../domain/talk.ts';
-import { sentAsTold } from '../domain/outcome-pause.ts';
-import { callActivities } from './activity-stubs.ts';
+import { isOnTask, type OnTask, taskBegun } from '../domain/server-task.ts';
 import { dispatchInput } from './dispatch-input.ts';
 import { hold, waitForTurn } from './held-calls.ts';
+import { closeQuestion } from './held-input.ts';
 import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
+import { askForAnswer, sendCall } from './send-call.ts';
+import { followTask } from './server-tasks.ts';
 import { dropRefused, noLongerAnswered } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
+import { waitForDecision } from './waiting.ts';
 
 /** Sends of one call, the first included. */
 const MOST_ATTEMPTS = 5;
@@ -38,7 +38,9 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
     if (state === undefined || state.status === 'settled' || live.rolling) return;
     switch (state.status) {
       case 'asking':
-        await waitForDecision(live, state);
+        // A call that was sent never ends with a question: only `dispatch` waits while its server is held.
+        if (isHeldOpen(state)) closeQuestion(live, callId);
+        else await waitForDecision(live, state);
         break;
       case 'cleared':
       case 'approved':
@@ -47,42 +49,21 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
         break;
       case 'proposed':
       case 'in-flight':
-        // Judged before, and in flight only inside `dispatch`: neither is seen here.
-        settle(live, callId, {
-          kind: 'failed',
-          code: 'INTERNAL',
-          message: `The call stood at ${state.status}.`,
-          executed: state.status === 'in-flight',
-        });
+        if (isOnTask(state)) await follow(live, state);
+        else notExpected(live, state);
     }
   }
 }
 
-/** Until somebody has answered it, or its time is over; it may ask anew then. */
-export async function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
-  const { call, request } = state;
-  const { callId } = call;
-  // A request that was postponed or edited, or has told something, is another one: its timer is set anew.
-  const isAsking = (): boolean => {
-    const now = callOf(live.run, callId);
-    return now?.status === 'asking' && now.request === request;
-  };
-  try {
-    const step = nextStep(request);
-    const left = Math.max(1, (step?.at ?? request.deadline) - Date.now());
-    const next = step === undefined ? '' : `${step.kind} next, `;
-    const summary = summaryOf(state, `${next}waits for ${describeRule(shownOf(request).approvers)}`);
-    const decidedInTime = await condition(() => !isAsking() || live.rolling, left, { summary });
-    // A decision may have come in the very task in which the timer fired: the first one counts.
-    if (decidedInTime || !isAsking()) return;
-    // Where no worker was there for long, nobody is told of what is over.
-    if (step !== undefined && Date.now() < request.deadline)
-      live.commit(tell(live.run, callId, Math.max(step.at, Date.now())));
-    else settle(live, callId, { kind: 'expired', deadline: new Date(request.deadline).toISOString() });
-  } catch (error) {
-    if (!isCancellation(error)) throw error;
-    settle(live, callId, live.withdrawal);
-  }
+async function follow(live: LiveRun, state: OnTask): Promise<void> {
+  const result = await followTask(live, state.call.callId);
+  if (result !== undefined) await conclude(live, state, result, state.task.since);
+}
+
+/** Judged before, and in flight without a task only inside `dispatch`: neither is seen where calls are settled. */
+function notExpected(live: LiveRun, { call, status }: CallState): void {
+  const message = `The call stood at ${status}.`;
+  settle(live, call.callId, { kind: 'failed', code: 'INTERNAL', message, executed: status === 'in-flight' });
 }
 
 async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
@@ -102,10 +83,24 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   live.commit(change);
   // Sound: `dispatched` answered, so the call is in flight.
   const flight = callOf(live.run, callId) as InFlight;
-  const { judgement } = flight;
   const handedAt = Date.now();
+  const input = dispatchInput(live, flight);
+  live.dispatching.add(callId);
+  let result = await sendCall(live, flight, input);
+  live.dispatching.delete(callId);
+  closeQuestion(live, callId);
+  live.commit(toldHeld(live.run, flight, result));
+  // A build that asks no server has gone on without: then this one does, too.
+  for (let asked = 0; isResumable(result, asked) && patched('lost-answers'); asked += 1)
+    result = await askForAnswer(live, flight, input, result);
+  await conclude(live, flight, result, handedAt);
+}
+
+/** What follows from the answer to a dispatch, or from what its task came to. @param handedAt epoch ms */
+async function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, handedAt: number): Promise<void> {
+  const { judgement, call } = flight;
+  const { callId } = call;
   const attempts = attemptsOf(flight);
-  const result = await send(live, flight);
   switch (result.kind) {
     case 'ended':
       if (
@@ -130,6 +125,10 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
     case 'refused':
       dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
+    case 'task':
+      // A build that knows of none leaves the call where it stands, which ends it.
+      if (patched('tasks')) live.commit(taskBegun(live.run, callId, result, Date.now()));
+      return;
     case 'input':
       if (live.work.consideredCancelled) return settle(live, callId, live.withdrawal);
       return askInput(live, flight, result);
@@ -139,34 +138,6 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
 function askAgain(live: LiveRun, state: InFlight | Sendable, why: Extract<DispatchResult, { kind: 'reopen' }>): void {
   live.commit(askedAgain(live.run, state.call.callId, why, live.ids, fallbackOf(live, state), Date.now()));
   live.commit(interrupted(live.run));
-}
-
-/** The activity's answer; a lost one is `unknown`, since what is not proven unsent may have run. */
-async function send(live: LiveRun, state: InFlight): Promise<DispatchResult> {
-  const input = dispatchInput(live, state);
-  const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
-  try {
-    const { callTimeoutSeconds } = input.limits;
-    const summary = summaryOf(state, approver);
-    const { callTool } = callActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
-    return await live.flights.run(() => callTool(input));
-  } catch (error) {
-    // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
-    if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
-    const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
-    const sent = sentAsTold(lastWordIn(error));
-    return {
-      kind: 'ended',
-      outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message },
-      ...(sent === undefined ? {} : { sent }),
-    };
-  }
-}
-
-/** Of a worker that is lost, its last heartbeat. */
-function lastWordIn(error: unknown): unknown {
-  const cause = error instanceof ActivityFailure ? error.cause : undefined;
-  return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
 }
 
 async function tryAgain(

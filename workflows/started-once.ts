@@ -1,7 +1,7 @@
 /** How a run may have come to be: started once, or continued as new. */
 import { workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
-import { CARRY_VERSION, type Carry, PAUSED_CARRY_VERSION } from '../domain/carry.ts';
+import { type Carry, CARRY_VERSIONS } from '../domain/carry.ts';
 import { final } from './final-failure.ts';
 
 /** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
@@ -27,7 +27,6 @@ export function assertStartedOnce(carry: Carry | null | undefined): void {
     );
   }
   // Not a failure of the run: after a rollback the task waits for a build that knows this version.
-  const version: number = carry.version;
-  if (version !== CARRY_VERSION && version !== PAUSED_CARRY_VERSION)
-    throw new Error(`carried state has version ${version}; this build knows another`);
+  if (!CARRY_VERSIONS.includes(carry.version))
+    throw new Error(`carried state has version ${String(carry.version)}; this build knows another`);
 }

@@ -11,12 +11,16 @@ import type { JsonValue } from '../contracts/schemas/json.ts';
 import type { CallResult } from '../contracts/schemas/transcript.ts';
 import { callsOf } from '../domain/calls.ts';
 import { isHeld } from '../domain/held.ts';
+import { isHeldOpen } from '../domain/held-input.ts';
 import { overLimit } from '../domain/limits.ts';
+import { withLinks } from '../domain/resource-link.ts';
 import { closeTurn, judgedAll, proposed } from '../domain/run.ts';
 import { costOf } from '../domain/spend.ts';
+import { isOnTask } from '../domain/server-task.ts';
 import { isSettled } from '../domain/status.ts';
 import { interrupted } from '../domain/talk.ts';
 import { modelActivities, runActivities } from './activity-stubs.ts';
+import { linkedOnly } from './linked-reads.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
 import { settleCall } from './settle-call.ts';
@@ -78,17 +82,25 @@ async function judgeAll(
   const denied = overLimit(calls, prepared.limits, callsBefore);
   const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
   // What goes over a limit is denied whatever policy says: the first judgement of a call counts.
-  live.commit(judgedAll(live.run, [...over, ...judged.judgements], judged.policyVersion, live.ids, Date.now()));
+  const judgements = judged.judgements.map((judgement) =>
+    linkedOnly(live, callWith(calls, judgement.callId), judgement),
+  );
+  live.commit(judgedAll(live.run, [...over, ...judgements], judged.policyVersion, live.ids, Date.now()));
   live.commit(interrupted(live.run));
+}
+
+function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall | undefined {
+  return calls.find((call) => call.callId === callId);
 }
 
 /** Brings every open call to its outcome. `roll`: the run should continue as new first, with requests open. */
 export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   live.enter('acting');
   let done = false;
-  const settling = Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId))).then(() => {
+  const settling = settleAll(live).then(() => {
     done = true;
   });
+  live.settling = settling;
   // Where a call's own code is at fault the error ends the run; nothing is left hanging.
   // Not cancellable: a stopped run still waits for its calls in flight.
   await CancellationScope.nonCancellable(() =>
@@ -100,14 +112,27 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     const edited = edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };
     return { callId, providerCallId, name, outcome, ...edited };
   });
+  const { links } = live.prepared;
+  if (links !== undefined) live.run = withLinks(live.run, links, live.journal.transcriptLength);
   live.say({ role: 'tool', results });
   live.run = closeTurn(live.run, live.prepared.tally);
   return 'done';
 }
 
+export async function settleAll(live: LiveRun): Promise<void> {
+  await Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId)));
+}
+
 /** Nothing in flight and nothing about to be: every call has ended, or waits for a person or its server. */
-function isSafePoint({ run }: LiveRun): boolean {
-  return run.calls.every((state) => state.status === 'settled' || state.status === 'asking' || isHeld(state));
+function isSafePoint({ run, polling, work }: LiveRun): boolean {
+  return run.calls.every(
+    (state) =>
+      state.status === 'settled' ||
+      (state.status === 'asking' && !isHeldOpen(state)) ||
+      isHeld(state) ||
+      // Of a run that was stopped nothing is carried: its next execution would know nothing of the stop.
+      (isOnTask(state) && !polling.has(state.call.callId) && !work.consideredCancelled),
+  );
 }
 
 export type Answer =

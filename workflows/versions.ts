@@ -12,4 +12,21 @@ export const PATCHES = {
     since: '0.1.0',
     reason: 'waits for people, or lists again, where an earlier build ends a run whose tools cannot be listed',
   },
+  'lost-answers': {
+    since: '0.1.0',
+    reason: 'asks the server for the answer of a lost worker where an earlier build says at once that it is lost',
+  },
+  tasks: {
+    since: '0.1.0',
+    reason: 'waits for what a server works on as a task where an earlier build ends the call as it stands',
+  },
+  links: {
+    since: '0.1.0',
+    reason:
+      'denies a read of what no result has linked to where an earlier build asks about it or sends it to be refused',
+  },
+  held: {
+    since: '0.1.0',
+    reason: 'asks people in the middle of a call that is under way, which an earlier build knows nothing of',
+  },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;

@@ -5,7 +5,7 @@
  * 2. A tool that is not offered is proposed all the same, under its raw name: refusing it is the gate's work (INV-G1).
  */
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
-import type { Script, ScriptedStep } from '../../contracts/schemas/config.ts';
+import type { Script, ScriptedStep } from '../../contracts/schemas/script.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import { modelText } from '../../domain/model-text.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';

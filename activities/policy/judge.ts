@@ -7,6 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { JudgeInput, JudgeResult, RunIdentity, ToolsetRef } from '../../contracts/activities.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import { turnOf } from '../../contracts/ids.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -21,6 +22,7 @@ import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { bounded, visible } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { judge } from '../../domain/policy.ts';
+import { readsLinks } from '../../domain/resource-link.ts';
 import { redactionsOf } from '../../domain/redaction.ts';
 import { toolKey, withOpen } from '../../domain/tally.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
@@ -222,8 +224,9 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
   return connection === undefined ? {} : { connection };
 }
 
-/** Servers may be called `constructor`. */
+/** Servers may be called `constructor`. A read is one by the operator's word too: that of the setting that offers it. */
 function isRepeatable({ servers }: PolicyConfig, { server, definition }: OfferedTool): boolean {
+  if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
   return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
 }
 

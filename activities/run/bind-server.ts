@@ -37,6 +37,7 @@ export function bindServer(
       ...queueOf(configured.taskQueue ?? catalog?.connection?.taskQueue),
       ...allowed,
       ...(catalog === undefined ? {} : { catalog: true }),
+      ...(configured.elicitation === undefined ? {} : { holdSeconds: configured.elicitation.holdSeconds }),
     };
   }
   if (catalog?.connection !== undefined) {

@@ -12,6 +12,7 @@ import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { answerersOf } from '../../domain/answerer.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
+import { readsLinks } from '../../domain/resource-link.ts';
 import { specHash } from '../../domain/digest.ts';
 import { screenSpec } from '../../domain/spec-screen.ts';
 import { TALLY_BYTES } from '../../domain/tally.ts';
@@ -80,9 +81,12 @@ export function createPrepareRun(
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
       grantEnds: 'recorded',
+      tasks: true,
       ...(price === undefined ? {} : { price }),
       ...pausesOf(config, spec),
+      ...linksOf(config, spec),
       priority: priorityOf(config.fairness, spec),
+      lostAnswers: 'resumed',
       ...proven,
     };
   };
@@ -100,6 +104,12 @@ function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses'
   ];
   const listings = fails ? {} : { listings: 'asked' as const };
   return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
+}
+
+/** Servers of the run by name, as the configuration has them: one that a run or catalog brings has no such setting. */
+function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'> {
+  const links = spec.servers.map(({ name }) => name).filter((name) => readsLinks(servers, name));
+  return links.length === 0 ? {} : { links };
 }
 
 /** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */

@@ -69,6 +69,20 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
   };
 }
 
+export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
+
+/** One message, as the run itself has it: where its closed part is stored is asked of the run too. */
+export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
+  return async (workflowId, runId, at) => {
+    const page = await client.workflow
+      .getHandle(workflowId, runId)
+      .query<TranscriptPage, [number, number]>(QUERIES.transcript, at, at + 1);
+    const isStored = at < page.from && page.segment !== undefined;
+    const [message] = isStored ? await readTranscript(workflowId, runId, at, at + 1, page.segment) : page.messages;
+    return message;
+  };
+}
+
 export async function readSegment(artifacts: Pick<ArtifactStore, 'get'>, ref: ArtifactRef): Promise<Segment> {
   return parseAs(
     Segment,

@@ -1,5 +1,6 @@
 /** What a token is asked for: one server, and the scopes of one tool (INV-S2). */
 import type { ScopeTemplates } from '../../contracts/schemas/credentials.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { TokenRequest } from './port.ts';
 import { tokenError } from './strategy.ts';
@@ -34,6 +35,7 @@ export function askedFor(
 
 /** Without what people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
+  if (tool === READ_RESOURCE) return scopes.resources ?? [];
   // Own fields only: a tool may be called `constructor`.
   const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
   return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);

@@ -15,6 +15,7 @@ import { takeGrant } from '../tokens/clients.ts';
 import { scopesFor } from '../tokens/asked.ts';
 import type { TokenRequest } from '../tokens/port.ts';
 import type { CallEnding } from './port.ts';
+import type { Leaving } from './word-now.ts';
 
 /** For want of a grant, or because of it. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
@@ -41,6 +42,16 @@ export function wanting(
   if (result.kind !== 'ended' || result.outcome.kind !== 'failed' || result.outcome.executed) return result;
   const authorization = need(result.outcome);
   return authorization === undefined ? result : { ...result, authorization };
+}
+
+/** Consent is asked of those by whom it would count. @param leaving undefined where the call may not leave as it is */
+export function askedNow(
+  need: AuthorizationNeed | undefined,
+  leaving: Leaving | undefined,
+): AuthorizationNeed | undefined {
+  if (need?.wants !== 'consent' || leaving === undefined) return need;
+  const { approvers, deadlineSeconds } = leaving;
+  return { ...need, asked: { approvers, deadlineSeconds } };
 }
 
 /** No token could be obtained. */

@@ -6,6 +6,7 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import { shownOf } from './call-authority.ts';
 import { secretsOf } from './server-access.ts';
 import type { ListOptions, ServerConnection, ToolListing, ToolServer } from './port.ts';
 
@@ -23,9 +24,10 @@ interface Authorized {
   readonly listing: ToolListing;
   readonly token: MintedToken;
   readonly secrets: readonly string[];
+  readonly shown: readonly string[];
 }
 
-/** `token`: the one with which it was listed; it has ended. `secrets`: all that the server was asked with. @throws as `TokenBroker.mint` and `ToolServer.list` do */
+/** `token`: the one with which it was listed; it has ended. `secrets`: all that the server was asked with. `shown`: the tokens among them. @throws as `TokenBroker.mint` and `ToolServer.list` do */
 export async function listAuthorized({
   broker,
   server,
@@ -34,10 +36,12 @@ export async function listAuthorized({
   signal,
   options,
 }: AuthorizedList): Promise<Authorized> {
-  const listed = async (token: MintedToken, held: readonly string[] = []): Promise<Authorized> => {
+  const listed = async (token: MintedToken, refused?: MintedToken): Promise<Authorized> => {
     try {
-      const connection = connect(token, held);
-      return { listing: await server.list(connection, signal, options), token, secrets: secretsOf(connection) };
+      const connection = connect(token, refused === undefined ? [] : secretsOf(refused));
+      const listing = await server.list(connection, signal, options);
+      const shown = [refused, token].flatMap((each) => (each === undefined ? [] : shownOf(each)));
+      return { listing, token, secrets: secretsOf(connection), shown };
     } finally {
       token.release?.();
     }
@@ -49,7 +53,7 @@ export async function listAuthorized({
     if (!(error instanceof CountersignError) || error.code !== 'TOOL_UNAUTHORIZED' || first.accessToken === undefined)
       throw error;
     const fresh = await freshFor(broker, { ...request, refused: first.accessToken }, error);
-    if (fresh.accessToken !== first.accessToken) return await listed(fresh, secretsOf(first));
+    if (fresh.accessToken !== first.accessToken) return await listed(fresh, first);
     fresh.release?.();
     throw error;
   }

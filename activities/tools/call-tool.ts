@@ -9,46 +9,43 @@
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
-import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
+import type { HeldRun } from '../run/held-run.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
 import { tellBrokenGlass } from '../policy/judge.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
-import { checkCatalog, checkScheduler, checkTool } from './dispatch-check.ts';
+import { checkCatalog, checkScheduler, checkTool, type Scheduler } from './dispatch-check.ts';
 import { provenAuthorization } from './authorization-check.ts';
-import { needOfEnding, needOfListing, needOfToken, wanting } from './authorization-need.ts';
+import { askedNow, needOfListing, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
-import type { LiveTools } from './live-tools.ts';
-import { inputOf, pausedBy } from './input-leg.ts';
-import { endedBeforeSending, resultOf, type Told } from './dispatch-result.ts';
-import type { CallEnding, ServerConnection, ToolServer } from './port.ts';
+import { peopleOf } from './held-answer.ts';
+import { checkLink, type LinkCheckParts } from './link-check.ts';
+import type { CurrentTool, LiveTools } from './live-tools.ts';
+import { endedBeforeSending } from './dispatch-result.ts';
+import type { ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
 import { type Pulse, pulsing } from './pulse.ts';
+import { credentialsOf } from './server-access.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
-import { accessTo, connectionOf, credentialsOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
-import { STORING_MS } from './storing-time.ts';
+import { noTask, taskWish } from './task-seal.ts';
 import { weigh, type Weighed } from './weighing.ts';
 import type { Leaving } from './word-now.ts';
+import { callWithToken } from './send-with-token.ts';
 
-/**
- * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/activity-stubs.ts` leaves
- * 90 s beside the call, and storing what it answers takes its part.
- */
-const READY_WITHIN_MS = 90_000 - STORING_MS;
-
-export interface CallToolParts {
+export interface CallToolParts extends LinkCheckParts {
   readonly config: Config;
+  /** Without it no server may ask people on the connection of a call. */
+  readonly heldRun?: HeldRun;
   readonly conditions: Conditions;
   readonly loadToolset: LoadToolset;
   readonly readCatalog: ReadCatalog;
@@ -91,7 +88,10 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     const weighed = await weigh(parts, checker, input, now, catalog);
     // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
     if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    const meeting = { now, catalog, weighed, said };
+    // The run's own word for it is not believed; what cannot be looked up is not sent.
+    const unlinked = await checkLink(input, parts).catch((error: unknown) => endedBeforeSending(error));
+    if (unlinked !== undefined) return unlinked;
+    const meeting = { scheduler, now, catalog, weighed, said };
     // The list before the call leaves from the same place as the call.
     return await withinLimits(parts.limits, parts.server, input, (limited) =>
       callAsListed({ ...parts, server: limited, pulse, began }, checker, input, meeting),
@@ -100,6 +100,7 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
 }
 
 interface Meeting {
+  readonly scheduler: Scheduler;
   readonly now: ToolNow;
   readonly catalog: CatalogSnapshot | undefined;
   readonly weighed: Weighed;
@@ -111,43 +112,53 @@ async function callAsListed(
   parts: Underway,
   checker: ArgumentChecker,
   input: DispatchInput,
-  { now, catalog, weighed: before, said }: Meeting,
+  { scheduler, now, catalog, weighed: before, said }: Meeting,
 ): Promise<DispatchResult> {
   const { run, server } = input;
   const request = tokenRequest(input, said, catalog, before.leaving);
-  let tool: OfferedTool;
-  let held: readonly string[];
+  let current: CurrentTool;
   try {
-    const shown = input.target.definitionHash;
     // With the grant with which it is called: a fresh one may see other tools.
     const principal = { run, server, grant: request.grant };
-    ({ tool, secrets: held } = await parts.liveTools.current(
+    current = await parts.liveTools.current(
       principal,
       now.tool,
-      shown,
+      input.target.definitionHash,
       catalog,
       cancellationSignal(),
       parts.server,
-    ));
+    );
   } catch (error) {
-    return wanting(endedBeforeSending(error), (failed) => needOfListing(parts.config, request, failed));
+    return wanting(endedBeforeSending(error), (failed) =>
+      askedNow(needOfListing(parts.config, request, failed), before.leaving),
+    );
   }
+  const { tool, secrets: held, shown } = current;
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
   const unanswered = checkProvided(input, leaving);
   if (unanswered !== undefined) return unanswered;
+  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
+  if (wish.kind === 'refused') return noTask(input, wish.reason);
   // What people have approved needs no glass.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
   const asked = tokenRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
-  return await callWithToken(parts, input, tool, catalog, { request: called, held });
+  // What a server asks of a task comes by another way.
+  const call = { scheduler, now: { tool, pinned: now.pinned } };
+  const people = wish.kind === 'task' ? undefined : peopleOf(input, parts, call);
+  return await callWithToken(parts, input, { tool, wish, leaving, people }, catalog, {
+    request: called,
+    held,
+    shown,
+  });
 }
 
 /** A dispatch that has begun. */
-interface Underway extends CallToolParts {
+export interface Underway extends CallToolParts {
   readonly pulse: Pulse;
   /** Epoch ms. */
   readonly began: number;
@@ -158,7 +169,7 @@ function warn(message: string, meta: Record<string, unknown>): void {
 }
 
 /** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
-function tokenRequest(
+export function tokenRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],
   catalog: CatalogSnapshot | undefined,
@@ -176,93 +187,4 @@ function tokenRequest(
     ...(consented.length === 0 ? {} : { consented }),
     ...credentialsOf(catalog, run.initiator.tenant),
   };
-}
-
-interface Asking {
-  readonly request: TokenRequest;
-  /** Secrets with which its server was asked before. */
-  readonly held: readonly string[];
-}
-
-async function callWithToken(
-  parts: Underway,
-  input: DispatchInput,
-  tool: OfferedTool,
-  catalog: CatalogSnapshot | undefined,
-  { request, held }: Asking,
-): Promise<DispatchResult> {
-  let access: ServerAccess;
-  let token: MintedToken;
-  try {
-    access = accessTo(parts.config, input.server, catalog);
-    token = await parts.broker.mint(request);
-  } catch (error) {
-    return wanting(endedBeforeSending(error), (failed) => needOfToken(parts.config, request, failed));
-  }
-  const told: Told = {};
-  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> =>
-    ending.kind === 'input'
-      ? await pausedBy(ending, input, parts.seal, minted.evidence)
-      : wanting(resultOf(ending, minted, told), () =>
-          ending.kind === 'refused' ? needOfEnding(parts.config, request, ending) : undefined,
-        );
-  let first: CallEnding;
-  try {
-    first = await send(parts, input, tool, connectionOf(input.server, access, token, held), told);
-  } finally {
-    token.release?.();
-  }
-  if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
-  parts.pulse.say({ phase: 'connecting' });
-  let fresh: MintedToken;
-  try {
-    fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
-  } catch (error) {
-    return await finish({ ...first, message: `${first.message}${whyNone(error)}` }, token);
-  }
-  if (fresh.accessToken === token.accessToken) return await finish(first, token);
-  try {
-    // The server has seen the refused one, too.
-    const connection = connectionOf(input.server, access, fresh, [...held, ...secretsOf(token)]);
-    return await finish(await send(parts, input, tool, connection, told), fresh);
-  } finally {
-    fresh.release?.();
-  }
-}
-
-/** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
-function whyNone(error: unknown): string {
-  const coded = codedFailureIn(error);
-  return coded === undefined ? '' : ` ${coded.message}`;
-}
-
-async function send(
-  { server, seal, pulse, began }: Underway,
-  input: DispatchInput,
-  tool: OfferedTool,
-  connection: ServerConnection,
-  told: Told,
-): Promise<CallEnding> {
-  if (Date.now() - began > READY_WITHIN_MS) return tooLate(input);
-  return await server.call(connection, {
-    definition: tool.definition,
-    arguments: input.arguments,
-    idempotencyKey: input.idempotencyKey,
-    timeoutMs: input.limits.callTimeoutSeconds * 1_000,
-    resultBytes: input.limits.resultBytes,
-    ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),
-    signal: cancellationSignal(),
-    heartbeat: (details) => {
-      told.last = details;
-      pulse.say(details);
-    },
-    ...(await inputOf(input, seal)),
-  });
-}
-
-function tooLate({ server, target }: DispatchInput): CallEnding {
-  const message = `Listing the tools of server "${server.name}" and obtaining a token took more than ${READY_WITHIN_MS / 1_000} s; tool "${target.tool}" was not called.`;
-  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }

@@ -21,8 +21,11 @@ const MAX_NAME_CHARACTERS = 128;
 const MAX_DEFINITION_BYTES = 65_536;
 const MAX_DESCRIPTION_CHARACTERS = 16_384;
 const CUT = ' […]';
+/** `forbidden` is what a tool is that says nothing. */
+const TASK_SUPPORT = ['required', 'optional'] as const;
 
-export function readDefinitions(listed: readonly unknown[], scrub: Scrubber): ToolListing {
+/** @param takesTasks does the server, in this session, take calls as tasks? */
+export function readDefinitions(listed: readonly unknown[], scrub: Scrubber, takesTasks = false): ToolListing {
   const tools: ToolDefinition[] = [];
   const refused: RefusedTool[] = [];
   const times = new Map<string, number>();
@@ -38,7 +41,7 @@ export function readDefinitions(listed: readonly unknown[], scrub: Scrubber): To
       doubled.add(name);
       continue;
     }
-    const read = definitionOf(tool, scrub);
+    const read = definitionOf(tool, scrub, takesTasks);
     if (typeof read === 'string') refused.push(refusal(scrub, name, read));
     else tools.push(read);
   }
@@ -46,7 +49,7 @@ export function readDefinitions(listed: readonly unknown[], scrub: Scrubber): To
 }
 
 /** The definition, or why there can be none. */
-function definitionOf(tool: unknown, scrub: Scrubber): ToolDefinition | string {
+function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   if (nestsTooDeeply(tool)) return `it nests deeper than ${MAX_NESTING} levels`;
@@ -61,8 +64,9 @@ function definitionOf(tool: unknown, scrub: Scrubber): ToolDefinition | string {
   if (outputSchema !== undefined && !isObject(outputSchema)) return 'its outputSchema is no object';
   if (annotations !== undefined && !isObject(annotations)) return 'its annotations are no object';
   // MCP 2025-11-25, "Tool-Level Negotiation" of tasks: such a tool answers a plain call with an error.
-  if (isObject(execution) && execution['taskSupport'] === 'required')
-    return 'it can only be called as a task, which is not supported';
+  const taskSupport = isObject(execution) ? TASK_SUPPORT.find((each) => each === execution['taskSupport']) : undefined;
+  if (taskSupport === 'required' && !takesTasks)
+    return 'it can only be called as a task, and its server takes none (MCP 2025-11-25, tasks.requests.tools.call)';
   const fields = { name, title, description, inputSchema, outputSchema, annotations };
   const bytes = byteLength(JSON.stringify(fields));
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
@@ -77,6 +81,7 @@ function definitionOf(tool: unknown, scrub: Scrubber): ToolDefinition | string {
     inputSchema: scrubbed(scrub, inputSchema),
     ...(outputSchema === undefined ? {} : { outputSchema: scrubbed(scrub, outputSchema) }),
     ...(annotations === undefined ? {} : { annotations: scrubbed(scrub, annotations) }),
+    ...(taskSupport === undefined || !takesTasks ? {} : { taskSupport }),
   };
 }
 

@@ -12,11 +12,12 @@ import { catalogId } from '../../domain/catalog.ts';
 import { assertConnectable } from '../catalog/connection.ts';
 import type { MintedToken, TokenRequest } from '../tokens/port.ts';
 import { listAuthorized } from './authorized-list.ts';
-import { type DiscoverToolsParts, pinnedTools, shownRefusals, stored } from './discover-tools.ts';
+import { type DiscoverToolsParts, pinnedTools, shownRefusals, stored, withReading } from './discover-tools.ts';
 import { withinListLimits } from './limited-list.ts';
 import type { ServerConnection } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
+import { withTaskSupport } from './task-tools.ts';
 
 export function createDiscoverCatalog({
   config,
@@ -44,13 +45,14 @@ export function createDiscoverCatalog({
       connectionOf(binding, access, token, held);
     const asked = { broker, server: port, request, connect, signal };
     const place = { name: server, url: connection.url, tenant };
-    const { listing } = await withinListLimits(limits, place, async () => await listAuthorized(asked));
-    const { tools, refused } = listing;
-    const pinned = pinnedTools(binding, tools);
+    const listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    const listing = withTaskSupport(config, server, listed.listing, true);
+    // So that operators can say of our tool what they say of any other.
+    const pinned = pinnedTools(binding, withReading(config, server, listing));
     return {
       listing: await stored(artifacts, pinned),
       tools: pinned.tools.map(({ definition, hash }) => ({ name: definition.name, hash })),
-      refused: shownRefusals(refused),
+      refused: shownRefusals(listing.refused),
     };
   };
 }

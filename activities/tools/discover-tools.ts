@@ -5,7 +5,7 @@
  * 2. Where only the grant is in the way, and the run can ask for another one, the answer says so. All else fails.
  */
 import { cancellationSignal } from '@temporalio/activity';
-import type { DiscoverInput, TurnedAway } from '../../contracts/activities.ts';
+import type { DiscoverInput, TurnedAway } from '../../contracts/discovery.ts';
 import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -21,6 +21,7 @@ import { canonicalJson } from '../../domain/canonical.ts';
 import { isOffered } from '../../domain/catalog-layer.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { bounded } from '../../domain/escape.ts';
+import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/resource-link.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
@@ -32,10 +33,11 @@ import { listAuthorized } from './authorized-list.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
 import { withinListLimits } from './limited-list.ts';
 import type { LiveTools } from './live-tools.ts';
-import type { ServerConnection, ToolServer } from './port.ts';
+import type { ServerConnection, ToolListing, ToolServer } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 import type { ServerLimits } from './server-limits.ts';
+import { withTaskSupport } from './task-tools.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
@@ -99,10 +101,12 @@ export function createDiscoverTools({
       if (authorization === undefined) throw error;
       return { server: binding.name, authorization };
     }
-    const { listing, token } = listed;
-    liveTools.learn({ run, server: binding, grant }, listing);
+    const { token } = listed;
+    liveTools.learn({ run, server: binding, grant }, listed.listing);
+    const listing = withTaskSupport(config, binding.name, listed.listing, input.tasks === true);
     const { refused } = listing;
-    const tools = listing.tools.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
+    const offered = input.links === true ? withReading(config, binding.name, listing) : listing.tools;
+    const tools = offered.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
     const pinned: ServerTools = {
       ...pinnedTools(binding, tools),
       ...(catalog === undefined ? {} : { catalogRefreshes: catalog.lastRefresh?.refresh ?? 0 }),
@@ -121,6 +125,15 @@ export function createDiscoverTools({
 function grantWanting(config: Config, request: TokenRequest, error: unknown): AuthorizationNeed | undefined {
   const need = error instanceof CountersignError ? needOfListing(config, request, error) : undefined;
   return need?.wants === 'grant' ? need : undefined;
+}
+
+/** And, where the operator lets runs read what results link to, the tool of ours for it. */
+export function withReading(
+  { servers }: Pick<Config, 'servers'>,
+  server: string,
+  { tools, resources }: ToolListing,
+): readonly ToolDefinition[] {
+  return resources === true && readsLinks(servers, server) ? [...tools, READ_RESOURCE_TOOL] : tools;
 }
 
 export function pinnedTools(

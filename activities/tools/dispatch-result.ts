@@ -4,8 +4,9 @@
  * 1. Every ending is a value; only a fault of ours before anything was sent is thrown.
  * 2. `not-sent` is what the run may try again: proven not to have run, and likely to pass (INV-X1).
  */
-import { cancellationDetails, cancellationSignal } from '@temporalio/activity';
+import { cancellationDetails, cancellationSignal, Context } from '@temporalio/activity';
 import type { DispatchResult } from '../../contracts/activities.ts';
+import type { HeldTold } from '../../contracts/held-input.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { resultText } from '../../domain/model-text.ts';
@@ -20,21 +21,33 @@ const CANCELLED_BEFORE_SENDING = {
 /** What Temporal was told last of a call: what is known where it ends without an answer. */
 export interface Told {
   last?: CallProgress;
+  /** When it left, where it did. */
+  sentAt?: string | undefined;
+}
+
+/**
+ * Does this worker go while the call is wanted, and is it said where its answer comes? Made inside the activity; may be asked where
+ * Temporal cancels it, which is outside.
+ */
+export function handingOn(told: Told): () => boolean {
+  const context = Context.current();
+  return () => context.cancellationDetails?.workerShutdown === true && told.last?.resume !== undefined;
 }
 
 /** What a call ended as. */
 export function resultOf(
-  ending: Exclude<CallEnding, { kind: 'input' }>,
-  { evidence }: MintedToken,
-  { last }: Told,
+  ending: Exclude<CallEnding, { kind: 'input' | 'task' }>,
+  minted: Pick<MintedToken, 'evidence'> | undefined,
+  told: Told,
 ): DispatchResult {
-  const token = evidence;
+  const token = minted === undefined ? {} : { token: minted.evidence };
+  const { last } = told;
   switch (ending.kind) {
     case 'executed':
       return ending.isError
         ? {
             kind: 'ended',
-            token,
+            ...token,
             outcome: {
               kind: 'failed',
               code: 'TOOL_FAILED',
@@ -43,26 +56,32 @@ export function resultOf(
               result: ending.result,
             },
           }
-        : { kind: 'ended', token, outcome: { kind: 'succeeded', result: ending.result } };
+        : { kind: 'ended', ...token, outcome: { kind: 'succeeded', result: ending.result } };
     case 'unknown':
       return {
         kind: 'ended',
-        token,
+        ...token,
         outcome: { kind: 'unknown', code: ending.code, message: ending.message },
         ...sentOf(last, ending),
+        ...(handingOn(told)() && last?.resume !== undefined ? { resume: last.resume } : {}),
       };
     case 'not-sent':
-      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, token };
+      if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, ...token };
       return notSent(ending);
     case 'refused':
       // 429, and 503 with Retry-After, are said before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
       if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
       return {
         kind: 'ended',
-        token,
+        ...token,
         outcome: { kind: 'failed', code: ending.code, message: ending.message, executed: false },
       };
   }
+}
+
+/** What its server was told in the middle of the call is told of every call that was sent. */
+export function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
+  return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
 }
 
 function sentOf(

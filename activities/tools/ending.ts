@@ -5,7 +5,9 @@
  *
  * 1. `not-sent` needs proof from the connection; `refused` needs an answer that HTTP or MCP define as given before the tool
  *    runs. Whatever has neither is `unknown`: a person decides, nothing is sent again by itself.
- * 2. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
+ * 2. Whoever asks in the middle of a call works on it: no error and no status that follows is given before the tool runs, also where
+ *    the code is one of those. A server may pass on as its own what its question was answered with.
+ * 3. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
  */
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, neverConnected } from './network.ts';
@@ -18,6 +20,8 @@ import type { Exchange } from './wire.ts';
 export interface Names {
   readonly server: string;
   readonly tool: string;
+  /** It is a read of a resource, which leaves nothing behind. */
+  readonly reads?: true;
   /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
 }
@@ -37,9 +41,9 @@ const MISSING_CAPABILITY = -32021;
 
 /** The call was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
-  const { error, stopped, reached, exchange } = trace;
-  if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
-  if (!reached || neverConnected(error)) {
+  const { error, stopped, reached, exchange, asked } = trace;
+  if (asked === undefined && exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
+  if (asked === undefined && (!reached || neverConnected(error))) {
     return notSent(
       names,
       stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection'),
@@ -48,8 +52,11 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   }
   if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline', exchange);
   if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
-  const refusal = refusalIn(error, exchange, names.quote);
+  if (stopped === 'left') return unknown(names, 'the worker ended after it was sent', exchange);
+  const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
   if (refusal !== undefined) return refused(names, refusal);
+  if (exchange.tooLarge === true && exchange.streamed === true)
+    return unknown(names, 'what the server says in its stream is larger than this service reads', exchange);
   return unknown(
     names,
     stopped === 'lost' ? 'the connection ended without an answer' : reasonOf(error, 'the answer could not be read'),
@@ -73,13 +80,19 @@ export function endingOfConnect(
   return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
 }
 
-/** The server answered with an error in place of a result. @param noInput why it could not ask people, where that is so */
+/**
+ * The server answered with an error in place of a result.
+ *
+ * @param noInput why it could not ask people, where that is so
+ * @param asked it had asked something in the middle of the call
+ */
 export function endingOfError(
   { code, message }: Extract<RawAnswer, { kind: 'error' }>,
   names: Names,
   noInput?: string,
+  asked = false,
 ): CallEnding {
-  if (!REFUSING_RPC.has(code) || saysAfterwards(message))
+  if (asked || !REFUSING_RPC.has(code) || saysAfterwards(message))
     return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
   if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
   const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
@@ -104,7 +117,12 @@ export function vanished(names: Names): CallEnding {
 
 /** Neither done nor refused: the server stopped for something that it is not given, or made a task of the call. */
 export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
-  return unknown(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
+  return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
+}
+
+/** The server itself says that it has not finished. */
+export function unfinished(names: Names, reason: string): CallEnding {
+  return names.reads === true ? refused(names, { code: 'TOOL_REFUSED', reason }) : unknown(names, reason);
 }
 
 /** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
@@ -133,7 +151,7 @@ function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }
 
-function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
+export function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
   return {
     kind: 'refused',
     message: `Server "${names.server}" refused tool "${names.tool}" before it ran: ${reason}`,

@@ -11,7 +11,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { answersTo, MOST_ROUNDS } from '../../domain/input.ts';
-import { halfway, INVALID_PARAMS, type Names, saysAfterwards, unknown } from './ending.ts';
+import { halfway, INVALID_PARAMS, type Names, saysAfterwards, unfinished } from './ending.ts';
 import { type Asked, readAsked } from './input-asked.ts';
 import type { CallEnding, Leg, ToolCall, ToolInput } from './port.ts';
 import type { Scrubber } from './scrub.ts';
@@ -52,7 +52,7 @@ export async function sendLegs(
     const timeoutMs = Math.max(1, until - now());
     const ended = await send({ ...call, timeoutMs, ...(input === undefined ? {} : { input }) });
     if (ended.kind !== 'answered' || input === undefined) return { ended, states };
-    if (isStateRefusal(ended.answer, input)) {
+    if (ended.asked === undefined && isStateRefusal(ended.answer, input)) {
       input = { answers: input.answers, dispatch: input.dispatch, begunAnew: true };
       continue;
     }
@@ -69,7 +69,7 @@ export async function sendLegs(
       return { ended: { kind: 'input', requests, ...(state === undefined ? {} : { state }), used }, states };
     }
     if (legs >= MOST_LEGS)
-      return { ended: unknown(names, `the server asked for input ${legs} times in one call`), states };
+      return { ended: unfinished(names, `the server asked for input ${legs} times in one call`), states };
     if (Object.keys(asked.requests).length === 0) await pace(call.signal);
     input = next;
   }

@@ -20,6 +20,7 @@ import type { Priors } from './priors.ts';
 import type { Scrubber } from './scrub.ts';
 import { faultOfConnect } from './server-fault.ts';
 import type { Asked } from './server-limits.ts';
+import { takesTasks } from './tool-call.ts';
 import { ConnectFailure, NEVER_MS, openSession, type Session } from './session.ts';
 import type { Exchange } from './wire.ts';
 
@@ -71,6 +72,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
       signal,
       connectMs,
       egress,
+      asks: connection.asks === true ? 'declared' : undefined,
       ...(prior === undefined ? {} : { prior }),
       ...(fetch === undefined ? {} : { fetch }),
     });
@@ -86,15 +88,17 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
   }
   try {
     if (prior === undefined) priors.learn(connection, session.learned);
-    if (session.client.getServerCapabilities()?.tools === undefined) return { tools: [], refused: [] };
-    const listing = readDefinitions(await walk(session, request), scrub);
+    const { tools, resources } = session.client.getServerCapabilities() ?? {};
+    const linked = resources === undefined ? {} : { resources: true as const };
+    if (tools === undefined) return { tools: [], refused: [], ...linked };
+    const listing = readDefinitions(await walk(session, request), scrub, takesTasks(session));
     const bytes = byteLength(JSON.stringify(listing.tools));
     if (bytes > MAX_BYTES)
       throw failed(
         request,
         `its definitions have ${bytes} bytes, more than ${MAX_BYTES} of one server. Offer fewer tools or shorter schemas there, or make it two servers`,
       );
-    return listing;
+    return { ...listing, ...linked };
   } finally {
     await session.close();
   }

@@ -7,6 +7,7 @@
  * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called.
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -45,6 +46,8 @@ export interface CurrentTool {
   readonly tool: OfferedTool;
   /** With which it was listed just now: held by this activity, and so nothing that may leave it (INV-S1). */
   readonly secrets: readonly string[];
+  /** The tokens among them. */
+  readonly shown?: readonly string[];
 }
 
 export interface LiveTools {
@@ -72,6 +75,7 @@ export interface LiveTools {
 interface Listed {
   readonly listing: ToolListing;
   readonly secrets: readonly string[];
+  readonly shown: readonly string[];
 }
 
 interface Known {
@@ -142,6 +146,8 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   return {
     learn: (principal, listing) => keep(keyOf(principal), now(), listing),
     async current(principal, tool, shown, catalog, signal, through = server) {
+      // Ours, and on no server's list.
+      if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
       const key = keyOf(principal);
       const { name } = principal.server;
       const seconds =
@@ -157,7 +163,8 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
           ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)
           : error;
       }
-      return { tool: listedAs(tool, listed.listing), secrets: listed.secrets };
+      const { listing, secrets, shown: tokens } = listed;
+      return { tool: listedAs(tool, listing), secrets, shown: tokens };
     },
   };
 }

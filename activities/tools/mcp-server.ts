@@ -2,42 +2,43 @@
  * The `ToolServer` on the MCP SDK: one session for each listing and each call.
  *
  * Owns the order of things and what is sent again. Does not own connections (`session.ts`), the call itself (`tool-call.ts`), or
- * the meaning of its end (`ending.ts`, `result.ts`).
+ * the meaning of its end (`ending.ts`, `meaning.ts`).
  *
  * 1. A `tools/call` is sent at most once, each leg of one that the server continues with questions by itself (INV-X1, `legs.ts`). A second session is opened only where the first never carried the call, or
- *    where the server's transport turned it away for its session or protocol version, and then once.
+ *    where the server's transport turned it away for its session or protocol version, and then once; never where it has asked something.
  * 2. A call that ran is reported as executed, whatever its result looks like.
- * 3. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ * 3. A read of a linked resource goes the same way (`linked-resource.ts`); to ask for an answer sends nothing at all (`answer-stream.ts`).
+ * 4. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import {
-  endingOfConnect,
-  endingOfError,
-  endingOfFailure,
-  halfway,
-  isV1UnknownTool,
-  type Names,
-  vanished,
-} from './ending.ts';
+import { answerTo } from './answer-stream.ts';
+import { endingOfConnect, endingOfFailure, type Names, unknown } from './ending.ts';
 import { listTools } from './listing.ts';
-import type { CallEnding, ServerConnection, ToolCall, ToolServer } from './port.ts';
+import { meaningOf, oversized, quoted, scrubberFor } from './meaning.ts';
+import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer } from './port.ts';
 import { createPriors } from './priors.ts';
 import { sendLegs } from './legs.ts';
+import { isRead } from './linked-resource.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import { isSessionRefusal } from './refusal.ts';
-import { toolResultOf } from './result.ts';
-import { createScrubber, type Scrubber } from './scrub.ts';
+import type { Scrubber } from './scrub.ts';
 import { faultOfCall, faultOfConnect, withFault } from './server-fault.ts';
 import { ConnectFailure, openSession, type Session } from './session.ts';
-import { sendCall, type Trace } from './tool-call.ts';
+import { begunTask, isTask, isTaskAnswer, noTasks } from './task-begun.ts';
+import type { Questions } from './server-questions.ts';
+import { sendCall, takesTasks, type Trace } from './tool-call.ts';
+import type { Exchange } from './wire.ts';
+
+const LOST = 'the worker that had sent it was lost';
+/** Whoever has one can ask for answers. Shorter ones are no secrets, and may be ordinary words. */
+const SHORTEST_SESSION_ID = 16;
 
 /**
  * A server that has not greeted by then counts as down: nothing was sent, so that a later attempt is safe. A call may take two
  * sessions, and both must fit into what its activity has beside the call's own time (30 s).
  */
 const CONNECT_MS = 10_000;
-const MAX_QUOTE_CHARACTERS = 300;
 
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
@@ -47,19 +48,32 @@ export interface McpToolServerOptions {
   readonly connectMs?: number;
 }
 
+/** In a stream come messages of every kind, and nobody has seen which one it was. */
+function isAnswerTooLarge({ tooLarge, status, streamed }: Exchange): boolean {
+  return tooLarge === true && status === 200 && streamed !== true;
+}
+
+/** One call, whatever sessions it takes. */
+interface Sending extends Pick<Questions, 'scrubbed'> {
+  readonly names: Names;
+  readonly pulse: Pulse;
+  /** Their ids are secret. */
+  readonly sessions: string[];
+}
+
 export function createMcpToolServer({
   artifacts,
   egress,
   fetch,
   connectMs = CONNECT_MS,
-}: McpToolServerOptions): ToolServer {
+}: McpToolServerOptions): ToolServer & AnswerSource {
   const priors = createPriors();
   const sessionOptions = { connectMs, egress, ...(fetch === undefined ? {} : { fetch }) };
 
   /** Opens a session; what is known of the server is used, and dropped where it turns out wrong. */
   const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
     const prior = known ? priors.recall(connection) : undefined;
-    const common = { connection, signal: call.signal, ...sessionOptions };
+    const common = { connection, signal: call.signal, asks: call.people && ('heard' as const), ...sessionOptions };
     try {
       const session = await openSession({ ...common, ...(prior === undefined ? {} : { prior }) });
       if (prior === undefined) priors.learn(connection, session.learned);
@@ -75,9 +89,9 @@ export function createMcpToolServer({
     connection: ServerConnection,
     call: ToolCall,
     known: boolean,
-    names: Names,
-    pulse: Pulse,
+    sending: Sending,
   ): Promise<CallEnding | Trace> => {
+    const { names, pulse, sessions, scrubbed } = sending;
     let session: Session;
     try {
       session = await open(connection, call, known);
@@ -86,15 +100,21 @@ export function createMcpToolServer({
       const { cause, exchange, stopped } = error;
       return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
     }
-    let trace: Trace;
-    try {
-      trace = await sendCall(session, call, pulse);
-    } finally {
+    const { sessionId } = session.transport;
+    if (sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID) sessions.push(sessionId);
+    if (call.task?.only === true && !takesTasks(session)) {
       await session.close();
+      return noTasks(names);
     }
-    if (!known || !isSessionRefusal(trace)) return trace;
+    let trace: Trace | undefined;
+    try {
+      trace = await sendCall(session, call, pulse, scrubbed);
+    } finally {
+      await session.close(trace !== undefined && isTask(trace) ? 'kept' : undefined);
+    }
+    if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
     priors.forget(connection);
-    return attempt(connection, call, false, names, pulse);
+    return attempt(connection, call, false, sending);
   };
 
   return {
@@ -112,29 +132,65 @@ export function createMcpToolServer({
     },
 
     async call(connection, call) {
-      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, states);
+      const sessions: string[] = [];
+      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
       let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
       const names: Names = {
         server: connection.name,
         tool: call.definition.name,
+        ...(isRead(call) ? { reads: true } : {}),
         quote: (text) => quoted(scrub, text),
       };
-      const pulse = startPulse(call.heartbeat);
+      const pulse = startPulse(call);
+      const renewing = keepingUp(connection, pulse);
+      const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
+      const sending: Sending = { names, pulse, sessions, scrubbed };
       try {
         const { ended, states } = await sendLegs(call, {
           names,
           scrubberWith,
-          send: (leg) => attempt(connection, leg, true, names, pulse),
+          send: (leg) => attempt(renewing, leg, true, sending),
         });
         scrub = scrubberWith(states);
         if (ended.kind === 'failed')
           return withFault(
-            ended.exchange.tooLarge === true ? oversized(ended, names) : endingOfFailure(ended, names),
+            isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names),
             faultOfCall(ended),
           );
         if (ended.kind !== 'answered') return ended;
-        if (ended.answer.kind === 'error') return endingOfError(ended.answer, names, call.noInput);
-        return await executed(ended.answer.result, call, { artifacts, scrub, names });
+        if (isTask(ended)) return begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
+        return await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked });
+      } finally {
+        pulse.stop();
+      }
+    },
+
+    async resume(connection, asked) {
+      const { definition, point, heartbeat, seal, resume } = asked;
+      const scrub = scrubberFor(connection, point.sessionId.length >= SHORTEST_SESSION_ID ? [point.sessionId] : []);
+      const quote = (text: string): string => quoted(scrub, text);
+      const names: Names = {
+        server: connection.name,
+        tool: definition.name,
+        ...(isRead(asked) ? { reads: true } : {}),
+        quote,
+      };
+      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
+      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
+      // With the token that this worker shows: the next one must know it, too.
+      pulse.keep(point);
+      try {
+        const answer = await answerTo({ ...asked, connection, pulse, egress, ...(fetch && { fetch }) });
+        if (answer.kind === 'none') {
+          const { reason, unauthorized } = answer;
+          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
+        }
+        if (asked.mayBeTask === true && isTaskAnswer(answer)) {
+          const { sessionId, protocolVersion: version } = point;
+          return begunTask({ answer, session: { sessionId, version } }, names, (ids) => scrubberFor(connection, ids));
+        }
+        // What it asked of the worker that was lost is not known here: no error says that it did not run.
+        return await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) });
       } finally {
         pulse.stop();
       }
@@ -142,54 +198,14 @@ export function createMcpToolServer({
   };
 }
 
-/** @param states that the server gave in this call: secret as the token is, and echoed as it is */
-function scrubberFor({ secrets, accessToken }: ServerConnection, states: readonly string[] = []): Scrubber {
-  return createScrubber([...secrets, ...(accessToken === undefined ? [] : [accessToken]), ...states]);
-}
-
-async function executed(
-  raw: Readonly<Record<string, unknown>>,
-  { definition, resultBytes, sharedBy, signal, noInput }: ToolCall,
-  { artifacts, scrub, names }: { readonly artifacts: ArtifactStore; readonly scrub: Scrubber; readonly names: Names },
-): Promise<CallEnding> {
-  const { resultType } = raw;
-  // Absent before 2026-07-28.
-  if (resultType !== undefined && resultType !== 'complete')
-    return halfway(names, typeof resultType === 'string' ? resultType : typeof resultType, noInput);
-  const { outputSchema } = definition;
-  const result = await toolResultOf(raw, {
-    artifacts,
-    scrub,
-    signal,
-    maxBytes: resultBytes,
-    ...(sharedBy === undefined ? {} : { sharedBy }),
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-  });
-  // Absent means false (MCP server/tools); anything odd is no success.
-  const isError = raw['isError'] !== undefined && raw['isError'] !== false;
-  const [only, ...others] = result.content;
-  if (isError && others.length === 0 && only?.type === 'text' && isV1UnknownTool(only.text, names.tool))
-    return vanished(names);
-  return { kind: 'executed', isError, result };
-}
-
-/** An answer larger than a session reads. Of all that a server may say in a call, only a result can be that large. */
-function oversized(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
-  if (trace.exchange.status !== 200) return endingOfFailure(trace, names);
-  const note = 'the result is larger than this service reads, and is lost';
-  return {
-    kind: 'executed',
-    isError: false,
-    result: { content: [{ type: 'text', text: `[The tool has run; ${note}.]` }], warnings: [note] },
+/** A worker that is lost once its server has seen another token leaves that one, too. */
+function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
+  const { renewal } = connection;
+  if (renewal === undefined) return connection;
+  const mint: typeof renewal.mint = async (refused) => {
+    const token = await renewal.mint(refused);
+    pulse.keepAgain();
+    return token;
   };
-}
-
-/** Words of a server, fit to stand in a message of ours: scrubbed, on one line, bounded. */
-function quoted(scrub: Scrubber, text: string): string {
-  const line = scrub
-    .text(text)
-    .slice(0, 10 * MAX_QUOTE_CHARACTERS)
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
-    .trim();
-  return line.length > MAX_QUOTE_CHARACTERS ? `${line.slice(0, MAX_QUOTE_CHARACTERS)}…` : line;
+  return { ...connection, renewal: { ...renewal, mint } };
 }

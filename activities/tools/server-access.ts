@@ -12,6 +12,7 @@ import type { ServerConnection } from './port.ts';
 export interface ServerAccess {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
+  readonly elicitation?: ServerConfig['elicitation'];
 }
 
 /** Throws where the binding is not what this configuration says: a queue for another zone, or a forged input. */
@@ -52,7 +53,7 @@ export function credentialsOf(
 /** @param held secrets of this activity from before the token: the server has seen them, and may echo them now */
 export function connectionOf(
   { name, url }: ServerBinding,
-  { headers, protocol }: ServerAccess,
+  { headers, protocol, elicitation }: ServerAccess,
   token: MintedToken,
   held: readonly string[],
 ): ServerConnection {
@@ -62,6 +63,7 @@ export function connectionOf(
     headers,
     protocol,
     secrets: [...token.secrets, ...held],
+    ...(elicitation === undefined ? {} : { asks: true }),
     ...(token.accessToken === undefined ? {} : { accessToken: token.accessToken }),
   };
 }

@@ -18,8 +18,10 @@ import type { Exchange } from './wire.ts';
 const PATIENCE_MS = 30_000;
 
 export function faultOfCall({ error, stopped, exchange }: Extract<Trace, { kind: 'failed' }>): ServerFault | undefined {
-  if (stopped === 'cancelled') return undefined;
+  if (stopped === 'cancelled' || stopped === 'left') return undefined;
   if (stopped === 'deadline') return 'timeout';
+  // It has said more than is read.
+  if (exchange.tooLarge === true) return undefined;
   return stopped === 'lost' ? 'failure' : faultIn(error, exchange);
 }
 
@@ -34,12 +36,16 @@ export function faultOfConnect(
 }
 
 export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
-  return fault === undefined || ending.kind === 'executed' || ending.kind === 'input' ? ending : { ...ending, fault };
+  return fault === undefined || isAnswer(ending) ? ending : { ...ending, fault };
+}
+
+function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'executed' | 'input' | 'task' }> {
+  return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
 }
 
 /** @param timeoutMs what the call was given */
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
-  if (ending.kind === 'executed' || ending.kind === 'input') return 'up';
+  if (isAnswer(ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
   if (ending.fault === 'failure') return 'down';
   return ending.kind === 'refused' ? 'up' : 'neutral';

@@ -6,7 +6,8 @@
  * 1. A fresh client and transport every time: the SDK does not recover lost sessions (typescript-sdk#1708).
  * 2. The SDK never authorizes by itself: the token is given, and 403 insufficient_scope is an error (INV-S2). Its default would
  *    fetch a wider token and run the tool.
- * 3. No client capability is declared, so a server may not ask for elicitation, sampling or roots while a call is held open.
+ * 3. No client capability is declared, so a server may not ask for sampling or roots while a call is held open; nor for input, save
+ *    where the caller says so, and only servers before 2026-07-28 (`asks`).
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -15,10 +16,12 @@ import {
   type JsonSchemaValidator,
   type jsonSchemaValidator,
   type PriorDiscovery,
+  type StreamableHTTPClientTransport,
   type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import type { ServerConnection } from './port.ts';
+import { renewedFetch } from './renewed-fetch.ts';
 import { SessionTransport } from './transport.ts';
 import { type Exchange, openWire, type Wire } from './wire.ts';
 
@@ -26,7 +29,7 @@ import { type Exchange, openWire, type Wire } from './wire.ts';
 const LEAVE_MS = 250;
 
 /** How long a server that gave event ids is asked to resume a broken stream; the call's deadline holds all the same. */
-const RESUME = {
+export const RESUME = {
   initialReconnectionDelay: 250,
   maxReconnectionDelay: 5_000,
   reconnectionDelayGrowFactor: 2,
@@ -39,6 +42,11 @@ export const NEVER_MS = 2_147_483_647;
 /** Below what servers with 32-bit ids hold, with room for the requests of a session. */
 const FIRST_IDS = 2_000_000_000;
 
+/** In one session no id may come twice (MCP 2025-11-25, base protocol, "Requests"), whichever worker asks. */
+export function firstId(): number {
+  return randomInt(1, FIRST_IDS);
+}
+
 export interface SessionOptions {
   readonly connection: ServerConnection;
   readonly prior?: PriorDiscovery;
@@ -46,6 +54,8 @@ export interface SessionOptions {
   readonly signal: AbortSignal;
   readonly egress: Egress;
   readonly fetch?: GuardedFetch;
+  /** A server before 2026-07-28 is told that it may ask people, for what it lists by it; or it is also listened to. */
+  readonly asks?: 'declared' | 'heard' | undefined;
 }
 
 export interface Session {
@@ -54,7 +64,8 @@ export interface Session {
   readonly wire: Wire;
   /** What the next session with this server may take as known. */
   readonly learned: PriorDiscovery;
-  close(): Promise<void>;
+  /** @param kept the server's side of it is left open: there is work of ours in it */
+  close(kept?: 'kept'): Promise<void>;
 }
 
 /** A session could not be opened; nothing was asked of any tool. */
@@ -78,16 +89,19 @@ const noValidator: jsonSchemaValidator = {
 };
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, connectMs, signal, egress, fetch } = options;
+  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
-  const { accessToken } = connection;
+  const { accessToken, renewal } = connection;
+  const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
+  const standing = asks === 'heard' ? standingStream(http) : undefined;
   const transport = new SessionTransport(new URL(connection.url), {
-    fetch: withoutStandingStream(wire.fetch),
+    fetch: standing?.fetch ?? withoutStandingStream(http),
     reconnectionOptions: RESUME,
     requestInit: { headers: { ...connection.headers } },
     redirectPolicy: 'same-origin',
     onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
+    asks: asks !== undefined,
     ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   const client = new Client(
@@ -101,7 +115,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   );
   // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip requests), and
   // the SDK begins at 0 in each session. Its counter is private; the suite of MCP conformance fails where this does not reach it.
-  client['_requestMessageId'] = randomInt(1, FIRST_IDS);
+  client['_requestMessageId'] = firstId();
   let stopped: 'cancelled' | 'deadline' | undefined;
   const stop = (why: 'cancelled' | 'deadline'): void => {
     stopped ??= why;
@@ -114,6 +128,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   try {
     signal.throwIfAborted();
     await client.connect(transport, { timeout: NEVER_MS, ...(prior === undefined ? {} : { prior }) });
+    if (client.getProtocolEra() === 'legacy') await standing?.opened();
+    if (stopped !== undefined) throw new Error('stopped while the session was opened');
   } catch (error) {
     await transport.close().catch(() => {});
     await wire.close();
@@ -122,33 +138,75 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
   }
-  return { client, transport, wire, learned: learnedBy(client), close: () => leave(client, transport, wire) };
+  return { client, transport, wire, learned: learnedBy(client), close: (kept) => leave(client, transport, wire, kept) };
 }
 
-async function leave(client: Client, transport: SessionTransport, wire: Wire): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const farewell = transport
-    .noticesSent()
-    .then(() => (transport.sessionId === undefined ? undefined : transport.terminateSession()));
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, LEAVE_MS);
-  });
-  // A server that will not be left in peace keeps its session; its own expiry ends it.
-  await Promise.race([farewell.catch(() => {}), patience]);
-  clearTimeout(timer);
+async function leave(client: Client, transport: SessionTransport, wire: Wire, kept: 'kept' | undefined): Promise<void> {
+  if (kept === undefined) await farewell(transport.noticesSent().then(() => terminated(transport)));
   await client.close().catch(() => {});
   await wire.close();
 }
 
+/** Of a session that has no client. @param kept as above */
+export async function leaveSession(transport: StreamableHTTPClientTransport, wire: Wire, kept?: 'kept'): Promise<void> {
+  if (kept === undefined) await farewell(terminated(transport));
+  await transport.close().catch(() => {});
+  await wire.close();
+}
+
+async function terminated(transport: StreamableHTTPClientTransport): Promise<void> {
+  if (transport.sessionId !== undefined) await transport.terminateSession();
+}
+
+/** A server that will not be left in peace keeps its session; its own expiry ends it. */
+async function farewell(said: Promise<void>): Promise<void> {
+  await patiently(
+    said.catch(() => {}),
+    LEAVE_MS,
+  );
+}
+
+async function patiently(waited: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([waited, patience]);
+  clearTimeout(timer);
+}
+
 /**
  * The SDK opens a standing GET stream for a server's own messages in every legacy session. Nothing here listens to them, and a
- * client need not have one (MCP 2025-11-25, transports): it is answered as a server without it would. Resuming needs GET.
+ * client need not have one (MCP 2025-11-25, transports): it is answered as a server without it would, save where it may ask. Resuming needs GET.
  */
-function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
+export function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
   return (url, init) =>
     init?.method === 'GET' && !new Headers(init.headers).has('last-event-id')
       ? Promise.resolve(new Response(null, { status: 405 }))
       : fetch(url, init);
+}
+
+/** How long a server may take to open the stream; what it asks on none is lost, and so is its time. */
+const STANDING_MS = 1_000;
+
+/**
+ * With the standing stream, and told when it is open. Servers should ask on the stream of the call, but the v1 SDK's own
+ * `elicitInput` asks here (MCP 2025-11-25, transports, "Listening for Messages from the Server"), and what comes before it is open is
+ * lost.
+ */
+function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; readonly opened: () => Promise<void> } {
+  let isOpen = (): void => undefined;
+  const open = new Promise<void>((resolve) => {
+    isOpen = resolve;
+  });
+  return {
+    fetch: (url, init) => {
+      const response = fetch(url, init);
+      if (init?.method === 'GET') void response.then(isOpen, isOpen);
+      return response;
+    },
+    opened: async () => await patiently(open, STANDING_MS),
+  };
 }
 
 function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiationOptions {

@@ -1,10 +1,12 @@
 /**
- * A server's `requestState`, sealed for the time in which people answer (INV-S1).
+/**
+ * What a server gave to be taken up again by another worker, sealed (INV-S1): its `requestState`, for the time in which people
+ * answer; where a call's answer comes, for the time after a worker is lost; a task, for the time in which its server works on it.
  *
- * Owns the keys and what a sealed state is bound to. Does not own when it is opened (`input-leg.ts`).
+ * Owns the keys and what is sealed is bound to. Does not own when it is opened (`input-leg.ts`, `resume-point.ts`, `task-seal.ts`).
  * 1. Only a worker of the zone can make or open one: the key is derived from the zone's private key (`grants.keys`), which no
  *    client has. A state that somebody else wrote into a history does not open.
- * 2. It opens for one namespace, run, call, round and server URL; what it was sealed with elsewhere is not said in it.
+ * 2. It opens for one namespace, run, call, round or attempt, and server URL, and where a token is given for it for one server and tool; what it was sealed with elsewhere is not said in it.
  * 3. The first key seals, all open: keys rotate while people think. A state that does not open is no failure: see `input-leg.ts`.
  */
 import { createPrivateKey, hkdfSync } from 'node:crypto';
@@ -31,10 +33,37 @@ export interface StateBinding {
   readonly serverUrl: string;
 }
 
+/** Of where an answer comes. A call that was sent by another Temporal run, as other calls are, is another call. */
+export interface AnswerBinding {
+  readonly answerTo: 'tools/call';
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly runId: string;
+  readonly callId: string;
+  readonly attempt: number;
+  /** Its name: two may have one address, and other credentials. */
+  readonly server: string;
+  readonly serverUrl: string;
+  readonly tool: string;
+  readonly argumentsHash: string;
+}
+
+/** No state of one use opens as one of the other. */
+export interface TaskBinding extends Omit<StateBinding, 'round'> {
+  readonly use: 'task';
+  /** The dispatch that began it. */
+  readonly attempt: number;
+  /** Its name, and the tool: a token for asking is for these (INV-S2). */
+  readonly server: string;
+  readonly tool: string;
+}
+
+export type SealBinding = StateBinding | AnswerBinding | TaskBinding;
+
 export interface StateSeal {
-  seal(state: string, binding: StateBinding): Promise<SealedState>;
+  seal(state: string, binding: SealBinding): Promise<SealedState>;
   /** Undefined where it does not open: sealed elsewhere, for something else, or to a key that is gone. */
-  open(sealed: SealedState, binding: StateBinding): Promise<string | undefined>;
+  open(sealed: SealedState, binding: SealBinding): Promise<string | undefined>;
 }
 
 /**
@@ -94,6 +123,6 @@ export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSea
   };
 }
 
-function dataOf(binding: StateBinding): Uint8Array {
+function dataOf(binding: SealBinding): Uint8Array {
   return new TextEncoder().encode(canonicalJson({ purpose: PURPOSE, ...binding }));
 }

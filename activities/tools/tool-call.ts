@@ -1,31 +1,48 @@
 /**
- * Sends one `tools/call` over an open session and waits for its end.
+ * Sends one `tools/call`, or one `resources/read`, over an open session and waits for its end.
  *
  * Owns deadline and cancellation. Does not own what an end means (`ending.ts`, `result.ts`).
  *
  * 1. Sent once. Nothing here sends again, whatever happens.
  * 2. An answer that came counts, also where the deadline passed while it was being read.
  * 3. What is told to the server on cancellation is fixed text: a reason of ours may name people or other servers.
- * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. Servers of earlier revisions never
- *    are: their questions die with the call (MCP 2025-11-25, client/elicitation).
+ * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of earlier ones die with
+ *    the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at all (`server-questions.ts`).
  */
 import { createHash } from 'node:crypto';
-import { CLIENT_CAPABILITIES_META_KEY, SdkError, SdkErrorCode, type Tool } from '@modelcontextprotocol/client';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type Progress,
+  SdkError,
+  SdkErrorCode,
+  type Tool,
+} from '@modelcontextprotocol/client';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
+import { startDeadline } from './call-deadline.ts';
+import { uriOf } from './linked-resource.ts';
 import type { CallProgress, ToolCall } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
-import type { RawAnswer } from './transport.ts';
+import { answerQuestions, type Questions } from './server-questions.ts';
+import { ASKING, type RawAnswer } from './transport.ts';
 import { type Exchange, IDEMPOTENCY_HEADER } from './wire.ts';
 
 /** `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
 const IDEMPOTENCY_META = 'countersign/idempotency-key';
 
-export type Stop = 'deadline' | 'cancelled' | 'lost';
+/** `left`: another worker asks for the answer. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
 export type Trace =
-  | { readonly kind: 'answered'; readonly answer: RawAnswer }
+  | {
+      readonly kind: 'answered';
+      readonly answer: RawAnswer;
+      /** The server asked something in the middle of the call: it did not refuse it before it ran. */
+      readonly asked?: true;
+      /** Where the call was sent as a task: what finds the session again. */
+      readonly session?: { readonly sessionId?: string; readonly version?: string };
+    }
   /** No answer that could be read. */
   | {
       readonly kind: 'failed';
@@ -33,71 +50,111 @@ export type Trace =
       readonly stopped: Stop | undefined;
       readonly reached: boolean;
       readonly exchange: Exchange;
+      readonly asked?: true;
     };
 
-const STOP_TEXT: Record<Stop, string> = {
+const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   deadline: 'the deadline of the call has passed',
   cancelled: 'the call was cancelled',
   lost: 'the response stream ended without an answer',
 };
 
-export async function sendCall(session: Session, call: ToolCall, pulse: Pulse): Promise<Trace> {
+export async function sendCall(
+  session: Session,
+  call: ToolCall,
+  pulse: Pulse,
+  scrubbed: Questions['scrubbed'],
+): Promise<Trace> {
   const { client, transport, wire } = session;
   const ending = new AbortController();
   let stopped: Stop | undefined;
   const stop = (why: Stop): void => {
     stopped ??= why;
+    // The connection is dropped, and nothing is said: neither that the call is cancelled, nor that its session may go.
+    if (why === 'left') return void transport.close().catch(() => {});
     // A reason that is an SdkError comes back as it is; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
-  const onCancel = (): void => stop('cancelled');
+  const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
   transport.onLost = () => stop('lost');
+  transport.onPassed = (requestId, eventId) => {
+    const { sessionId, protocolVersion } = transport;
+    // Servers of 2026-07-28 have no sessions: what they have not answered is lost with the connection.
+    if (sessionId !== undefined && protocolVersion !== undefined)
+      pulse.keep({ sessionId, protocolVersion, requestId, eventId, sentAt });
+  };
   call.signal.addEventListener('abort', onCancel, { once: true });
   if (call.signal.aborted) onCancel();
-  const deadline = setTimeout(() => stop('deadline'), call.timeoutMs);
+  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'));
+  const over = new AbortController();
+  if (call.people !== undefined && session.learned.kind === 'legacy')
+    answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
 
-  const sent: CallProgress = { phase: 'sent', sentAt: new Date().toISOString() };
+  const sentAt = new Date().toISOString();
+  const sent: CallProgress = { phase: 'sent', sentAt };
   const key = legKey(call);
   const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
+  const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
   pulse.say(sent);
+  const uri = uriOf(call);
+  // What is given here goes before what the SDK adds by itself.
+  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  // A read leaves nothing behind, whatever is asked in the middle of it.
+  const asked = (): { readonly asked?: true } => (transport.asked && uri === undefined ? { asked: true } : {});
+  const options = {
+    allowInputRequired: true,
+    signal: ending.signal,
+    timeout: NEVER_MS,
+    // Without this no progress token is sent (opencode#21701).
+    onprogress: ({ progress, total }: Progress) =>
+      pulse.say({ ...sent, progress, ...(total === undefined ? {} : { total }) }),
+    headers: { [IDEMPOTENCY_HEADER]: key },
+  };
   try {
-    await client.callTool(
-      {
-        name: call.definition.name,
-        arguments: call.arguments,
-        // What is given here goes before what the SDK adds by itself.
-        _meta: { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) },
-        ...continuation(call),
-      },
-      {
-        allowInputRequired: true,
-        signal: ending.signal,
-        timeout: NEVER_MS,
-        // Without this no progress token is sent (opencode#21701).
-        onprogress: ({ progress }) => pulse.say({ ...sent, progress }),
-        headers: { [IDEMPOTENCY_HEADER]: key },
-        toolDefinition: unvalidated(call.definition),
-      },
-    );
+    if (uri === undefined)
+      await client.callTool(
+        {
+          name: call.definition.name,
+          arguments: call.arguments,
+          _meta,
+          ...continuation(call),
+          // Known to the protocol, and gone from the type of `callTool`.
+          ...(asTask === undefined ? {} : { task: { ttl: asTask.ttlMs } }),
+        },
+        { ...options, toolDefinition: unvalidated(call.definition) },
+      );
+    // Not `readResource`, which may answer from a cache of the SDK's.
+    else await client.request({ method: 'resources/read', params: { uri, _meta, ...continuation(call) } }, options);
   } catch (error) {
     // Read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
-      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
+      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
     }
   } finally {
-    clearTimeout(deadline);
+    deadline.stop();
+    over.abort();
     call.signal.removeEventListener('abort', onCancel);
     transport.onLost = undefined;
+    transport.onPassed = undefined;
   }
   if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
   pulse.say({ phase: 'answered' });
-  return { kind: 'answered', answer: transport.answer };
+  const { answer, sessionId, protocolVersion: version } = transport;
+  if (asTask === undefined) return { kind: 'answered', answer, ...asked() };
+  const found = { ...(sessionId === undefined ? {} : { sessionId }), ...(version === undefined ? {} : { version }) };
+  return { kind: 'answered', answer, ...asked(), session: found };
 }
 
-/** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
-const ASKING = { elicitation: { form: {}, url: {} } };
+/** The one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it takes them. */
+export function takesTasks({ client, transport, learned }: Session): boolean {
+  return (
+    learned.kind === 'legacy' &&
+    transport.protocolVersion === '2025-11-25' &&
+    client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
+  );
+}
 
-/** Known to the protocol and the SDK's wire, and missing from the type of `callTool` (2.4.0). */
+/** Known to the protocol and the SDK's wire, and missing from the types of its requests (2.4.0). */
 function continuation({ input }: ToolCall): object {
   if (input?.leg === undefined) return {};
   const { responses, state } = input.leg;

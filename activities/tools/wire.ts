@@ -20,7 +20,7 @@ import { egressRefusalIn } from '../egress/refusal.ts';
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
-/** Marks the one request whose exchange is recorded: the SDK sends it only with `tools/call`. */
+/** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 /** What is known of the answer to the latest request, and of the one with an idempotency key once that was made. */

@@ -1,37 +1,28 @@
 /**
  * `countersign answer`: answers what a server asks in the middle of a call.
  *
- * 1. What is answered is the request as the run shows it now, its digest recomputed; a digest that is named must be that one.
- * 2. Answers may be personal data: they are sent, and not printed.
+ * 1. Answers may be personal data: they are sent, and not printed.
  */
-import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { PauseAck } from '../../contracts/schemas/pause.ts';
 import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
-import { answeredBefore, sentUnder } from '../answered-before.ts';
-import type { DecideOptions } from '../decide.ts';
-import { withComment } from '../decision-command.ts';
 import { examples } from '../examples.ts';
 import { readInput } from '../input-file.ts';
 import { responsesFrom, type Words } from '../input-values.ts';
 import { repeated } from '../options.ts';
+import { type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
-import { shortInstant } from '../views/duration.ts';
-import { fields } from '../views/fields.ts';
+import { pauseAnswer } from '../views/pause-answer.ts';
 
-interface AnswerOptions extends DecideOptions {
+interface ProvideOptions extends AnswerOptions {
   readonly set?: readonly string[];
   readonly file?: string;
   readonly accept?: boolean;
   readonly decline?: boolean;
   readonly cancel?: boolean;
-  readonly comment?: string;
 }
 
 export function addAnswer(program: Command, terminal: Terminal): void {
@@ -49,10 +40,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
     .option('--accept', 'you have opened the page, or the form needs no field')
     .option('--decline', 'say no; the server is told so')
     .option('--cancel', 'give no answer; the server is told so');
-  withComment(command)
-    .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
-    .option('--digest <sha256>', 'answer only the request with this digest')
-    .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once')
+  withAnswerOptions(command)
     .addHelpText(
       'after',
       examples(
@@ -62,7 +50,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
       ),
     )
     .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
-      const options = used.optsWithGlobals<AnswerOptions>();
+      const options = used.optsWithGlobals<ProvideOptions>();
       assertOneWord(options);
       const content =
         options.file === undefined
@@ -82,7 +70,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
     });
 }
 
-function assertOneWord({ set, file, accept, decline, cancel }: AnswerOptions): void {
+function assertOneWord({ set, file, accept, decline, cancel }: ProvideOptions): void {
   const says = set !== undefined || file !== undefined || accept === true;
   if ([says, decline === true, cancel === true].filter(Boolean).length === 1) return;
   throw new CountersignError(
@@ -91,67 +79,29 @@ function assertOneWord({ set, file, accept, decline, cancel }: AnswerOptions): v
   );
 }
 
-interface Answered {
-  readonly ack: PauseAck;
-  /** Absent where the answer was found in the ledger only. */
-  readonly request?: ApprovalRequest;
-}
-
-async function answerCall(run: RunHandle, callId: string, words: Words, options: AnswerOptions): Promise<Answered> {
-  const { runId } = run;
-  const before = options.decisionId === undefined ? [] : await answeredBefore(run, callId, 'input.provided');
-  const own = before.find(({ decisionId }) => decisionId === options.decisionId);
-  if (own !== undefined) return { ack: own };
-  const request = (await run.requests()).find((shown) => shown.callId === callId);
-  if (request?.about?.kind !== 'input')
-    throw new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Call ${callId} of run ${runId} is asked nothing by its server (countersign requests ${runId}). Nothing was sent.`,
-      { runId, callId },
-    );
-  if (options.digest !== undefined && options.digest !== request.digest)
-    throw new CountersignError(
-      'DIGEST_MISMATCH',
-      `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
-      { runId, callId },
-    );
-  const decisionId = options.decisionId ?? randomUUID();
-  const answer = {
-    decisionId,
-    callId,
-    digest: request.digest,
-    runId: request.runId,
-    approver: { id: options.as, groups: [...(options.group ?? [])] },
-    ...(options.comment === undefined ? {} : { comment: options.comment }),
-  };
-  const said: ProvisionInput =
-    options.decline === true
-      ? { kind: 'decline', ...answer }
-      : options.cancel === true
-        ? { kind: 'cancel', ...answer }
-        : { kind: 'provide', ...answer, responses: responsesFrom(request.about.requests, words) };
-  return { ack: await sentUnder(said, async () => await run.provideInput(said)), request };
+async function answerCall(run: RunHandle, callId: string, words: Words, options: ProvideOptions): Promise<Answered> {
+  const { comment, decline, cancel } = options;
+  return await answerPause(run, callId, options, {
+    kind: 'input',
+    asksNot: 'is asked nothing by its server',
+    say: ({ requests }, base): ProvisionInput => {
+      const answer = { ...base, ...(comment === undefined ? {} : { comment }) };
+      if (decline === true) return { kind: 'decline', ...answer };
+      if (cancel === true) return { kind: 'cancel', ...answer };
+      return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
+    },
+    send: async (said) => await run.provideInput(said),
+  });
 }
 
 const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
 
-function answeredText(runId: string, { ack, request }: Answered): Answer {
-  const { callId, decisionId, answer, decidedBy, decidedAt } = ack;
-  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
-  const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
-  // Sound: it was just seen to be a key of it.
-  const word = Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer;
-  return {
-    json: { runId, ...ack, ...about },
-    text: (paint) =>
-      `${paint(answer === 'provide' ? 'green' : 'yellow', word)}  ${paint('bold', visible(callId))}${tool}\n${fields(
-        paint,
-        [
-          ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
-          ['digest', request?.digest],
-          ['decision', visible(decisionId)],
-          ['next', `the server is told; see: countersign watch ${visible(runId)}`],
-        ],
-      )}`,
-  };
+function answeredText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  return pauseAnswer(runId, answered, {
+    // Sound: it was just seen to be a key of it.
+    word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
+    colour: answer === 'provide' ? 'green' : 'yellow',
+    next: 'the server is told',
+  });
 }

@@ -1,36 +1,30 @@
 /** `countersign authorize`: answers a server that wants another authorization for a call. */
-import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { ApprovalRequest, RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AuthorizationInput } from '../../contracts/schemas/authorization.ts';
+import type { AuthorizationPause } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { visible } from '../../domain/escape.ts';
-import { print } from '../answer.ts';
-import { answeredBefore, sentUnder } from '../answered-before.ts';
+import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { readInput } from '../input-file.ts';
-import { type GlobalOptions, repeated } from '../options.ts';
+import { repeated } from '../options.ts';
+import { type AnswerBase, type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
-import { shortInstant } from '../views/duration.ts';
+import { pauseAnswer } from '../views/pause-answer.ts';
 
-interface AuthorizeOptions extends GlobalOptions {
-  readonly as: string;
-  readonly group?: readonly string[];
+interface AuthorizeOptions extends AnswerOptions {
   readonly scope?: readonly string[];
   readonly again?: true;
   readonly ref?: string;
   readonly grantFile?: string;
   readonly decline?: string;
-  readonly comment?: string;
-  readonly digest?: string;
-  readonly decisionId?: string;
 }
 
 export function addAuthorize(program: Command, terminal: Terminal): void {
-  program
+  const command = program
     .command('authorize')
     .summary('give what a server wants before it takes a call')
     .description(
@@ -39,15 +33,12 @@ export function addAuthorize(program: Command, terminal: Terminal): void {
     .argument('<run>', 'run id')
     .argument('<call>', 'call id, such as t2.c0')
     .requiredOption('--as <id>', 'who says it: an approver of the request, or whose grant it replaces')
-    .option('--group <name>', 'a group you belong to; may be given several times', repeated)
     .option('--scope <scope>', 'consent to this scope; all that the request names, each by name', repeated)
     .option('--again', 'where no scope is named: let it be tried once more')
     .option('--ref <ref>', 'the vault entry in place of the grant')
     .option('--grant-file <file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input')
-    .option('--decline <reason>', 'neither: the call ends')
-    .option('--comment <text>', 'kept in the ledger')
-    .option('--digest <sha256>', 'answer only the request with this digest')
-    .option('--decision-id <id>', 'the id of an answer whose acknowledgement got lost: sent again, it counts once')
+    .option('--decline <reason>', 'neither: the call ends');
+  withAnswerOptions(command)
     .addHelpText(
       'after',
       examples(
@@ -56,27 +47,19 @@ export function addAuthorize(program: Command, terminal: Terminal): void {
         "authorize nightly-42 t2.c0 --as bob --decline 'not for this run'",
       ),
     )
-    .action(async (runId: string, callId: string, _own: unknown, command: Command) => {
-      const options = command.optsWithGlobals<AuthorizeOptions>();
+    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<AuthorizeOptions>();
       assertOne(options);
-      const ack = await withSession(terminal, options, async ({ countersign }) => {
+      const answered = await withSession(terminal, options, async ({ countersign }) => {
         const run = countersign.run(runId);
-        const before = options.decisionId === undefined ? [] : await answeredBefore(run, callId, 'authorization.given');
-        const own = before.find(({ decisionId }) => decisionId === options.decisionId);
-        if (own !== undefined) return own;
-        const request = await wantedOf(run, callId, options.digest);
-        const said = await answerOf(request, options, terminal);
-        return await sentUnder(said, async () => await run.authorize(said));
+        return await answerPause(run, callId, options, {
+          kind: 'authorization',
+          asksNot: 'waits for no authorization',
+          say: async (about, base) => await answerTo(about, base, options, terminal),
+          send: async (said) => await run.authorize(said),
+        });
       });
-      print(
-        terminal,
-        {
-          json: { runId, ...ack },
-          text: (paint) =>
-            `${paint(ack.answer === 'decline' ? 'red' : 'green', ack.answer)}  ${ack.callId} by ${visible(ack.decidedBy)} at ${shortInstant(ack.decidedAt)}`,
-        },
-        options.json === true,
-      );
+      print(terminal, authorizedText(runId, answered), options.json === true);
     });
 }
 
@@ -90,44 +73,35 @@ function assertOne({ scope, again, ref, grantFile, decline, comment }: Authorize
     throw new CountersignError('USAGE', '--decline holds the reason; --comment goes with the others.');
 }
 
-async function wantedOf(run: RunHandle, callId: string, digest: string | undefined): Promise<ApprovalRequest> {
-  const request = (await run.requests()).find((each) => each.callId === callId && each.status === 'open');
-  if (request?.about?.kind !== 'authorization')
-    throw new CountersignError(
-      request === undefined ? 'REQUEST_NOT_OPEN' : 'DECISION_NOT_PERMITTED',
-      `Call ${callId} waits for no authorization. See: countersign requests ${run.runId}`,
-      { callId },
-    );
-  if (digest !== undefined && digest !== request.digest)
-    throw new CountersignError('DIGEST_MISMATCH', `Call ${callId} waits under another digest now; read it again.`, {
-      callId,
-    });
-  return request;
-}
-
-async function answerOf(
-  request: ApprovalRequest,
-  options: AuthorizeOptions,
+async function answerTo(
+  { server, scopes = [] }: AuthorizationPause,
+  base: AnswerBase,
+  { scope = [], ref, grantFile, decline, comment }: AuthorizeOptions,
   terminal: Terminal,
 ): Promise<AuthorizationInput> {
-  const { as: id, group = [], scope, ref, grantFile, decline, comment, decisionId = randomUUID() } = options;
-  const { callId, digest, runId, about } = request;
-  const base = { decisionId, callId, digest, runId, approver: { id, groups: [...group] } };
   if (decline !== undefined) return { kind: 'decline', ...base, reason: decline };
-  const noted = comment === undefined ? base : { ...base, comment };
-  const server = about?.kind === 'authorization' ? about.server : '';
+  const noted = { ...base, ...(comment === undefined ? {} : { comment }) };
   if (ref !== undefined) return { kind: 'grant', ...noted, grant: { server, ref } };
   if (grantFile !== undefined) {
     const given = await readInput(grantFile, { what: 'grant', code: 'GRANT_INVALID' }, terminal);
     return { kind: 'grant', ...noted, grant: parseAs(Grant, given, 'GRANT_INVALID', 'grant') };
   }
-  const named = about?.kind === 'authorization' ? (about.scopes ?? []) : [];
-  const wanted = scope ?? [];
-  if (named.length !== new Set(wanted).size || !named.every((each) => wanted.includes(each)))
-    throw new CountersignError(
-      'DECISION_INVALID',
-      `Call ${callId} waits for consent to ${named.length === 0 ? 'another try (--again)' : named.map((each) => `--scope ${visible(each)}`).join(' ')}; name exactly that.`,
-      { callId },
-    );
-  return { kind: 'consent', ...noted };
+  if (scopes.length === new Set(scope).size && scopes.every((each) => scope.includes(each)))
+    return { kind: 'consent', ...noted };
+  const wanted = scopes.map((each) => `--scope ${visible(each)}`).join(' ');
+  throw new CountersignError(
+    'DECISION_INVALID',
+    `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`,
+    { callId: base.callId },
+  );
+}
+
+function authorizedText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  const declined = answer === 'decline';
+  return pauseAnswer(runId, answered, {
+    word: answer,
+    colour: declined ? 'red' : 'green',
+    ...(declined ? {} : { next: 'it is sent again' }),
+  });
 }

@@ -1,31 +1,18 @@
-/**
- * `countersign resolve`: says what became of a call that was sent and whose answer was lost.
- *
- * 1. What is answered is the request as the run shows it now, its digest recomputed; a digest that is named must be that one.
- */
-import { randomUUID } from 'node:crypto';
+/** `countersign resolve`: says what became of a call that was sent and whose answer was lost. */
 import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { PauseAck } from '../../contracts/schemas/pause.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
-import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
-import { answeredBefore, sentUnder } from '../answered-before.ts';
-import type { DecideOptions } from '../decide.ts';
-import { withComment } from '../decision-command.ts';
 import { examples } from '../examples.ts';
-import { repeated } from '../options.ts';
+import { type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
-import { shortInstant } from '../views/duration.ts';
-import { fields } from '../views/fields.ts';
+import { pauseAnswer } from '../views/pause-answer.ts';
 
-interface ResolveOptions extends DecideOptions {
+interface ResolveOptions extends AnswerOptions {
   readonly result?: string;
   readonly message?: string;
-  readonly comment?: string;
 }
 
 type Word =
@@ -46,10 +33,7 @@ export function addResolve(program: Command, terminal: Terminal): void {
     .requiredOption('--as <id>', 'who says so')
     .option('--result <text>', 'of succeeded: told to the model as your words')
     .option('--message <text>', 'of failed: told to the model as your words');
-  withComment(command)
-    .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
-    .option('--digest <sha256>', 'answer only the request with this digest')
-    .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once')
+  withAnswerOptions(command)
     .addHelpText(
       'after',
       examples(
@@ -66,7 +50,7 @@ export function addResolve(program: Command, terminal: Terminal): void {
         options,
         async ({ countersign }) => await resolveCall(countersign.run(runId), callId, word, options),
       );
-      print(terminal, resolvedAnswer(runId, resolved), options.json === true);
+      print(terminal, resolvedText(runId, resolved), options.json === true);
     });
 }
 
@@ -80,72 +64,21 @@ function wordOf(answer: string, { result, message }: ResolveOptions): Word {
   );
 }
 
-interface Resolved {
-  readonly ack: PauseAck;
-  /** Absent where the answer was found in the ledger only. */
-  readonly request?: ApprovalRequest;
+async function resolveCall(run: RunHandle, callId: string, word: Word, options: ResolveOptions): Promise<Answered> {
+  const { comment } = options;
+  return await answerPause(run, callId, options, {
+    kind: 'outcome',
+    asksNot: 'does not wait to hear what became of it',
+    say: (_, base): ResolutionInput => ({ ...word, ...base, ...(comment === undefined ? {} : { comment }) }),
+    send: async (said) => await run.resolveOutcome(said),
+  });
 }
 
-async function resolveCall(run: RunHandle, callId: string, word: Word, options: ResolveOptions): Promise<Resolved> {
-  const { runId } = run;
-  const request = (await run.requests()).find((shown) => shown.callId === callId);
-  // After a retry the call waits for something else, or for nothing: what was said of it stands in the ledger.
-  const before =
-    request === undefined || options.decisionId !== undefined
-      ? await answeredBefore(run, callId, 'outcome.resolved')
-      : undefined;
-  const own = before?.find(({ decisionId }) => decisionId === options.decisionId);
-  if (own !== undefined) return { ack: own };
-  if (request === undefined) throw notAsked(runId, callId, before?.at(-1));
-  if (options.digest !== undefined && options.digest !== request.digest)
-    throw new CountersignError(
-      'DIGEST_MISMATCH',
-      `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
-      { runId, callId },
-    );
-  const decisionId = options.decisionId ?? randomUUID();
-  const said: ResolutionInput = {
-    ...word,
-    decisionId,
-    callId,
-    digest: request.digest,
-    runId: request.runId,
-    approver: { id: options.as, groups: [...(options.group ?? [])] },
-    ...(options.comment === undefined ? {} : { comment: options.comment }),
-  };
-  return { ack: await sentUnder(said, async () => await run.resolveOutcome(said)), request };
-}
-
-function notAsked(runId: string, callId: string, last: PauseAck | undefined): CountersignError {
-  if (last === undefined)
-    return new CountersignError(
-      'REQUEST_NOT_OPEN',
-      `Run ${runId} does not ask what became of ${callId}; its ledger says how it ended (countersign ledger ${runId}).`,
-      { runId, callId },
-    );
-  const { answer, decidedBy, decidedAt } = last;
-  return new CountersignError(
-    'ALREADY_DECIDED',
-    `Call ${callId} was resolved (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`,
-    { runId, callId, decidedBy, decidedAt },
-  );
-}
-
-function resolvedAnswer(runId: string, { ack, request }: Resolved): Answer {
-  const { callId, decisionId, answer, decidedBy, decidedAt } = ack;
-  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
-  const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
-  return {
-    json: { runId, ...ack, ...about },
-    text: (paint) =>
-      `${paint(answer === 'failed' ? 'red' : 'green', answer)}  ${paint('bold', visible(callId))}${tool}\n${fields(
-        paint,
-        [
-          ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
-          ['digest', request?.digest],
-          ['decision', visible(decisionId)],
-          ['next', answer === 'retry' ? `it is sent again; see: countersign watch ${visible(runId)}` : undefined],
-        ],
-      )}`,
-  };
+function resolvedText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  return pauseAnswer(runId, answered, {
+    word: answer,
+    colour: answer === 'failed' ? 'red' : 'green',
+    ...(answer === 'retry' ? { next: 'it is sent again' } : {}),
+  });
 }

@@ -4,7 +4,9 @@
  * 1. A pause of the workers does not end it; people are told once that it waits, and why.
  */
 import type { Command } from 'commander';
+import type { CallProgress } from '../../client/index.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
+import type { RunningTask } from '../../contracts/schemas/server-task.ts';
 import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
@@ -12,6 +14,7 @@ import { type GlobalOptions, wholeNumber } from '../options.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
+import { progressText, taskText } from '../views/task.ts';
 
 interface WatchOptions extends GlobalOptions {
   readonly from?: number;
@@ -39,8 +42,14 @@ export function addWatch(program: Command, terminal: Terminal): void {
         onPause: ({ message }: CountersignError) =>
           options.json === true ? undefined : terminal.err(`waiting: ${visible(message)}\n`),
       };
+      // Of no entry: JSON has one in each line.
+      const onTasks = (news: readonly RunningTask[]): void =>
+        news.forEach((task) => terminal.err(`working: ${taskText(task)}\n`));
+      const onProgress = (news: readonly CallProgress[]): void =>
+        news.forEach((call) => terminal.err(`working: ${progressText(call)}\n`));
+      const told = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress };
       await withSession(terminal, options, async ({ countersign }) => {
-        for await (const entry of countersign.run(runId).watch(watchOptions)) {
+        for await (const entry of countersign.run(runId).watch(told)) {
           print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
         }
       });

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { type LoadedConfig, loadConfig } from '../../workers/config.ts';
-import { warningsOf } from '../../workers/config-checks.ts';
+import { warningsOf } from '../../workers/config-warnings.ts';
 import { roleWarnings, type WorkerRole } from '../../workers/role.ts';
 import type { Workers } from '../../workers/worker.ts';
 import { type Answer, print } from '../answer.ts';

@@ -10,9 +10,15 @@ import { visible } from '../../domain/escape.ts';
 
 type Row = readonly [string, string | undefined];
 
-export function inputRows({ requests, round }: InputPause): Row[] {
+export function inputRows({ requests, round, held }: InputPause): Row[] {
   return [
     ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
+    [
+      'waits',
+      held === undefined
+        ? undefined
+        : 'the server, on an open connection: what nobody answers by the deadline is told to it as no answer',
+    ],
     ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
   ];
 }

@@ -20,7 +20,11 @@ const COLUMNS: readonly (readonly [name: string, of: (entry: AnyEntry) => unknow
   ['who', ({ fact }) => whoIn(fact)],
   ['server', ({ fact }) => fact['server']],
   ['tool', ({ fact }) => fact['tool']],
-  ['result', ({ fact }) => fact['verdict'] ?? fact['decision'] ?? fact['outcome'] ?? fact['status'] ?? fact['limit']],
+  [
+    'result',
+    ({ fact }) =>
+      fact['verdict'] ?? fact['decision'] ?? fact['outcome'] ?? fact['status'] ?? fact['told'] ?? fact['limit'],
+  ],
   ['code', ({ fact }) => fact['code']],
   ['decision_id', ({ fact }) => fact['decisionId']],
   ['rules', ({ fact }) => listed(fact['rules'])],

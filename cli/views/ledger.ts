@@ -36,6 +36,8 @@ function about(fact: RunFact): string {
       return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'input.provided':
       return `${again(fact.generation)}${fact.answer} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
+    case 'input.told':
+      return `the server of attempt ${fact.attempt}, to question ${fact.round}: ${fact.told}${fact.code === undefined ? '' : ` (${said(fact.code)})`}`;
     case 'standing.made':
       return `${fact.scope}${fact.names === undefined ? '' : ` (${fact.names.map(said).join(', ')})`} by ${fact.by.map(said).join(', ')}${fact.until === undefined ? '' : ` until ${said(fact.until)}`}, as ${said(fact.standing)}`;
     case 'standing.used':
@@ -52,8 +54,12 @@ function about(fact: RunFact): string {
       return `${again(fact.generation)}${fact.status}`;
     case 'dispatched':
       return `attempt ${fact.attempt}${fact.decisionId === undefined ? '' : `, by decision ${said(fact.decisionId)}`}`;
+    case 'resumed':
+      return `the answer to attempt ${fact.attempt}, whose worker is lost`;
     case 'held':
       return `by ${HELD_BY[fact.by]} (${said(fact.code)})`;
+    case 'task.begun':
+      return `attempt ${fact.attempt}, its server works on it until ${said(fact.until)} at most`;
     case 'outcome':
       return `${fact.outcome}${fact.code === undefined ? '' : ` (${said(fact.code)})`}${fact.repeatOf === undefined ? '' : `, as ${said(fact.repeatOf)} before`}${(fact.warnings ?? []).map((warning) => `; ${said(warning)}`).join('')}`;
     case 'said':

@@ -7,6 +7,7 @@ import type { Paint } from '../terminal.ts';
 import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { heldText } from './held.ts';
+import { taskText } from './task.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -42,6 +43,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
       ({ callId, server, at }) =>
         ['grant ends', `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${callId}`] as const,
     ),
+    ...(state.tasks ?? []).map((each) => ['task', taskText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
   ])}`;
 }

@@ -60,6 +60,7 @@ export const Verdict = z.discriminatedUnion('kind', [
       'TOOL_DISABLED',
       'TOOL_MISSING',
       'ORGANISATION_HALTED',
+      'RESOURCE_NOT_LINKED',
     ]),
     message: z.string(),
   }),

@@ -1,5 +1,6 @@
 /** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
 import { z } from 'zod';
+import { Script } from './script.ts';
 import { ArtifactsConfig } from './artifact-store.ts';
 import { CatalogRight } from './catalog.ts';
 import {
@@ -10,11 +11,14 @@ import {
   Issuer,
   TokenExchange,
   RefreshedTokens,
+  RESOURCES_UNSAID,
+  saysOfResources,
 } from './credentials.ts';
-import { Identifier, JsonObject, Name } from './json.ts';
+import { Identifier, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
 import { Fairness } from './fairness.ts';
 import { Ceilings } from './run-spec.ts';
+import { TaskSettings } from './server-task.ts';
 import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
@@ -95,7 +99,7 @@ export const ServerLimits = z.strictObject({
 });
 export type ServerLimits = z.infer<typeof ServerLimits>;
 
-export const ServerConfig = z.strictObject({
+const Server = z.strictObject({
   url: HttpUrl,
   /** May this server's annotations exempt a call from asking? */
   trusted: z.boolean().default(false),
@@ -110,35 +114,17 @@ export const ServerConfig = z.strictObject({
   recheckSeconds: z.int().min(0).max(86_400).default(60),
   /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
+  /** `read`: the run's model may read resources that results of this server link to, if the server has any. */
+  resourceLinks: z.enum(['keep', 'read']).default('keep'),
   limits: ServerLimits.optional(),
+  /** For servers of 2025-11-25 that work on calls as tasks. */
+  tasks: TaskSettings.optional(),
+  /** Servers of 2025-11-25 and before may ask people in the middle of a call, which then holds its connection for so long in all. */
+  elicitation: z.strictObject({ holdSeconds: z.int().min(30).max(3_600) }).optional(),
 });
-export type ServerConfig = z.infer<typeof ServerConfig>;
 
-const ScriptedCall = z.strictObject({ tool: z.string().min(1), arguments: JsonObject.default({}) });
-/** When a step of a script applies; every stated condition must hold. */
-const ScriptedCondition = z.strictObject({
-  /** Index of a call of the previous turn, from 0; default any. */
-  call: z.int().min(0).optional(),
-  outcome: z
-    .enum(['succeeded', 'failed', 'denied', 'rejected', 'expired', 'cancelled', 'unknown', 'answered'])
-    .optional(),
-  textIncludes: z.string().optional(),
-});
-const ScriptedAction = z.strictObject({
-  text: z.string().optional(),
-  /** Tools as `server/tool`; `{{turn}}` in any string becomes the turn's number. */
-  calls: z.array(ScriptedCall).default([]),
-});
-/** One model step. The first branch whose condition holds is taken, else the step itself. */
-export const ScriptedStep = z.strictObject({
-  ...ScriptedAction.shape,
-  branches: z.array(z.strictObject({ when: ScriptedCondition, then: ScriptedAction })).default([]),
-  /** The step stands for so many turns. */
-  repeat: z.int().min(1).max(10_000).default(1),
-});
-export type ScriptedStep = z.infer<typeof ScriptedStep>;
-export const Script = z.strictObject({ steps: z.array(ScriptedStep).min(1) });
-export type Script = z.infer<typeof Script>;
+export const ServerConfig = Server.refine(saysOfResources, RESOURCES_UNSAID);
+export type ServerConfig = z.infer<typeof ServerConfig>;
 
 const Amount = z.string().regex(/^\d{1,6}(\.\d{1,6})?$/, 'must be a decimal number as text, such as "2.50"');
 /** For a million tokens. */

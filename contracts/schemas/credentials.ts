@@ -25,10 +25,31 @@ export const ScopeTemplates = z.strictObject({
   /** For a call of a tool that is not named below. */
   default: Scopes.default([]),
   tools: z.record(ToolName, Scopes).default({}),
+  /** For reading a linked resource; nothing else stands in for it. */
+  resources: Scopes.optional(),
   /** What people may consent to for one call, where the server asks for more (403 `insufficient_scope`). */
   consentable: Scopes.default([]),
 });
 export type ScopeTemplates = z.infer<typeof ScopeTemplates>;
+
+/** Of a server whose linked resources are read. */
+export const RESOURCES_UNSAID = {
+  path: ['credentials', 'scopes', 'resources'],
+  message:
+    'must be there with resourceLinks: read, since a token for reading that is asked for without a scope has whatever the issuer gives; [] says that this is meant',
+};
+
+interface LinkedServer {
+  readonly resourceLinks: 'keep' | 'read';
+  readonly credentials: { readonly kind: string; readonly scopes?: ScopeTemplates };
+}
+
+/** Is it said what a token for reading may have, or are there no scopes at this issuer at all? */
+export function saysOfResources({ resourceLinks, credentials: { scopes } }: LinkedServer): boolean {
+  if (resourceLinks === 'keep' || scopes === undefined || scopes.resources !== undefined) return true;
+  const { discovery, default: other, tools, consentable } = scopes;
+  return [discovery, other, consentable, ...Object.values(tools)].flat().length === 0;
+}
 
 const SomeScopes = Scopes.min(
   1,
@@ -40,6 +61,7 @@ const RefreshScopes = ScopeTemplates.extend({
   discovery: SomeScopes,
   default: SomeScopes,
   tools: z.record(ToolName, SomeScopes).default({}),
+  resources: SomeScopes.optional(),
 });
 
 const client = {

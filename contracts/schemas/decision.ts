@@ -13,7 +13,9 @@ export type Approver = z.infer<typeof Approver>;
 export const answerTo = {
   /** Chosen by the sender, also used as Temporal's update id: a resent decision gets its first answer. */
   decisionId: Identifier,
-  callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0'),
+  callId: z
+    .string()
+    .regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0; a list of tools (t0.c0) is answered by authorize'),
   /** Echo of the digest that was shown. */
   digest: Sha256Hex,
   /** Temporal run id under which the request was shown. */

@@ -127,6 +127,16 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     responsesHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
+  /** What a server was told in the end to what it asked on an open connection, as the worker says that it asked. */
+  z.strictObject({
+    kind: z.literal('input.told'),
+    callId,
+    attempt: z.int(),
+    round: z.int(),
+    told: z.enum(['accept', 'decline', 'cancel']),
+    /** Why it was not what people said, or why the server may not have heard it. */
+    code: z.string().optional(),
+  }),
   /** A person consented to scopes for a call, gave another grant for its server, or neither. */
   z.strictObject({
     kind: z.literal('authorization.given'),
@@ -186,6 +196,10 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     status: z.enum(['expired', 'cancelled']),
   }),
   z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
+  /** Its worker is lost: its server is asked for the answer, and nothing is sent again. */
+  z.strictObject({ kind: z.literal('resumed'), callId, attempt: z.int() }),
+  /** What was dispatched last is worked on at its server as a task, for so long at most. */
+  z.strictObject({ kind: z.literal('task.begun'), callId, attempt: z.int(), until: z.string() }),
   /** What was dispatched last was not sent: its server takes no more just now. Said again only where something else holds it. */
   z.strictObject({ kind: z.literal('held'), callId, by: HeldBy, code: z.string() }),
   z.strictObject({

@@ -28,6 +28,8 @@ export const InputPause = z.strictObject({
   round: z.int().positive(),
   /** What nobody has answered yet, in the server's words. */
   requests: InputRequests,
+  /** The server waits on an open connection, and the question ends with it (MCP 2025-11-25). */
+  held: z.literal(true).optional(),
 });
 export type InputPause = z.infer<typeof InputPause>;
 

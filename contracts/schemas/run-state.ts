@@ -4,6 +4,7 @@ import { HeldCall } from './held.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
 import { RememberScope, ToolName } from './policy.ts';
+import { RunningTask } from './server-task.ts';
 import { Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until somebody decides. */
@@ -82,6 +83,8 @@ export const RunState = z.strictObject({
   held: z.array(HeldCall).optional(),
   /** Open requests that the run's grant for their server will not outlive; absent where there is none. */
   grantEnds: z.array(z.strictObject({ callId: z.string(), server: z.string(), at: z.string() })).optional(),
+  /** Calls that their servers work on as tasks; absent where there is none. */
+  tasks: z.array(RunningTask).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 

@@ -15,6 +15,8 @@ export const ToolDefinition = z.strictObject({
   inputSchema: JsonObject,
   outputSchema: JsonObject.optional(),
   annotations: ToolAnnotations.optional(),
+  /** It can only, or may be, called as a task (MCP 2025-11-25 `execution.taskSupport`); where its server takes tasks. */
+  taskSupport: z.enum(['required', 'optional']).optional(),
 });
 export type ToolDefinition = z.infer<typeof ToolDefinition>;
 
@@ -53,5 +55,7 @@ export const ServerBinding = z.strictObject({
   allowedTools: z.array(ToolName).optional(),
   /** Set where the server stands in a catalog of the run's tenant: without that catalog nothing is sent. */
   catalog: z.literal(true).optional(),
+  /** For so long in all a call of it may wait for people on its open connection. Absent: not at all, or bound by an earlier release. */
+  holdSeconds: z.int().optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;

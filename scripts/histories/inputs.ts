@@ -7,6 +7,7 @@ export interface Attempt {
   readonly update:
     | 'decide'
     | 'say'
+    | 'inputAsked'
     | 'stop'
     | 'forget'
     | 'resolveOutcome'

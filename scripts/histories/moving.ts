@@ -1,7 +1,7 @@
 /** Runs that are handed on while somebody is asked: to the next execution, to another policy, to the past. */
 import { approve, refused, wrongDecisions } from './attempts.ts';
 import { calls, says, type Scenario, type Scene } from './scene.ts';
-import { STRICTER } from './stage.ts';
+import { STRICTER } from './stage-policy.ts';
 import { until } from './until.ts';
 
 const DONE = says('The notes are in order.');

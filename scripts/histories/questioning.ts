@@ -10,7 +10,7 @@ const DONE = says('The notes are in order.');
 /** Nobody was asked for consent: those whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
-function provide(request: ApprovalRequest, name: string, key: string, over: object = {}): Attempt {
+export function provide(request: ApprovalRequest, name: string, key: string, over: object = {}): Attempt {
   const { callId, digest, runId } = request;
   const decisionId = name.replaceAll(' ', '-');
   const responses = { [key]: { action: 'accept', content: { text: 'the gardener' } } };
@@ -19,7 +19,7 @@ function provide(request: ApprovalRequest, name: string, key: string, over: obje
 }
 
 /** Wrong in each way in which an answer to a server can be wrong. */
-function wrongAnswers(request: ApprovalRequest, key: string): Expected[] {
+export function wrongAnswers(request: ApprovalRequest, key: string): Expected[] {
   const answer = (name: string, over: object): Attempt => provide(request, name, key, over);
   const short = { [key]: { action: 'accept', content: { text: 'x' } } };
   return [

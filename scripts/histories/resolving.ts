@@ -11,7 +11,7 @@ const DONE = says('The notes are in order.');
 /** Nobody was asked for consent: those whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
-function resolve(request: ApprovalRequest, name: string, over: object = { kind: 'retry' }): Attempt {
+export function resolve(request: ApprovalRequest, name: string, over: object = { kind: 'retry' }): Attempt {
   const { callId, digest, runId } = request;
   const decisionId = name.replaceAll(' ', '-');
   return { name, update: 'resolveOutcome', input: { decisionId, callId, digest, runId, approver: APPROVER, ...over } };
@@ -21,7 +21,7 @@ const recorded = { kind: 'succeeded', result: 'The note is there.' };
 const gone = { kind: 'failed', message: 'No note is there.' };
 
 /** Wrong in each way in which an answer to such a request can be wrong. */
-function wrongAnswers(request: ApprovalRequest): Expected[] {
+export function wrongAnswers(request: ApprovalRequest): Expected[] {
   const retry = { kind: 'retry' };
   const noRun = '00000000-0000-4000-8000-000000000000';
   return [
@@ -43,7 +43,7 @@ function shownIn(request: ApprovalRequest, runId: string): object {
   return { runId, digest: requestDigest({ ...request, runId, target }) };
 }
 
-async function asked(scene: Scene, callId: string, generation = 1): Promise<ApprovalRequest> {
+export async function asked(scene: Scene, callId: string, generation = 1): Promise<ApprovalRequest> {
   return await until(
     async () =>
       (await scene.run.requests()).find(

@@ -1,6 +1,6 @@
 /** One recorded run while it is played. */
 import type { RunHandle } from '../../client/index.ts';
-import type { Script } from '../../contracts/schemas/config.ts';
+import type { Script } from '../../contracts/schemas/script.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { Recording, Taken } from './recording.ts';

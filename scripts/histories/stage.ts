@@ -11,16 +11,27 @@ import { setFlagsFromString } from 'node:v8';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { Countersign, type Signer } from '../../client/index.ts';
-import { Config, type ConfigInput, type Script } from '../../contracts/schemas/config.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import type { Script } from '../../contracts/schemas/script.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/client-connection.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
-import { APPROVER } from './attempts.ts';
+import { EDITABLE, POLICY } from './stage-policy.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
-import { FRESH_TOKEN, startToolServer, TOOL_SERVER_URL, type ToolServer } from './tool-server.ts';
+import {
+  FRESH_TOKEN,
+  KEPT_SERVER_URL,
+  startToolServer,
+  TASK_SERVER_URL,
+  TOOL_SERVER_URL,
+  type ToolServer,
+} from './tool-server.ts';
+
+/** Where the dispatches of `patient` wait. */
+export const PATIENT_QUEUE = 'countersign-patient-tools';
 
 /** Encrypts one of the histories. A key of this repository, for nothing else. */
 export const CORPUS_ENCRYPTION: Config['encryption'] = {
@@ -47,8 +58,16 @@ export interface Stage {
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
   /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
   editable(): Promise<Editable>;
+  /** The tool server as one of the legacy era that keeps its answers; its workers can be stopped in the middle of a call. */
+  kept(): Promise<Deployment & { restart(): Promise<void> }>;
   /** The tools are called with the grants of runs. Begun when first asked for. */
   lent(): Promise<Deployment>;
+  /** The tool server works on calls as tasks. Begun when first asked for. */
+  atWork(): Promise<Deployment>;
+  /** The tool server may ask people on an open connection; nobody serves its queue unless told to. Begun when first asked for. */
+  patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
+  /** What results link to may be read. Begun when first asked for. */
+  linked(): Promise<Deployment>;
   stop(): Promise<void>;
 }
 
@@ -72,55 +91,12 @@ export interface Editable extends Deployment {
   restart(): Promise<void>;
 }
 
-const EDITABLE: ConfigInput['policy'] = {
-  approvers: { ids: [APPROVER.id, 'zoe'], may: ['edit', 'respond'], remember: ['call', 'arguments'] },
-  servers: {
-    notes: {
-      default: 'ask',
-      tools: { seal_note: { action: 'ask', approvers: { ids: [APPROVER.id, 'zoe'], need: 2, may: ['edit'] } } },
-    },
-  },
-};
-
 export interface SignedDeployment {
   readonly deployment: Deployment;
   readonly keys: SignedKeys;
   /** From now on. */
   trust(keys: readonly SignedKeys[keyof SignedKeys][]): Promise<void>;
 }
-
-const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
-
-/** Two of three, and not who started the run (ben). */
-const ofTwo = {
-  action: 'ask' as const,
-  approvers: { ids: [APPROVER.id, 'ben', 'zoe'], need: 2, notInitiator: true as const },
-};
-
-const POLICY: ConfigInput['policy'] = {
-  servers: {
-    notes: {
-      default: 'allow',
-      tools: {
-        write_note: ask,
-        seal_note: ofTwo,
-        send_note: { ...ask, deadlineSeconds: 1 },
-        post_note: { ...ask, deadlineSeconds: 600, extendableToSeconds: 3_600 },
-        stamp_note: { ...ask, validForSeconds: 1 },
-        file_note: {
-          ...ask,
-          approvers: {
-            ids: [APPROVER.id, 'eve'],
-            need: 2,
-            escalate: { afterSeconds: 20, replace: { ids: ['zoe'], groups: ['heads'] } },
-          },
-          remindAfterSeconds: 1,
-        },
-        delete_note: 'deny',
-      },
-    },
-  },
-};
 
 const ADMINISTRATOR = { may: ['connect', 'loosen', 'tighten'] as ('connect' | 'loosen' | 'tighten')[] };
 
@@ -131,11 +107,6 @@ const CATALOG_CONFIG: ConfigInput['catalog'] = {
 };
 
 const PRICE = { input: '1', output: '3', currency: 'EUR' };
-
-/** For the split deployment: who may decide has changed since the run asked. */
-export const STRICTER: ConfigInput['policy'] = {
-  servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
-};
 
 /** @param scripts model name → what it says */
 export async function openStage(
@@ -210,6 +181,14 @@ export async function openStage(
       const { taskQueue } = config;
       return { client, countersign: new Countersign({ client, taskQueue, ...(signer && { signer }) }), taskQueue };
     };
+    const restartable = async (config: Config): Promise<Deployment & { restart(): Promise<void> }> => {
+      let workers = await serve(config, 'all');
+      const restart = async (): Promise<void> => {
+        await workers.stop();
+        workers = await serve(config, 'all');
+      };
+      return { ...(await clientOf(config)), restart };
+    };
     const openSigned = async (): Promise<SignedDeployment> => {
       const keys = signedKeys();
       const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
@@ -233,12 +212,7 @@ export async function openStage(
     let editable: Promise<Editable> | undefined;
     const openEditable = async (): Promise<Editable> => {
       const config = configOf('countersign-editable', { policy: EDITABLE });
-      let workers = await serve(config, 'all');
-      const restart = async (): Promise<void> => {
-        await workers.stop();
-        workers = await serve(config, 'all');
-      };
-      return { ...(await clientOf(config)), directory: join(directory, config.artifacts.directory), restart };
+      return { ...(await restartable(config)), directory: join(directory, config.artifacts.directory) };
     };
     let lent: Promise<Deployment> | undefined;
     const openLent = async (): Promise<Deployment> => {
@@ -247,19 +221,37 @@ export async function openStage(
       const servers = { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'given' as const } } };
       return await deploy(configOf('countersign-lent', { servers, vault: LENT }), 'all');
     };
+    const openKept = async (): Promise<Deployment & { restart(): Promise<void> }> => {
+      const notes = { url: KEPT_SERVER_URL, protocol: 'legacy' as const, credentials: { kind: 'none' as const } };
+      return await restartable(configOf('countersign-kept', { servers: { notes } }));
+    };
+    let patient: ReturnType<Stage['patient']> | undefined;
+    const openPatient = async (): ReturnType<Stage['patient']> => {
+      const connected = { url: TOOL_SERVER_URL, taskQueue: PATIENT_QUEUE, credentials: { kind: 'none' as const } };
+      const servers = { notes: { ...connected, elicitation: { holdSeconds: 600 } } };
+      const config = configOf('countersign-patient', { servers });
+      return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
+    };
+    let working: Promise<Deployment> | undefined;
+    let linked: Promise<Deployment> | undefined;
+    const openWith = async (
+      name: string,
+      over: Partial<NonNullable<ConfigInput['servers']>[string]>,
+    ): Promise<Deployment> => {
+      const notes = { url: TOOL_SERVER_URL, credentials: { kind: 'none' as const }, ...over };
+      return await deploy(configOf(`countersign-${name}`, { servers: { notes } }), 'all');
+    };
     return {
       tools,
       stop,
+      kept: openKept,
+      atWork: () => (working ??= openWith('tasks', { url: TASK_SERVER_URL, tasks: { seconds: 600 } })),
+      linked: () => (linked ??= openWith('linked', { resourceLinks: 'read' })),
+      patient: () => (patient ??= openPatient()),
       lent: () => (lent ??= openLent()),
       editable: () => (editable ??= openEditable()),
       openSigned,
-      limited: async (limits) => {
-        const notes = { url: TOOL_SERVER_URL, credentials: { kind: 'none' as const }, limits };
-        return await deploy(
-          configOf(`countersign-limited-${Object.keys(limits).join('-')}`, { servers: { notes } }),
-          'all',
-        );
-      },
+      limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),
       split: {

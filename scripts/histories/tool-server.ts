@@ -5,12 +5,21 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
+import { createKeptAnswers, KEPT_PATH } from './kept-answers.ts';
+import { createTaskWorks, TASK_PATH } from './task-works.ts';
 
 const PORT = 17_419;
 export const TOOL_SERVER_URL = `http://127.0.0.1:${PORT}/mcp`;
+export const KEPT_SERVER_URL = `http://127.0.0.1:${PORT}${KEPT_PATH}`;
+export const TASK_SERVER_URL = `http://127.0.0.1:${PORT}${TASK_PATH}`;
 
 /** What `borrow_note` wants, where it is listed. */
 export const FRESH_TOKEN = 'fresh';
+
+/** Where a note is, as `link_note` says. */
+export function noteUri(note: string): string {
+  return `note://${note}`;
+}
 
 /** A PNG of one pixel. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -29,6 +38,7 @@ const TOOLS: Readonly<Record<string, string>> = {
   lose_answer: 'Writes, and loses the answer.',
   refuse_once: 'Is too busy the first time.',
   ask_first: 'Asks people before it writes.',
+  link_note: 'Says where one note is.',
 };
 
 export interface ToolServer {
@@ -40,6 +50,8 @@ export interface ToolServer {
   retell(changes: Readonly<Record<string, string | undefined>>): void;
   /** Fails to list them, or does not any more. */
   refuseListing(refuses: boolean): void;
+  /** Tasks that are worked on are done. */
+  finish(): void;
   stop(): Promise<void>;
 }
 
@@ -48,6 +60,7 @@ interface Message {
   readonly method?: string;
   readonly params?: {
     readonly name?: string;
+    readonly uri?: string;
     readonly arguments?: { readonly name?: string };
     readonly inputResponses?: object;
     readonly requestState?: string;
@@ -60,8 +73,12 @@ export async function startToolServer(): Promise<ToolServer> {
   const refused = new Set<string>();
   let told: Readonly<Record<string, string | undefined>> = TOOLS;
   let isMute = false;
+  const keep = createKeptAnswers();
+  const works = createTaskWorks();
   const server = createServer((request, response) => {
     void read(request).then((message) => {
+      if (request.url === KEPT_PATH) return keep(request, message, response);
+      if (request.url === TASK_PATH) return works.serve(message, response);
       const json = (fields: object): void =>
         void response
           .setHeader('content-type', 'application/json')
@@ -71,7 +88,7 @@ export async function startToolServer(): Promise<ToolServer> {
         case 'server/discover':
           return result({
             supportedVersions: ['2026-07-28'],
-            capabilities: { tools: {} },
+            capabilities: { tools: {}, resources: {} },
             ttlMs: 0,
             cacheScope: 'private',
           });
@@ -84,6 +101,10 @@ export async function startToolServer(): Promise<ToolServer> {
             ttlMs: 0,
             cacheScope: 'private',
           });
+        case 'resources/read': {
+          const { uri } = message.params ?? {};
+          return result({ contents: [{ uri, text: 'what the note says' }], ttlMs: 0, cacheScope: 'private' });
+        }
         case 'tools/call':
           return call(message, response, result, request.headers.authorization);
         default:
@@ -114,6 +135,8 @@ export async function startToolServer(): Promise<ToolServer> {
       case 'borrow_note':
         if (authorization !== `Bearer ${FRESH_TOKEN}`) return void response.writeHead(401).end();
         return say(`${note} is borrowed`);
+      case 'link_note':
+        return result({ content: [{ type: 'resource_link', uri: noteUri(note), name: note }] });
       case 'refuse_once':
         if (refused.has(note)) return say(`${note} is done`);
         refused.add(note);
@@ -136,6 +159,7 @@ export async function startToolServer(): Promise<ToolServer> {
     release: () => waiting.splice(0).forEach((answer) => answer()),
     retell: (changes) => void (told = { ...TOOLS, ...changes }),
     refuseListing: (refuses) => void (isMute = refuses),
+    finish: () => works.finish(),
     stop: async () => {
       server.closeAllConnections();
       server.close();

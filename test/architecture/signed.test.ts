@@ -11,6 +11,9 @@ const pauses = readFileSync(join(ROOT, 'workflows/pauses.ts'), 'utf8');
 /** Registered there, each in the same way. */
 const answering = ['resolveOutcomeUpdate', 'provideInputUpdate', 'authorizeUpdate'];
 
+/** From a dispatch, which has no key: it shows a question, and what is proven is the answer, where it was asked (docs/adr/0040). */
+const dispatched = ['inputAskedUpdate'];
+
 /** Updates of a run that bring something: those without an input say nothing. */
 const saying = [...messages.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
   ([, name]) => name ?? '',
@@ -22,7 +25,7 @@ test('there are such updates, and each has a handler', () => {
   expect(saying).toEqual(expect.arrayContaining(['decideUpdate', 'sayUpdate', 'stopUpdate', ...answering]));
 });
 
-test.each(saying.filter((name) => !answering.includes(name)))(
+test.each(saying.filter((name) => ![...answering, ...dispatched].includes(name)))(
   '%s: its validator verifies the signature, its handler takes it off',
   (name) => {
     const own = registrations.find((registration) => registration.trimStart().startsWith(`${name},`)) ?? '';

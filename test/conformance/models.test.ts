@@ -1,6 +1,6 @@
 /** The models port, its scripted model and its three providers. */
 import { createScriptedModel } from '../../activities/models/scripted.ts';
-import { Script } from '../../contracts/schemas/config.ts';
+import { Script } from '../../contracts/schemas/script.ts';
 import { anthropicDialect } from '../support/model-anthropic.ts';
 import { startModelBench } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';

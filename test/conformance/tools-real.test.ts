@@ -193,12 +193,15 @@ describe('server-everything (legacy era, stateful, v1 SDK)', () => {
     expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
   });
 
-  test('a tool that can only be a task is refused at discovery by name', async () => {
-    const { refused } = await createMcpToolServer({ artifacts, egress: loopbackEgress() }).list(
+  test('a tool that can only be a task is listed as one, since the server takes tasks', async () => {
+    const { refused, tools: listed } = await createMcpToolServer({ artifacts, egress: loopbackEgress() }).list(
       aConnection({ url: everything.url }),
       new AbortController().signal,
     );
-    expect(refused).toEqual([{ name: 'simulate-research-query', reason: expect.stringContaining('as a task') }]);
+    expect(refused).toEqual([]);
+    expect(listed.filter(({ taskSupport }) => taskSupport !== undefined)).toMatchObject([
+      { name: 'simulate-research-query', taskSupport: 'required' },
+    ]);
   });
 
   test('a tool that it does not have is refused as vanished, though the v1 SDK says so in a result', async () => {

@@ -146,24 +146,40 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       expect(result.content[0]).toMatchObject({ type: 'text', text: expect.stringMatching(/^\{"rows":"zzz/) });
     });
 
-    test.each([
-      [
-        'JSON',
-        ({ response }: CallExchange) => pour(response, 'application/json', '{"jsonrpc":"2.0","id":0,"result":{"x":"'),
-      ],
-      [
-        'an event stream',
-        ({ response }: CallExchange) =>
-          pour(response, 'text/event-stream', 'data: {"jsonrpc":"2.0","id":0,"result":{"x":"'),
-      ],
-    ])('a result beyond what is read, as %s, counts as executed and is said to be lost', async (_, does) => {
-      const { isError, result } = await callThat(does);
+    test('an answer beyond what is read counts as executed and is said to be lost', async () => {
+      const { isError, result } = await callThat(({ response }) =>
+        pour(response, 'application/json', '{"jsonrpc":"2.0","id":0,"result":{"x":"'),
+      );
       expect({ isError, result }).toMatchObject({
         isError: false,
         result: { warnings: [expect.stringContaining('larger than')] },
       });
       expect(server.executions()).toBe(1);
     });
+
+    test.each([
+      ['a result', (id: unknown) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"x":"`],
+      ['a notification', () => '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"'],
+    ])(
+      '%s beyond what is read, in a stream, does not say that the tool has run: nobody saw what it was',
+      async (_, head) => {
+        server.become({
+          era,
+          onCall: (exchange) => {
+            exchange.execute();
+            pour(exchange.response, 'text/event-stream', `data: ${head(exchange.id)}`);
+          },
+        });
+        const ending = await create({}).call(aConnection({ url: server.url }), aCall());
+        expect(ending).toMatchObject({
+          kind: 'unknown',
+          code: 'OUTCOME_UNKNOWN',
+          message: expect.stringContaining('in its stream is larger than'),
+        });
+        expect(ending).not.toHaveProperty('fault');
+        expect(server.executions()).toBe(1);
+      },
+    );
 
     test('progress of more bytes than a result may have is no result that is too large', async () => {
       const { result } = await callThat(({ response, answerWith }) => {

@@ -187,7 +187,7 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       expect(call.beats).toEqual([
         { phase: 'connecting' },
         { phase: 'sent', sentAt },
-        { phase: 'sent', sentAt, progress: 3 },
+        { phase: 'sent', sentAt, progress: 3, total: 9 },
         { phase: 'answered' },
       ]);
     });

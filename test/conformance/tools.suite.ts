@@ -4,6 +4,7 @@ import type { GuardedFetch } from '../../activities/egress/fetch.ts';
 import type { ToolServer } from '../../activities/tools/port.ts';
 import { failureSuite } from './tools-failure.suite.ts';
 import { listSuite } from './tools-list.suite.ts';
+import { resourceSuite } from './tools-resource.suite.ts';
 import { resultSuite } from './tools-result.suite.ts';
 import { secretSuite } from './tools-secret.suite.ts';
 import { sessionSuite } from './tools-session.suite.ts';
@@ -25,5 +26,6 @@ export function toolServerSuite(harness: ToolServerHarness): void {
   stopSuite(harness);
   failureSuite(harness);
   resultSuite(harness);
+  resourceSuite(harness);
   secretSuite(harness);
 }

@@ -39,6 +39,11 @@ test('catalogs: nobody may change one, a new tool is asked for, and nothing is r
   ]);
 });
 
+test('what results link to is not read where nobody says so', () => {
+  const { docs } = Config.parse({ servers: { docs: { url: 'https://docs.example' } } }).servers;
+  expect(docs?.resourceLinks).toBe('keep');
+});
+
 test('a page of a query answer holds 1 MiB', () => {
   expect(PAGE_BYTES).toBe(1_048_576);
 });

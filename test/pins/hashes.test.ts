@@ -5,6 +5,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { definitionHash, requestDigest, specHash } from '../../domain/digest.ts';
+import { READ_RESOURCE_TOOL } from '../../domain/resource-link.ts';
 import { sealEntry } from '../../domain/ledger.ts';
 import { assembleToolset } from '../../domain/toolset.ts';
 import { extendDigest } from '../../domain/transcript.ts';
@@ -22,6 +23,10 @@ const jwe = { protected: 'p', encrypted_key: 'k', iv: 'i', ciphertext: 'c', tag:
 describe('hashes', () => {
   test('definition of a tool', () => {
     expect(definitionHash(definition)).toBe('76644ff2b3d27c7700ec1f157249c744f7c1deefc82d0ab859f0072833fb2ca8');
+  });
+
+  test('definition of the tool that reads linked resources: another text asks again in runs that wait', () => {
+    expect(definitionHash(READ_RESOURCE_TOOL)).toBe('1ec59bd6362150491018e444e74526a7c340e597c8de9e5b90d454169ded9f6d');
   });
 
   test('digest of a request', () => {

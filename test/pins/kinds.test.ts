@@ -18,7 +18,7 @@ import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { CARRY_VERSION, PAUSED_CARRY_VERSION } from '../../domain/carry.ts';
+import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../domain/carry.ts';
 import { CATALOG_CARRY_VERSION } from '../../domain/catalog-carry.ts';
 
 describe('kinds', () => {
@@ -32,6 +32,7 @@ describe('kinds', () => {
       'decision.accepted',
       'outcome.resolved',
       'input.provided',
+      'input.told',
       'authorization.given',
       'standing.made',
       'standing.used',
@@ -41,6 +42,8 @@ describe('kinds', () => {
       'request.escalated',
       'request.closed',
       'dispatched',
+      'resumed',
+      'task.begun',
       'held',
       'outcome',
       'said',
@@ -87,6 +90,7 @@ describe('kinds', () => {
       'TOOL_DISABLED',
       'TOOL_MISSING',
       'ORGANISATION_HALTED',
+      'RESOURCE_NOT_LINKED',
     ]);
     expect(ApproverClause.shape.layer.options).toEqual(['organisation', 'catalog', 'run', 'default']);
   });
@@ -138,6 +142,7 @@ describe('kinds', () => {
   });
 
   test('version of what a run carries to its next execution', () => {
-    expect([CARRY_VERSION, PAUSED_CARRY_VERSION]).toEqual([1, 2]);
+    expect([CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION]).toEqual([1, 2, 3]);
+    expect(CARRY_VERSIONS).toEqual([1, 2, 3]);
   });
 });

@@ -11,6 +11,7 @@ import {
   METRICS,
   PENDING_MEMO,
   QUERIES,
+  READ_RESOURCE,
   RUN_WORKFLOW,
   SEARCH_ATTRIBUTES,
   SIGNALS,
@@ -32,6 +33,8 @@ describe('names on the wire', () => {
     expect(Config.parse({}).taskQueue).toBe('countersign');
   });
 
+  test('the tool that reads linked resources, which policy names', () => expect(READ_RESOURCE).toBe('resources:read'));
+
   test('metrics', () => {
     expect(METRICS).toEqual({
       running: 'countersign_server_calls',
@@ -51,6 +54,7 @@ describe('names on the wire', () => {
       resolveOutcome: 'resolveOutcome',
       provideInput: 'provideInput',
       authorize: 'authorize',
+      inputAsked: 'inputAsked',
     });
   });
 
@@ -79,6 +83,7 @@ describe('names on the wire', () => {
       requests: 'requests',
       transcript: 'transcript',
       ledger: 'ledger',
+      heldInput: 'heldInput',
       snapshot: 'snapshot',
     });
   });
@@ -91,6 +96,8 @@ describe('names on the wire', () => {
       modelStep: 'modelStep',
       discoverTools: 'discoverTools',
       callTool: 'callTool',
+      resumeCall: 'resumeCall',
+      pollTask: 'pollTask',
       storeSegment: 'storeSegment',
       reviewChange: 'reviewChange',
       discoverCatalog: 'discoverCatalog',

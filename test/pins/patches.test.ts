@@ -9,7 +9,7 @@ const sources = readdirSync(folder)
 
 describe('patches of the workflow (INV-D1)', () => {
   it('are those of the registry, and no other', () => {
-    expect(Object.keys(PATCHES)).toEqual(['pauses', 'lists']);
+    expect(Object.keys(PATCHES)).toEqual(['pauses', 'lists', 'lost-answers', 'tasks', 'links', 'held']);
   });
 
   it('are asked for by ids of the registry only', () => {

@@ -4,24 +4,28 @@ import type { Mutation } from './mutant.ts';
 export const DECISION_COMMANDS: readonly Mutation[] = [
   {
     name: 'what an approver wrote is not what is sent',
+    noticedIn: 'agent-run.v2.edited-of-two',
     file: 'domain/edit.ts',
     find: 'call: { ...state.call, arguments: decision.arguments },',
     put: 'call: state.call,',
   },
   {
     name: 'what stands answers every call of its tool',
+    noticedIn: 'agent-run.v2.standing',
     file: 'domain/standing.ts',
     find: '    covers(extent, standing.arguments, call.arguments) &&\n',
     put: '',
   },
   {
     name: 'an edit is not judged',
+    noticedIn: 'agent-run.v2.edited-waits',
     file: 'workflows/handlers.ts',
     find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
     put: '',
   },
   {
     name: 'who agreed to other arguments has agreed to these',
+    noticedIn: 'agent-run.v2.edited-waits',
     file: 'domain/edit.ts',
     find: 'const isEnough = counts && isMet(rule, [voter]);',
     put: 'const isEnough = counts;',
@@ -31,6 +35,7 @@ export const DECISION_COMMANDS: readonly Mutation[] = [
 export const DECISION_CONTENT: readonly Mutation[] = [
   {
     name: 'the model is not told that its arguments were changed',
+    noticedIn: 'agent-run.v2.edited-of-two',
     file: 'workflows/turn.ts',
     find: 'edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };',
     put: 'edit === undefined ? {} : {};',
@@ -40,24 +45,28 @@ export const DECISION_CONTENT: readonly Mutation[] = [
 export const DECISION_REFUSALS: readonly Mutation[] = [
   {
     name: 'approvals may be remembered as far as anybody likes',
+    noticedIn: 'agent-run.v2.standing',
     file: 'domain/standing.ts',
     find: 'remember?.includes(scope) === true',
     put: 'remember !== undefined && scope !== undefined',
   },
   {
     name: 'anybody may take back what stands',
+    noticedIn: 'agent-run.v2.standing',
     file: 'domain/standing-changes.ts',
     find: 'if (mayDecide(found.approvers, by)) return',
     put: "if (mayDecide(found.approvers, by) || by.id !== '') return",
   },
   {
     name: 'whoever is asked may answer in the place of a tool',
+    noticedIn: 'agent-run.v2.edited-waits',
     file: 'domain/decision-rights.ts',
     find: 'allOf.every(({ may }) => may?.includes(right) === true);',
     put: "allOf.every(({ may }) => right === 'respond' || may?.includes(right) === true);",
   },
   {
     name: 'an edit may be of any size',
+    noticedIn: 'agent-run.v2.edited-waits',
     file: 'domain/edit.ts',
     find: '  if (bytes > limits.argumentBytes)\n',
     put: "  if (bytes > limits.argumentBytes && callId === '')\n",

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay } from '../../workers/replay-semantics.ts';
+import type { HISTORIES } from './corpus.ts';
 
 export interface Mutation {
   /** What somebody might do, in words. */
   readonly name: string;
+  /** A history in which it shows; there are others, mostly. */
+  readonly noticedIn: (typeof HISTORIES)[number];
   readonly file: string;
   /** Stands in the file exactly once. */
   readonly find: string;
@@ -19,7 +22,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Ignored by git and by every tool of the repository. */
 const PLACE = join(ROOT, '.build');
 
-export async function bundleMutant({ name, file, find, put }: Mutation): Promise<WorkflowBundle> {
+export async function bundleMutant({ name, file, find, put }: Omit<Mutation, 'noticedIn'>): Promise<WorkflowBundle> {
   await mkdir(PLACE, { recursive: true });
   const folder = await mkdtemp(join(PLACE, 'mutant-'));
   try {

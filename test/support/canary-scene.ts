@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
+import { readingTurns } from './canary-read.ts';
 import type { Canary } from './canary-scan.ts';
 import { CANARY_TOOLS, type CanaryServer, formsOf, startCanaryServer } from './canary-server.ts';
 import { ADMINISTRATORS } from './catalogs.ts';
@@ -102,8 +103,8 @@ export async function startCanaryScene(): Promise<CanaryScene> {
     config: {
       servers: {
         // Listed again before every call, so that what a list gives away is given away there too.
-        given: { url: servers.given.url, headers, recheckSeconds: 0 },
-        minted: { url: servers.minted.url, headers, credentials: client(minter.issuer) },
+        given: { url: servers.given.url, headers, recheckSeconds: 0, resourceLinks: 'read' },
+        minted: { url: servers.minted.url, headers, credentials: client(minter.issuer), resourceLinks: 'read' },
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
         closed: { url: servers.closed.url, headers },
         kept: { url: servers.kept.url, headers, credentials: { ...client(minter.issuer), ...keptKind } },
@@ -208,7 +209,7 @@ export async function converse(
     failed(500, echo),
     failed(429, JSON.stringify({ error: { message: echo } }), { 'retry-after': '1' }),
   );
-  provider.enqueue(...[first, last].map((answer) => answered(chatDialect.events(answer))));
+  provider.enqueue(...[first, ...readingTurns(name, echo), last].map((answer) => answered(chatDialect.events(answer))));
   const authorizations = name === 'given' ? { authorizations: { given: `Bearer ${secrets.GIVEN}` } } : {};
   const run = await world.start(
     'main',

@@ -16,6 +16,9 @@ export interface CanaryServer extends RawServer {
 
 type Tool = (exchange: CallExchange, echo: string) => void;
 
+/** Linked to by `link`; the read gives away all that it was sent. */
+export const READABLE = 'canary://all';
+
 const text = (value: string) => ({ type: 'text', text: value });
 
 export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
@@ -35,7 +38,10 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
     }),
   link: (exchange, echo) =>
     exchange.result({
-      content: [{ type: 'resource_link', uri: `https://x.test/?${echo}`, name: echo, description: echo }],
+      content: [
+        { type: 'resource_link', uri: `https://x.test/?${echo}`, name: echo, description: echo },
+        { type: 'resource_link', uri: READABLE, name: echo },
+      ],
     }),
   strange: (exchange, echo) => exchange.result({ content: [{ type: echo, text: echo }], _meta: { [echo]: echo } }),
   large: (exchange, echo) => exchange.result({ content: [text(`${echo}\n`.repeat(400))] }),
@@ -85,6 +91,20 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
     const hidden = readsTokens ? claimsIn(headers.authorization ?? '').flatMap(formsOf) : [];
     tools[String(exchange.params['name'])]?.(exchange, [echoOf(headers), ...hidden].join('\n'));
   };
+  // What is linked to gives away what came with the read.
+  const onRead = (exchange: CallExchange): void => {
+    exchange.execute();
+    const echo = echoOf(exchange.request.headers);
+    const uri = `file:///${encodeURIComponent(echo)}`;
+    exchange.result({
+      contents: [
+        { uri, mimeType: echo, text: echo },
+        { uri, mimeType: echo, blob: base64(echo) },
+      ],
+      ttlMs: 0,
+      cacheScope: 'private',
+    });
+  };
   const intercept: RawServerScript['intercept'] = (request, response, rpcMethod) => {
     if (rpcMethod !== 'tools/list') return false;
     const echo = echoOf(request.headers);
@@ -92,7 +112,7 @@ export async function startCanaryServer(options: CanaryServerOptions = {}): Prom
     else server.become({ ...script, pages: [definitions(Object.keys(tools), echo)] });
     return isRefusing;
   };
-  const script: RawServerScript = { era: 'modern', onCall, intercept };
+  const script: RawServerScript = { era: 'modern', onCall, onRead, intercept };
   const server = await startRawServer(script);
   return {
     ...server,

@@ -10,6 +10,8 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Sees each text that goes to standard output. */
   readonly onOut?: (text: string) => void;
+  /** To standard error. */
+  readonly onErr?: (text: string) => void;
 }
 
 export interface CommandResult {
@@ -29,7 +31,10 @@ export async function runCommand(args: readonly string[], options: CommandOption
       out += text;
       options.onOut?.(text);
     },
-    err: (text) => (err += text),
+    err: (text) => {
+      err += text;
+      options.onErr?.(text);
+    },
     input: async () => options.input ?? '',
     interrupted: () => options.signal ?? new AbortController().signal,
   });

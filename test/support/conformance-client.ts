@@ -8,7 +8,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
@@ -19,6 +18,7 @@ import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
 import { answeredDispatch } from './conformance-answers.ts';
 import { authorizing, type ConformanceContext, sealing } from './conformance-credentials.ts';
+import { heldClient } from './held-activity.ts';
 import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
 
 const [url = ''] = process.argv.slice(2);
@@ -39,15 +39,22 @@ const ECHO = 'json_schema_echo';
 /** Scenarios that end with the listing: their servers list a tool that they cannot call. */
 const LISTED_ONLY: readonly string[] = ['json-schema-ref-no-deref'];
 
-/** There is no catalog here, and no Temporal server that could have one. */
-const nobody = {
-  connection: { withDeadline: async (_: number, ask: () => Promise<unknown>) => await ask() },
-  workflow: {
-    getHandle: (id: string) => ({
-      query: () => Promise.reject(new WorkflowNotFoundError('no catalog', id, undefined)),
-    }),
-  },
-};
+/** Asks on the connection of a call, and wants what it proposes: a person accepts it here, and a worker never does. */
+const PROPOSES = 'elicitation-sep1034-client-defaults';
+
+/** There is no catalog here, and no Temporal server that could have one; of the run, somebody who takes what a form proposes. */
+let dispatched: DispatchInput | undefined;
+const { client } = heldClient({
+  dispatch: () => dispatched,
+  answer: ({ requests: { question } }) => ({
+    action: 'accept',
+    content: Object.fromEntries(
+      Object.entries(question?.kind === 'form' ? question.fields : {}).flatMap(([name, field]) =>
+        field.default === undefined ? [] : [[name, field.default]],
+      ),
+    ),
+  }),
+});
 
 /** The arguments that the scenario wants to see sent, else one call with what little the tool needs. */
 function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): readonly JsonObject[] {
@@ -68,7 +75,12 @@ try {
   const granted = grant === undefined ? {} : { grant };
   const config = Config.parse({
     servers: {
-      peer: { url, credentials, protocol: version === '2026-07-28' ? 'auto' : 'legacy' },
+      peer: {
+        url,
+        credentials,
+        protocol: version === '2026-07-28' ? 'auto' : 'legacy',
+        ...(scenario === PROPOSES ? { elicitation: { holdSeconds: 60 } } : {}),
+      },
     },
     policy: { strategy: 'never' },
     egress: { allowLoopback: true },
@@ -76,8 +88,7 @@ try {
   });
   const artifacts = createMemoryStore();
   const loaded = { config, baseDirectory: directory, path: undefined };
-  // Sound: of the client, the activities ask only whether there is a catalog.
-  const activities = await toolSideActivities(loaded, artifacts, nobody as unknown as Client);
+  const activities = await toolSideActivities(loaded, artifacts, client);
   const found = await inActivity(activities.discoverTools, { run: RUN, server: SERVER, ...granted });
   if (!('tools' in found)) throw new Error(found.authorization.message);
   const toolset = [{ server: SERVER.name, tools: found.tools }];
@@ -89,6 +100,8 @@ try {
         ...allowedDispatch(tool, args, toolset, { at: at++, server: SERVER }),
         ...granted,
       };
+      if (scenario === PROPOSES) dispatch = { ...dispatch, hold: { seconds: 60 } };
+      dispatched = dispatch;
       if (grants !== undefined) dispatch = { ...dispatch, input: { provided: [] } };
       let result = await inActivity(activities.callTool, dispatch);
       while (result.kind === 'input') {

@@ -1,4 +1,6 @@
 /** Somebody with write access to the namespace: a worker with workflows of its own, and the recorded inputs of a genuine run. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DispatchInput } from '../../contracts/activities.ts';
@@ -7,13 +9,19 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from './catalogs.ts';
+import { startEngine } from './engine.ts';
+import { zoneKey } from './keys.ts';
 import { type RecordingServer, startRecordingServer } from './recording-server.ts';
+import { type ResumableServer, startResumableServer } from './resumable-server.ts';
 import { scheduledInputs } from './run-record.ts';
+import { startTaskServer } from './task-server.ts';
 import { decisionOn, openRequests, startWorld, type World } from './world.ts';
 
 export interface Forger {
   readonly bank: RecordingServer;
   readonly world: World;
+  /** How often any server has been asked for anything. */
+  contacts(): number;
   /** What a genuine run scheduled, by activity. */
   readonly genuine: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /** The dispatch of a call that was countersigned, and made. */
@@ -27,13 +35,31 @@ export interface Forger {
 export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> = {}): Promise<Forger> {
   const approvers = { ids: ['ann'], groups: [], ...over };
   const bank = await startRecordingServer();
+  const tasks = await startTaskServer();
+  const kept = await startResumableServer();
+  const engine = await startEngine();
+  const zone = await zoneKey();
+  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
   const credentials = { kind: 'none' } as const;
-  const policy = { approvers, servers: { bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } } } };
-  const servers = { bank: { url: bank.url, credentials }, other: { url: bank.url, credentials } };
+  const policy = {
+    approvers,
+    servers: {
+      bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } },
+      digs: { default: 'allow' as const },
+      kept: { default: 'allow' as const },
+    },
+  };
+  const servers = {
+    bank: { url: bank.url, credentials },
+    other: { url: bank.url, credentials },
+    digs: { url: tasks.url, credentials },
+    kept: { url: kept.url, credentials },
+  };
   // In a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const world = await startWorld({ config: { policy, servers, catalog } });
-  const genuine = await recordGenuine(world, bank.url);
+  const grants = { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] };
+  const world = await startWorld({ engine, config: { policy, servers, catalog, grants } });
+  const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: recorded by our own workflow.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
 
@@ -45,6 +71,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
   let forgeries = 0;
   return {
     bank,
+    contacts: () => bank.methods.length + tasks.asked.length + kept.requests.length,
     world,
     genuine,
     approved,
@@ -59,7 +86,8 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
       await running;
       await connection.close();
       await world.stop();
-      await bank.close();
+      await engine.stop();
+      await Promise.all([bank.close(), tasks.close(), kept.close()]);
     },
   };
 }
@@ -87,4 +115,25 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
     ...ofCatalog,
     ...recorded,
   ]);
+}
+
+/** What runs schedule whose calls outlive the worker that sent them. */
+async function recordOutlived(world: World, kept: ResumableServer): Promise<Forger['genuine']> {
+  const ofOne = async (tool: string, given: object) =>
+    await world.start([{ calls: [{ tool, arguments: given }] }, { text: 'done' }], {
+      servers: [{ name: 'digs' }, { name: 'kept' }],
+    });
+  const digging = await ofOne('digs/dig', { deep: 1 });
+  await digging.result();
+  const waiting = await ofOne('kept/slow', { purpose: 'brought' });
+  await kept.held('brought');
+  await kept.progress('brought', 1);
+  await world.restartWorkers();
+  kept.release('brought');
+  await waiting.result();
+  const polls = await scheduledInputs(world, digging.runId);
+  const resumptions = await scheduledInputs(world, waiting.runId);
+  return new Map(
+    [...polls, ...resumptions].filter(([name]) => name === ACTIVITIES.pollTask || name === ACTIVITIES.resumeCall),
+  );
 }

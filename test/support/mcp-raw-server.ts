@@ -13,9 +13,11 @@ export interface SeenRequest {
   readonly rpcMethod: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly params: Readonly<Record<string, unknown>>;
+  /** Where it is the client's answer to a request of the server. */
+  readonly answer?: { readonly id: unknown; readonly result?: unknown; readonly error?: unknown };
 }
 
-/** One `tools/call` as the script sees it. */
+/** One `tools/call` or `resources/read` as the script sees it. */
 export interface CallExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -37,6 +39,8 @@ export interface CallExchange {
 export interface RawServerScript {
   readonly era: Era;
   readonly onCall?: (exchange: CallExchange) => void;
+  /** Takes `resources/read`; where it is there, the server says that it has resources. */
+  readonly onRead?: (exchange: CallExchange) => void;
   /** Takes a request before anything else does; true means that it was answered. */
   readonly intercept?: (
     request: IncomingMessage,
@@ -86,6 +90,9 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
         rpcMethod: message.method,
         headers: request.headers,
         params: message.params ?? {},
+        ...(message.method === undefined && message.id !== undefined
+          ? { answer: { id: message.id, result: message.result, error: message.error } }
+          : {}),
       });
       if (script.intercept?.(request, response, message.method, message.id) === true) return;
       serve(script, { request, response, message, execute: () => (executions += 1) });
@@ -121,6 +128,8 @@ interface Message {
   readonly id?: unknown;
   readonly method?: string;
   readonly params?: Readonly<Record<string, unknown>>;
+  readonly result?: unknown;
+  readonly error?: unknown;
 }
 
 function parsed(text: string): Message {
@@ -143,6 +152,7 @@ function serve(script: RawServerScript, incoming: Incoming): void {
     response.writeHead(200, { 'content-type': 'application/json', ...headers });
     response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...fields }));
   };
+  const capabilities = { tools: {}, ...(script.onRead === undefined ? {} : { resources: {} }) };
   const complete = modern ? { resultType: 'complete' } : {};
   if (request.method === 'GET') return void response.writeHead(405).end();
   if (request.method === 'DELETE') return void response.writeHead(200).end();
@@ -162,7 +172,7 @@ function serve(script: RawServerScript, incoming: Incoming): void {
         result: {
           ...complete,
           supportedVersions: ['2026-07-28'],
-          capabilities: { tools: {} },
+          capabilities,
           ttlMs: 0,
           cacheScope: 'private',
         },
@@ -176,7 +186,7 @@ function serve(script: RawServerScript, incoming: Incoming): void {
         {
           result: {
             protocolVersion: '2025-11-25',
-            capabilities: { tools: {} },
+            capabilities,
             serverInfo: { name: 'raw', version: '1' },
           },
         },
@@ -192,6 +202,9 @@ function serve(script: RawServerScript, incoming: Incoming): void {
     }
     case 'tools/call':
       return (script.onCall ?? succeed)(exchangeOf(incoming, complete));
+    case 'resources/read':
+      if (script.onRead === undefined) return json({ error: { code: -32_601, message: 'Method not found' } });
+      return script.onRead(exchangeOf(incoming, complete));
     default:
       return void response.writeHead(202).end();
   }

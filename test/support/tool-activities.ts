@@ -1,4 +1,5 @@
 /** The tool activities of a run, in a mock of their environment: what Temporal would say of them, without Temporal. */
+import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import type { DispatchInput, RunIdentity } from '../../contracts/activities.ts';
@@ -19,7 +20,11 @@ export async function inActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
 ): Promise<Output> {
-  const environment = new MockActivityEnvironment(
+  return await environmentOfRun().run(activity, input);
+}
+
+function environmentOfRun(): MockActivityEnvironment {
+  return new MockActivityEnvironment(
     {
       workflowType: 'agentRun',
       namespace: RUN.namespace,
@@ -28,7 +33,29 @@ export async function inActivity<Input, Output>(
     },
     { logger: new DefaultLogger('ERROR') },
   );
-  return await environment.run(activity, input);
+}
+
+export interface GoingActivity<Output> {
+  readonly result: Promise<Output>;
+  /** What Temporal was told, in the order in which it was told. */
+  readonly beats: readonly unknown[];
+  /** As Temporal does where the worker is stopped and its time is over. */
+  shutDown(): void;
+}
+
+/** As `inActivity`, of a worker that is stopped while it runs. */
+export function goingActivity<Input, Output>(
+  activity: (input: Input) => Promise<Output>,
+  input: Input,
+): GoingActivity<Output> {
+  const environment = environmentOfRun();
+  const beats: unknown[] = [];
+  environment.on('heartbeat', (details: unknown) => beats.push(details));
+  return {
+    result: environment.run(activity, input),
+    beats,
+    shutDown: () => environment.cancel('WORKER_SHUTDOWN', new ActivityCancellationDetails({ workerShutdown: true })),
+  };
 }
 
 /** What the run sends for a call that policy allows. */

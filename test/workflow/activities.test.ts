@@ -54,8 +54,7 @@ const FORBIDDEN = { code: 'DISPATCH_FORBIDDEN' };
 const LISTING: readonly string[] = [ACTIVITIES.discoverTools, ACTIVITIES.discoverCatalog];
 
 test.each(names)('%s, run by nobody, by a workflow of another type or by another run, calls no tool', async (name) => {
-  const { methods } = forger.bank;
-  const methodsBefore = methods.length;
+  const before = forger.contacts();
   const { runId } = forger.approved;
   const another = {
     workflowType: 'agentRun',
@@ -68,7 +67,7 @@ test.each(names)('%s, run by nobody, by a workflow of another type or by another
     if (LISTING.includes(name)) expect(answer).toMatchObject(FORBIDDEN);
   }
   // Not even a list is asked for.
-  expect(methods.slice(methodsBefore)).toEqual([]);
+  expect(forger.contacts()).toBe(before);
 });
 
 test('callTool, repeated by the very run that made the call, or by it after a reset, calls no tool', async () => {
@@ -83,11 +82,12 @@ test('callTool, repeated by the very run that made the call, or by it after a re
 
 test.each(names)('%s, scheduled by a workflow that is no run, calls no tool', async (name) => {
   const { genuine, approved } = forger;
+  const before = forger.contacts();
   const input = (workflowId: string) => ({ ...genuine.get(name), run: { ...approved.run, workflowId } });
   const answer = await forger.forge('somethingElse', name, input).catch((error: unknown) => codedFailureIn(error));
   if (name === ACTIVITIES.callTool) expect(answer).toMatchObject({ kind: 'refused', ...FORBIDDEN });
   if (LISTING.includes(name)) expect(answer).toMatchObject(FORBIDDEN);
-  expect(newCalls()).toBe(0);
+  expect(forger.contacts()).toBe(before);
 });
 
 test('a standalone activity, started by a client, calls no tool', async () => {

@@ -6,7 +6,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { Decision } from '../../contracts/schemas/decision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
-import { Script } from '../../contracts/schemas/config.ts';
+import { Script } from '../../contracts/schemas/script.ts';
 import { blocksOf } from '../support/guide.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { outcomes } from '../support/run-record.ts';

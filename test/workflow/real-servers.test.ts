@@ -2,15 +2,17 @@
  * Whole runs on servers that no one here wrote, in both protocol eras: what they did is looked at on disk, and what the model was
  * told is what they said (F12, F25, F37, INV-X1).
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { zoneKey } from '../support/keys.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
 import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
 import type { RunningMcpServer } from '../support/mcp-process.ts';
 import { factsOf, outcomes, results } from '../support/run-record.ts';
+import { taskOf } from '../support/task-scene.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -105,12 +107,15 @@ describe('server-everything (legacy era, stateful)', () => {
   let world: World;
   beforeAll(async () => {
     everything = await startEverythingServer();
+    const zone = await zoneKey();
+    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
     world = await startWorld({
       engine,
       config: {
         taskQueue: 'everything',
         servers: { all: { url: everything.url, credentials } },
         policy: { strategy: 'never', unknownOutcomes: 'record' },
+        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       },
     });
   }, LONG_MS);
@@ -159,15 +164,43 @@ describe('server-everything (legacy era, stateful)', () => {
     LONG_MS,
   );
 
-  test('a tool that can only be a task is not offered, and the ledger says why', async () => {
-    const run = await world.start([{ calls: [{ tool: 'all/simulate-research-query' }] }, { text: 'done' }]);
-    await run.result();
-    const ledger = await run.ledger();
-    expect(factsOf(ledger, 'tools.discovered')).toMatchObject([
-      { refused: [expect.stringMatching(/^simulate-research-query: .*as a task/)] },
-    ]);
-    expect(factsOf(ledger, 'outcome')).toMatchObject([{ outcome: 'denied', code: 'TOOL_UNKNOWN' }]);
-  });
+  test(
+    "a tool that can only be called as a task: begun, asked about by timer, and its result is the server's own",
+    async () => {
+      const calls = [{ tool: 'all/simulate-research-query', arguments: { topic: 'countersignatures' } }];
+      const run = await world.start([{ calls }, { text: 'done' }]);
+      const shown = await taskOf(run, ({ message }) => message !== undefined);
+      expect(shown).toMatchObject({
+        server: 'all',
+        tool: 'simulate-research-query',
+        message: expect.stringMatching(/\.\.\.$/),
+      });
+      await run.result();
+      expect(await ofOne(run)).toMatchObject([
+        {
+          kind: 'succeeded',
+          result: { content: [{ text: expect.stringContaining('Research Report: countersignatures') }] },
+        },
+      ]);
+      const ledger = await run.ledger();
+      expect(factsOf(ledger, 'task.begun')).toHaveLength(1);
+      expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
+    },
+    LONG_MS,
+  );
+
+  test(
+    'one that is cancelled with its run: the server says that it is',
+    async () => {
+      const calls = [{ tool: 'all/simulate-research-query', arguments: { topic: 'stops' } }];
+      const run = await world.start([{ calls }, { text: 'done' }]);
+      await taskOf(run);
+      await run.stop({ by: 'ann', reason: 'enough', inFlight: 'cancel' });
+      await run.result();
+      expect(factsOf(await run.ledger(), 'outcome')).toMatchObject([{ outcome: 'unknown' }]);
+    },
+    LONG_MS,
+  );
 
   test('tools that ask a person, a model or for roots are not offered: a worker declares nothing that could answer', async () => {
     const asking = [

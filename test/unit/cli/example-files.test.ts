@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { RunSpec } from '../../../contracts/schemas/run-spec.ts';
-import { warningsOf } from '../../../workers/config-checks.ts';
+import { warningsOf } from '../../../workers/config-warnings.ts';
 import { loadConfig } from '../../../workers/config.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));

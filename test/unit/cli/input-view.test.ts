@@ -59,3 +59,9 @@ test('F26: a page is shown with its whole host, and nothing of a server moves th
   expect(JSON.stringify(rows)).not.toMatch(/\\u001b|\u202e|\u200b/);
   expect(rows.flat().join('')).toContain('\\u{1b}');
 });
+
+test('a server that waits on an open connection is said to', () => {
+  const about = { kind: 'input', round: 1, requests: {} } as const;
+  expect(Object.fromEntries(inputRows({ ...about, held: true }))['waits']).toContain('open connection');
+  expect(Object.fromEntries(inputRows(about))['waits']).toBeUndefined();
+});

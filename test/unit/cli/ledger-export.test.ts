@@ -64,6 +64,7 @@ describe('CSV', () => {
         digest: hash,
         runId: 'r',
       },
+      { kind: 'input.told', callId: 't1.c0', attempt: 1, round: 1, told: 'cancel', code: 'APPROVAL_LAPSED' },
       {
         kind: 'outcome',
         callId: 't1.c0',
@@ -85,10 +86,11 @@ describe('CSV', () => {
     expect(chosen).toEqual([
       ['verdict', 't1.c0', '', 'bank', 'pay', 'ask', '', '', 'one two', hash, '', '', ''],
       ['decision.accepted', 't1.c0', 'ann', '', '', 'approve', '', 'd-1', '', '', '', '', ''],
+      ['input.told', 't1.c0', '', '', '', 'cancel', 'APPROVAL_LAPSED', '', '', '', '', '', ''],
       ['outcome', 't1.c0', '', '', '', 'failed', 'TOOL_FAILED', '', '', '', 'j-1', 'a b', '2026-01-01T00:00:00.000Z'],
     ]);
     expect(rows.map((row) => JSON.parse(row.at(-1) ?? '') as unknown)).toEqual(facts);
-    expect(rows[2]?.slice(16, 18)).toEqual([copy.entries[2]?.hash, copy.entries[2]?.prev]);
+    expect(rows[3]?.slice(16, 18)).toEqual([copy.entries[3]?.hash, copy.entries[3]?.prev]);
   });
 
   test.each(['=1+1', '+1', '-1', '@SUM(A1)', '=HYPERLINK("https://x.test")', '\t=1', '\r=1'])(

@@ -73,3 +73,27 @@ test('a call that waits for its server says for what, since when, and when it as
   );
   expect(text).not.toContain('\u001b');
 });
+
+test('a call that its server works on as a task says how far it is, in the words of the server', () => {
+  const task = {
+    callId: 't3.c0',
+    server: 'mine',
+    tool: 'dig\u001b[2J',
+    since: '2026-01-01T00:09:00.000Z',
+    next: '2026-01-01T00:10:12.000Z',
+    until: '2026-01-01T01:09:00.000Z',
+    polls: 3,
+  };
+  const text = stateText(
+    { ...state, status: 'acting', tasks: [{ ...task, message: 'half\u001b[2J way' }] },
+    NOW,
+    plain,
+  );
+  expect(text).toMatch(
+    /task +t3\.c0 mine\/dig.* since 2026-01-01 00:09:00Z, asked again at 2026-01-01 00:10:12Z, given up at 2026-01-01 01:09:00Z: half.* way/,
+  );
+  expect(text).not.toContain('\u001b');
+  expect(stateText({ ...state, status: 'acting', tasks: [task] }, NOW, plain)).toMatch(
+    /given up at 2026-01-01 01:09:00Z\n?/,
+  );
+});

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { describeConfig } from '../../../workers/secrets.ts';
-import { warningsOf } from '../../../workers/config-checks.ts';
+import { warningsOf } from '../../../workers/config-warnings.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { refusalOf } from '../../support/keys-refusal.ts';
 

@@ -1,7 +1,7 @@
 /** What the shape of a configuration cannot say: headers, transport security, parts that must fit (S1.2, INV-S1). */
 import { describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
-import { warningsOf } from '../../../workers/config-checks.ts';
+import { warningsOf } from '../../../workers/config-warnings.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { refusalOf } from '../../support/keys-refusal.ts';
 
@@ -158,6 +158,14 @@ describe('a configuration whose parts are right and whole is wrong', () => {
     );
     expect(await warnings({ ...server('https://a.example.com'), policy: { givenTokens: 'deny' } })).toContain(
       'policy.givenTokens: deny forbids',
+    );
+    const holding = { url: 'https://a.example.com', credentials: { kind: 'none' }, elicitation: { holdSeconds: 60 } };
+    expect(await warnings({ servers: { notes: { ...holding, limits: { concurrency: 2 } } } })).toBe('');
+    expect(await warnings({ servers: { notes: { ...holding, protocol: '2026-07-28' } } })).toContain(
+      'servers.notes.elicitation never applies',
+    );
+    expect(await warnings({ servers: { notes: { ...holding, limits: { concurrency: 1 } } } })).toContain(
+      'servers.notes.elicitation lets one call wait for people',
     );
     const secret = await warnings(server('https://a.example.com/s/cAnArY0123456789/mcp'));
     expect(secret).toContain('servers.notes.url has a part that looks like a secret');

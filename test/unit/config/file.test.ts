@@ -115,3 +115,36 @@ describe('a field that is wrong', () => {
     expect(error.message).not.toContain('canary');
   });
 });
+
+describe('scopes for reading linked resources (INV-S2)', () => {
+  const server = (scopes: string, resourceLinks = 'read', kind = 'client-credentials'): string =>
+    `servers: {notes: {url: "https://a.example.com", resourceLinks: ${resourceLinks}, credentials: {kind: ${kind}, issuer: "https://i.example.com", clientId: a, clientSecret: canary, scopes: ${scopes}}}}`;
+  const path = 'servers.notes.credentials.scopes.resources';
+
+  test.each(['{default: [call]}', '{tools: {pay: [pay]}}', '{discovery: [list]}', '{consentable: [pay]}'])(
+    'must be named where others are, or the token had whatever its issuer gives: %s',
+    async (scopes) => {
+      const error = await refusalOf(load(server(scopes)));
+      expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
+      expect(error.message).toContain('[] says that this is meant');
+      expect(error.message).not.toContain('canary');
+    },
+  );
+
+  test.each([
+    ['named', server('{default: [call], resources: [read]}')],
+    ['said to be none', server('{default: [call], resources: []}')],
+    ['not wanted, since nothing is read', server('{default: [call]}', 'keep')],
+    ['at an issuer that is asked for none', server('{}')],
+  ])('are %s', async (_, yaml) => {
+    expect((await load(yaml)).config.servers['notes']).toBeDefined();
+  });
+
+  test('are none nowhere, where a refresh token would give all of its grant', async () => {
+    const vault = 'vault: {kind: environment, variables: {}}';
+    const scopes = '{discovery: [list], default: [call], resources: []}';
+    const error = await refusalOf(load(`${server(scopes, 'read', 'refresh')}\n${vault}`));
+    expect(error).toMatchObject({ code: 'CONFIG_INVALID', facts: { path } });
+    expect(error.message).toContain('must name a scope');
+  });
+});

@@ -1,7 +1,8 @@
 /** The vault of a configuration, and credentials that need one. */
 import { describe, expect, test } from '@jest/globals';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
-import { checkConfig, warningsOf } from '../../../workers/config-checks.ts';
+import { checkConfig } from '../../../workers/config-checks.ts';
+import { warningsOf } from '../../../workers/config-warnings.ts';
 import { describeConfig, secretsOf } from '../../../workers/secrets.ts';
 import { VAULT_KEYS } from '../../support/builders/vault.ts';
 

@@ -5,6 +5,7 @@ import { accept } from '../../../domain/decision.ts';
 import { EMPTY_JOURNAL } from '../../../domain/journal.ts';
 import { dispatched, ended, type Run } from '../../../domain/run.ts';
 import { resolve } from '../../../domain/resolution.ts';
+import { taskBegun } from '../../../domain/server-task.ts';
 import { heard, stopped } from '../../../domain/talk.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, rejection, say, shown, stop } from '../../support/builders/decision.ts';
@@ -52,6 +53,16 @@ describe('carry', () => {
     expect([everything(), flying, asking, sentAgain, over].map(carryVersionOf)).toEqual([1, 1, 2, 2, 1]);
     const authorized = { ...flying, grants: [] };
     expect(carryVersionOf(authorized)).toBe(2);
+  });
+
+  test('is of a version that a build with pauses and without tasks refuses, as long as a server works on a call as a task (INV-X1)', () => {
+    const sealed = { protected: 'p', iv: 'i', ciphertext: 'c', tag: 't' };
+    const task = { sealed, sentAt: new Date(START).toISOString(), until: new Date(START + 60_000).toISOString() };
+    const begun = taskBegun(flyingRun(), 't1.c0', { kind: 'task', task }, START).run;
+    const over = ended(begun, 't1.c0', outcomes().succeeded).run;
+    expect([flyingRun(), begun, over].map(carryVersionOf)).toEqual([1, 3, 1]);
+    // What a build with pauses alone would refuse counts more.
+    expect(carryVersionOf({ ...begun, grants: [] })).toBe(3);
   });
 
   test('is the same after a way through JSON: no date, no undefined, no method is in it', () => {

@@ -91,6 +91,11 @@ describe('definition hash', () => {
     expect(definitionHash({ ...given, ...change })).not.toBe(definitionHash(given));
   });
 
+  test('changes where a tool can only be called as a task, and not where it may be one: the operator says when it is', () => {
+    expect(definitionHash({ ...given, taskSupport: 'required' })).not.toBe(definitionHash(given));
+    expect(definitionHash({ ...given, taskSupport: 'optional' })).toBe(definitionHash(given));
+  });
+
   test('does not depend on the order in which a server writes fields', () => {
     expect(definitionHash(reversedFields(given))).toBe(definitionHash(given));
   });

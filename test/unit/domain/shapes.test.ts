@@ -213,7 +213,11 @@ describe('what is refused', () => {
       { ...approval(), decisionId: 'a b' },
       'decisionId: must be 1 to 200 printable ASCII characters without spaces',
     ],
-    ['a call id', { ...approval(), callId: 't1' }, 'callId: must look like t1.c0'],
+    [
+      'a call id, as of a list of tools',
+      { ...approval(), callId: 't0.c0' },
+      'callId: must look like t1.c0; a list of tools (t0.c0) is answered by authorize',
+    ],
     ['a digest', { ...approval(), digest: 'A'.repeat(64) }, 'digest: must be 64 lower-case hexadecimal characters'],
     ['a run id', { ...approval(), runId: '' }, 'runId: must be text of 1 to 200 characters'],
     ['an approver', { ...approval(), approver: 'ann' }, 'approver: must be an object'],

@@ -1,7 +1,7 @@
 /** The scripted model: steps, repetition, branches. */
 import { describe, expect, test } from '@jest/globals';
 import { createScriptedModel } from '../../../activities/models/scripted.ts';
-import { Script } from '../../../contracts/schemas/config.ts';
+import { Script } from '../../../contracts/schemas/script.ts';
 import type { Outcome } from '../../../contracts/schemas/call.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 import { EVERY_OUTCOME, modelRequest, OPENING, READ_FILE, succeeded } from '../../support/model-request.ts';

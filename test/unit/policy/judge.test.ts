@@ -7,6 +7,7 @@ import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { Policy } from '../../../contracts/schemas/policy.ts';
 import { MOST_CALLS_PER_TURN } from '../../../contracts/schemas/run-spec.ts';
+import { READ_RESOURCE_TOOL } from '../../../domain/resource-link.ts';
 import type { OfferedTool } from '../../../domain/toolset.ts';
 
 const TOOL: OfferedTool = {
@@ -77,6 +78,32 @@ describe('the judge', () => {
       Array.from({ length: MOST_CALLS_PER_TURN }, (_, index) => callIdOf(1, index)),
     );
     expect(MOST_CALLS_PER_TURN).toBe(64);
+  });
+});
+
+describe('INV-X1: a read of a linked resource', () => {
+  const ours: OfferedTool = { ...TOOL, modelName: 'files__read', definition: READ_RESOURCE_TOOL };
+  const url = 'https://files.test/mcp';
+  const judged = async (file: object) => {
+    const config = Config.parse({ policy: { strategy: 'annotations' }, servers: { files: { url, ...file } } });
+    const input = asking('files__read');
+    const calls = input.calls.map((call) => ({ ...call, arguments: { uri: 'doc://1' } }));
+    const { judgements } = await createJudge(
+      config,
+      async () => [ours],
+      async () => undefined,
+    )({ ...input, calls });
+    return judgements[0];
+  };
+
+  test('may be repeated by the word of the operator who offers it, and of nobody else', async () => {
+    expect(await judged({ resourceLinks: 'read' })).toMatchObject({ repeatable: true });
+    expect(await judged({ repeatable: [READ_RESOURCE_TOOL.name] })).toMatchObject({ repeatable: false });
+  });
+
+  test('is exempt by its hint as any tool is: where the operator trusts the server', async () => {
+    expect(await judged({ resourceLinks: 'read' })).toMatchObject({ verdict: { kind: 'ask' } });
+    expect(await judged({ resourceLinks: 'read', trusted: true })).toMatchObject({ verdict: { kind: 'allow' } });
   });
 });
 

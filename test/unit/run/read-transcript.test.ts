@@ -1,7 +1,7 @@
 /** Reading a conversation back from stored segments and the living execution. */
 import { expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../activities/artifacts/memory.ts';
-import { createTranscriptReader } from '../../../activities/run/read-transcript.ts';
+import { createMessageReader, createTranscriptReader } from '../../../activities/run/read-transcript.ts';
 import type { ArtifactRef } from '../../../contracts/schemas/json.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 import { canonicalJson } from '../../../domain/canonical.ts';
@@ -55,4 +55,32 @@ test('a segment is read once to find its place and once for its page, however lo
 test('a chain that does not reach back far enough is corrupt, not empty', async () => {
   const { read } = await stored();
   await expect(read(-1, 12)).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
+});
+
+test('one message is asked of the run, and read where the run says that it is stored', async () => {
+  const segment = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };
+  const asked: unknown[][] = [];
+  const query = async (_name: string, from: number, to: number) => ({
+    from: Math.max(from, 9),
+    total: 12,
+    messages: messages.slice(Math.max(from, 9), to),
+    segment,
+  });
+  const getHandle = (...run: unknown[]) => {
+    asked.push(run);
+    return { query };
+  };
+  // Sound: the reader asks for a handle and queries it, nothing else.
+  const client = { workflow: { getHandle } } as unknown as Parameters<typeof createMessageReader>[0];
+  const ranges: unknown[][] = [];
+  const read = createMessageReader(client, async (...range) => {
+    ranges.push(range);
+    return [{ role: 'user', text: 'stored' }];
+  });
+  expect(await read('run-1', 'execution-1', 10)).toEqual(messages[10]);
+  expect(ranges).toEqual([]);
+  expect(await read('run-1', 'execution-1', 4)).toEqual({ role: 'user', text: 'stored' });
+  expect(ranges).toEqual([['run-1', 'execution-1', 4, 5, segment]]);
+  expect(await read('run-1', 'execution-1', 12)).toBeUndefined();
+  expect(asked).toEqual(Array.from({ length: 3 }, () => ['run-1', 'execution-1']));
 });

@@ -1,9 +1,11 @@
 /** The dispatch activity as Temporal sees it: alive from first to last, and what leaves within the time in which somebody waits for it. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { fakeRun } from '../../support/held-run.ts';
 import { Conditions } from '../../../activities/policy/conditions.ts';
 import { type CallToolParts, createCallTool } from '../../../activities/tools/call-tool.ts';
-import type { CallProgress } from '../../../activities/tools/port.ts';
+import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.ts';
+import type { CallProgress, ServerConnection } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
@@ -74,7 +76,10 @@ function partsWith(over: Partial<CallToolParts>): CallToolParts {
   };
 }
 
-async function dispatched(over: Partial<CallToolParts> = {}): Promise<DispatchResult> {
+async function dispatched(
+  over: Partial<CallToolParts> = {},
+  more: Partial<DispatchInput> = {},
+): Promise<DispatchResult> {
   const { namespace, workflowId } = RUN;
   const environment = new MockActivityEnvironment({
     workflowType: 'agentRun',
@@ -83,7 +88,7 @@ async function dispatched(over: Partial<CallToolParts> = {}): Promise<DispatchRe
     workflowExecution: { workflowId, runId: input.runId },
   });
   environment.on('heartbeat', (details: CallProgress) => beats.push(details));
-  return await environment.run(createCallTool(partsWith(over)), input);
+  return await environment.run(createCallTool(partsWith(over)), { ...input, ...more });
 }
 
 /** Half a minute, in which a worker that says nothing is taken for dead; answers how often it said something. */
@@ -123,7 +128,7 @@ describe('F7, INV-X1: Temporal hears of a dispatch all the time, or it would cal
         },
       },
     });
-    expect(last).toEqual({ phase: 'sent', sentAt: '2026-01-01T00:00:00.000Z' });
+    expect(last).toEqual({ callId: 't1.c0', phase: 'sent', sentAt: '2026-01-01T00:00:00.000Z' });
     expect(halfAMinute()).toBe(0);
   });
 });
@@ -234,5 +239,52 @@ describe('behind the limits of its server', () => {
       },
     });
     expect(refused).toMatchObject({ kind: 'reopen', code: 'VERDICT_STRICTER' });
+  });
+});
+
+describe('INV-S1, INV-S2: a call whose server may ask people brings a way to another token', () => {
+  const config = Config.parse({
+    policy: { strategy: 'never' },
+    servers: { files: { url, credentials: { kind: 'given' }, elicitation: { holdSeconds: 60 } } },
+  });
+  const wanted: TokenRequest[] = [];
+  const broker: CallToolParts['broker'] = {
+    mint: (request) => {
+      wanted.push(request);
+      const accessToken = `token-${wanted.length}`;
+      const minted: MintedToken = {
+        accessToken,
+        evidence: { strategy: 'given' },
+        secrets: [],
+        release: () => done.push(`${accessToken} released`),
+      };
+      return Promise.resolve(minted);
+    },
+  };
+  const connections: ServerConnection[] = [];
+  const server: CallToolParts['server'] = {
+    list: () => Promise.reject(new Error('the list is asked for elsewhere')),
+    call: async (connection) => {
+      connections.push(connection);
+      await connection.renewal?.mint('token-1');
+      done.push(`called with ${connection.renewal?.secrets().join()}`);
+      return { kind: 'executed', isError: false, result: { content: [] } };
+    },
+  };
+
+  test('asked for as the call’s own, without what is proven of the call; both end with it, and the evidence is that of the call', async () => {
+    const held = { hold: { seconds: 60 } };
+    expect(await dispatched({ config, broker, server, heldRun: fakeRun() }, held)).toMatchObject({ kind: 'ended' });
+    const [own, next] = wanted;
+    expect(own?.call).toBeDefined();
+    const { call: _, signal: __, ...rest } = own ?? {};
+    expect(next).toEqual({ ...rest, signal: expect.anything(), refused: 'token-1' });
+    expect(done).toEqual(['listed', 'called with token-2', 'token-1 released', 'token-2 released']);
+  });
+
+  test('any other call does not', async () => {
+    connections.length = 0;
+    await dispatched({ config, broker, server, heldRun: fakeRun() });
+    expect(connections.map(({ renewal }) => renewal)).toEqual([undefined]);
   });
 });

@@ -13,6 +13,7 @@ import { Config } from '../../../contracts/schemas/config.ts';
 import type { RunIdentity } from '../../../contracts/activities.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import { definitionHash } from '../../../domain/digest.ts';
+import { READ_RESOURCE_TOOL } from '../../../domain/resource-link.ts';
 import type { OfferedTool } from '../../../domain/toolset.ts';
 import { toolDefinition } from '../../support/builders/tool.ts';
 
@@ -69,6 +70,12 @@ function liveTools(recheckSeconds = 60): LiveTools {
 const looked = (tools: LiveTools, tool = pinned, shown = tool.hash, who = principal): Promise<CurrentTool> =>
   tools.current(who, tool, shown, undefined, new AbortController().signal);
 const current = async (...given: Parameters<typeof looked>): Promise<OfferedTool> => (await looked(...given)).tool;
+
+test('the tool that reads linked resources is ours: no list has it, and none is asked for', async () => {
+  const ours = asOffered(READ_RESOURCE_TOOL);
+  expect(await current(liveTools(0), ours)).toBe(ours);
+  expect([lists, mints]).toEqual([[], []]);
+});
 
 test('what a run has just listed is believed for its time, then listed again with a token for listing', async () => {
   const tools = liveTools(60);

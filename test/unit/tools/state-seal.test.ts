@@ -3,8 +3,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import type { SealedState } from '../../../contracts/schemas/input.ts';
 import {
+  type AnswerBinding,
   createStateSeal,
   derivedFrom,
+  type SealBinding,
   type StateBinding,
   type StateSeal,
 } from '../../../activities/tools/state-seal.ts';
@@ -65,6 +67,42 @@ describe('it opens for nothing else', () => {
     expect(await seal.open(nonsense, BINDING)).toBeUndefined();
     const header = Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url');
     expect(await seal.open({ ...(await seal.seal(STATE, BINDING)), protected: header }, BINDING)).toBeUndefined();
+  });
+});
+
+describe('where an answer comes opens for nothing but its call', () => {
+  const ANSWER: AnswerBinding = {
+    answerTo: 'tools/call',
+    server: 'files',
+    namespace: 'default',
+    workflowId: 'refund-1',
+    runId: 'run-1',
+    callId: 't1.c0',
+    attempt: 1,
+    serverUrl: 'https://mcp.example/mcp',
+    tool: 'pay',
+    argumentsHash: 'a'.repeat(64),
+  };
+
+  test.each<[string, SealBinding]>([
+    ['another namespace', { ...ANSWER, namespace: 'other' }],
+    ['another run', { ...ANSWER, workflowId: 'refund-2' }],
+    ['the run after a reset', { ...ANSWER, runId: 'run-2' }],
+    ['another call', { ...ANSWER, callId: 't1.c1' }],
+    ['another attempt', { ...ANSWER, attempt: 2 }],
+    ['another server', { ...ANSWER, serverUrl: 'https://evil.example/mcp' }],
+    ['another server of the same address', { ...ANSWER, server: 'admin' }],
+    ['another tool', { ...ANSWER, tool: 'refund' }],
+    ['other arguments', { ...ANSWER, argumentsHash: 'b'.repeat(64) }],
+    ['the state of a pause', BINDING],
+  ])('not for %s', async (_, binding) => {
+    const sealed = await seal.seal(STATE, ANSWER);
+    expect(await seal.open(sealed, binding)).toBeUndefined();
+    expect(await seal.open(sealed, ANSWER)).toBe(STATE);
+  });
+
+  test('nor does the state of a pause open as that', async () => {
+    expect(await seal.open(await seal.seal(STATE, BINDING), ANSWER)).toBeUndefined();
   });
 });
 

@@ -1,0 +1,203 @@
+/**
+ * How far a task at a server is, and what it came to (MCP 2025-11-25, "Tasks").
+ *
+ * Owns the order of questions, and what an answer says of the call. Does not own the way there (`task-link.ts`).
+ * 1. Executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
+ * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection till then.
+ * 3. What may pass says nothing of the task. Only the server's own word that it does not know it, or its session, ends it.
+ * 4. Everything returned is scrubbed, also of the ids (INV-S1).
+ */
+import type { ArtifactStore } from '../artifacts/port.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { isSessionRefusal, reasonOf, refusalIn } from './refusal.ts';
+import type { Names } from './ending.ts';
+import type { CallEnding, ServerConnection, TaskId } from './port.ts';
+import { type Answered, executed, oversized, quoted, resultLost, scrubberFor } from './meaning.ts';
+import { secretsOf, type TaskWord, wordOf } from './task-begun.ts';
+import { openTaskLink, type TaskLink } from './task-link.ts';
+import type { Trace } from './tool-call.ts';
+
+const ASK_MS = 10_000;
+const RESULT_MS = 30_000;
+/** JSON-RPC 2.0 §5.1: what a server says of an id that it does not know (MCP 2025-11-25, tasks, "Protocol Errors"), or of a method. */
+const NOT_KNOWN = new Set([-32_602, -32_601, -32_600]);
+
+export interface TaskQuestion extends Answered {
+  readonly id: TaskId;
+  readonly tool: string;
+  /** What has not ended is to be cancelled. */
+  readonly giveUp: boolean;
+}
+
+export type TaskReport =
+  | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }
+  | {
+      readonly kind: 'unreached';
+      readonly reason: string;
+      readonly unauthorized?: true;
+      readonly retryAfterMs?: number;
+    }
+  /** Nobody will say what became of it. */
+  | { readonly kind: 'lost'; readonly reason: string }
+  /** It has run to its end. */
+  | { readonly kind: 'over'; readonly ending: CallEnding };
+
+export interface TaskServer {
+  ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
+}
+
+export interface McpTaskServerOptions {
+  readonly artifacts: ArtifactStore;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+}
+
+interface Asking extends McpTaskServerOptions {
+  readonly question: TaskQuestion;
+  readonly names: Names;
+  readonly scrub: ReturnType<typeof scrubberFor>;
+  readonly link: TaskLink;
+}
+
+export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
+  return {
+    async ask(connection, question) {
+      const { id, signal, tool } = question;
+      const scrub = scrubberFor(connection, secretsOf(id));
+      const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
+      const { egress, fetch } = options;
+      const link = await openTaskLink({ connection, id, signal, egress, ...(fetch === undefined ? {} : { fetch }) });
+      let report: TaskReport | undefined;
+      try {
+        report = await reportOf({ ...options, question, names, scrub, link });
+      } finally {
+        const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
+        // Withdrawn: whoever withdrew it may not hear of the result, and asks once more.
+        await link.close((goesOn && !question.giveUp) || signal.aborted ? 'kept' : undefined);
+      }
+      return report;
+    },
+  };
+}
+
+async function reportOf(asking: Asking): Promise<TaskReport> {
+  const { question, link } = asking;
+  const first = await look(asking);
+  if (first.kind !== 'word') return first;
+  if (first.word.status !== 'input_required' && !(first.word.status === 'working' && question.giveUp))
+    return await followed(asking, first.word);
+  const answer = await link.ask('tasks/cancel', ASK_MS);
+  const said = cancelledAs(asking, answer);
+  if (said === undefined) {
+    // Turned away: it may have ended in this very moment.
+    const last = await look(asking);
+    if (last.kind === 'word' && isOver(last.word)) return await followed(asking, last.word);
+  }
+  const why =
+    first.word.status === 'input_required'
+      ? 'it asks for input in the middle of a task, which is not passed on to people'
+      : 'nobody waits for it any longer';
+  const heard = said ?? 'and did not say that it did';
+  return { kind: 'lost', reason: `${why}; the server was asked to cancel the task, ${heard}` };
+}
+
+/** What the server says of having been asked to cancel; undefined where it refused. */
+function cancelledAs({ names, scrub }: Asking, trace: Trace): string | undefined {
+  if (trace.kind === 'failed') return 'and was not reached';
+  if (trace.answer.kind === 'error') return undefined;
+  const word = wordOf(trace.answer.result, scrub);
+  return word === undefined ? undefined : `and says that it is ${names.quote(word.status)}`;
+}
+
+function isOver({ status }: TaskWord): boolean {
+  return status === 'completed' || status === 'failed';
+}
+
+async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
+  const { status, pollMs, message } = word;
+  if (isOver(word)) return await resultIn(asking, word);
+  if (status === 'cancelled')
+    return {
+      kind: 'lost',
+      reason: `the server says that the task was cancelled${message === undefined ? '' : ` (${message})`}`,
+    };
+  return {
+    kind: 'working',
+    ...(pollMs === undefined ? {} : { pollMs }),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+type Look = Exclude<TaskReport, { kind: 'working' | 'over' }> | { readonly kind: 'word'; readonly word: TaskWord };
+
+async function look(asking: Asking): Promise<Look> {
+  const { link, names, scrub } = asking;
+  const trace = await link.ask('tasks/get', ASK_MS);
+  if (trace.kind === 'failed') return unanswered(asking, trace);
+  if (trace.answer.kind === 'error') {
+    const { code, message } = trace.answer;
+    const reason = `JSON-RPC error ${code}: ${names.quote(message)}`;
+    return NOT_KNOWN.has(code)
+      ? { kind: 'lost', reason: `the server does not know the task any more (${reason})` }
+      : { kind: 'unreached', reason };
+  }
+  const word = wordOf(trace.answer.result, scrub);
+  return word === undefined ? { kind: 'lost', reason: 'the server gives the task no status' } : { kind: 'word', word };
+}
+
+/** A session that is gone takes its tasks with it; anything else may pass. */
+function unanswered(
+  { names, question: { id } }: Pick<Asking, 'names' | 'question'>,
+  trace: Extract<Trace, { kind: 'failed' }>,
+): Exclude<TaskReport, { kind: 'working' | 'over' }> {
+  const { error, exchange, stopped } = trace;
+  if (exchange.forbidden !== undefined) return { kind: 'unreached', reason: exchange.forbidden.message };
+  const refusal = refusalIn(error, exchange, names.quote);
+  // 404 is what the spec has a server say (MCP 2025-11-25, "Session Management"); others say it in words.
+  const isGone = isSessionRefusal(trace) || (exchange.status === 404 && id.sessionId !== undefined);
+  if (stopped === undefined && isGone)
+    return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
+  const reason =
+    stopped === undefined ? (refusal?.reason ?? reasonOf(error, 'no answer that could be read')) : STOPPED[stopped];
+  return {
+    kind: 'unreached',
+    reason,
+    ...(refusal?.code === 'TOOL_UNAUTHORIZED' ? { unauthorized: true } : {}),
+    ...(exchange.retryAfterMs === undefined ? {} : { retryAfterMs: exchange.retryAfterMs }),
+  };
+}
+
+const STOPPED = {
+  deadline: 'no answer in time',
+  cancelled: 'the question was withdrawn',
+  left: 'the question was withdrawn',
+  lost: 'the connection ended without an answer',
+} as const;
+
+async function resultIn(asking: Asking, { status, message }: TaskWord): Promise<TaskReport> {
+  const { link, names, question, artifacts, scrub } = asking;
+  const trace = await link.ask('tasks/result', RESULT_MS);
+  if (trace.kind === 'failed') {
+    if (trace.exchange.tooLarge === true && trace.exchange.status === 200)
+      return { kind: 'over', ending: status === 'failed' ? withoutResult(status, TOO_LARGE) : oversized() };
+    const gone = unanswered(asking, trace);
+    if (gone.kind !== 'lost' && !question.giveUp) return { ...gone, reason: `it is ${status}, but: ${gone.reason}` };
+    return { kind: 'over', ending: withoutResult(status, gone.reason) };
+  }
+  if (trace.answer.kind === 'error') {
+    const { code, message: text } = trace.answer;
+    const reason = `JSON-RPC error ${code}: ${names.quote(text)}`;
+    return { kind: 'over', ending: withoutResult(status, message === undefined ? reason : `${message}; ${reason}`) };
+  }
+  // A failed task has failed, whatever its result says of itself.
+  const raw = status === 'failed' ? { ...trace.answer.result, isError: true } : trace.answer.result;
+  return { kind: 'over', ending: await executed(raw, question, { artifacts, scrub, names }) };
+}
+
+const TOO_LARGE = 'its result is larger than this service reads, and is lost';
+
+/** The server has said how it ended, and does not say with what. */
+function withoutResult(status: TaskWord['status'], reason: string): CallEnding {
+  if (status !== 'failed') return resultLost(`its result cannot be had: ${reason}`);
+  return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
+}

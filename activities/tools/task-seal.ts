@@ -1,0 +1,129 @@
+/**
+ * What a run keeps of a task between two polls: sealed, and proof in itself.
+ *
+ * Owns when the ids of a task are in clear: in this process, for one poll (INV-S1). Does not own the sealing (`state-seal.ts`).
+ * 1. Only a worker of the zone can make one, and it does so for a call that has passed the gate and was sent (INV-G1). Whoever polls
+ *    need not be shown that again: what does not open, or names another run, gets no token.
+ * 2. It names who the call was made for and with which authorization; a poll has no other, and none that is wider (INV-S2).
+ */
+import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { PollInput } from '../../contracts/server-task.ts';
+import type { TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { TaskSettings } from '../../contracts/schemas/server-task.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { hashOf } from '../../domain/canonical.ts';
+import { authorizationOf, type CallAuthority } from './call-authority.ts';
+import type { Told } from './dispatch-result.ts';
+import type { CallEnding, TaskId, WantedTask } from './port.ts';
+import type { StateSeal, TaskBinding } from './state-seal.ts';
+
+/** Beyond its time, so that a result which is there in time can still be had. */
+const KEPT_LONGER_MS = 600_000;
+
+type Begun = Extract<CallEnding, { kind: 'task' }>;
+
+interface SealedTask extends TaskId, CallAuthority {
+  readonly run: string;
+}
+
+export type TaskWish =
+  /** As every call. */
+  | { readonly kind: 'plain' }
+  | { readonly kind: 'task'; readonly task: WantedTask }
+  /** It can only be called as a task, and here it cannot be. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Is the call to be a task? What its server says of the tool counts, and where the tool may be called either way, the operator. */
+export function taskWish(
+  { tasks, server, limits }: Pick<DispatchInput, 'tasks' | 'server' | 'limits'>,
+  { name, taskSupport }: ToolDefinition,
+  config: Pick<Config, 'servers'>,
+  seal: StateSeal | undefined,
+): TaskWish {
+  const settings = settingsOf(config, server.name);
+  const only = taskSupport === 'required';
+  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
+  const reason =
+    tasks !== true
+      ? 'the run was started by a release that cannot wait for tasks'
+      : seal === undefined
+        ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
+        : undefined;
+  if (reason !== undefined) return only ? { kind: 'refused', reason } : { kind: 'plain' };
+  return { kind: 'task', task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
+}
+
+function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {
+  return Object.hasOwn(servers, server) ? servers[server]?.tasks : undefined;
+}
+
+function secondsOf({ callTimeoutSeconds }: DispatchInput['limits'], settings: TaskSettings | undefined): number {
+  return settings?.seconds ?? callTimeoutSeconds;
+}
+
+export function noTask({ target, server }: DispatchInput, reason: string): DispatchResult {
+  const message = `Tool "${target.tool}" of server "${server.name}" can only be called as a task; it was not called: ${reason}.`;
+  return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
+}
+
+/** What the run is told of a task that was begun. */
+export async function taskResult(
+  ending: Begun,
+  input: DispatchInput,
+  { config, seal }: { readonly config: Pick<Config, 'servers'>; readonly seal?: StateSeal | undefined },
+  authority: CallAuthority,
+  told: Pick<Told, 'sentAt'>,
+  token: TokenEvidence,
+): Promise<DispatchResult> {
+  // It is asked for only where there is one (`taskWish`).
+  if (seal === undefined) throw new Error('a task was begun that nothing can seal');
+  const { id, pollMs, ttlMs, message } = ending;
+  const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
+  const ownMs = secondsOf(input.limits, settingsOf(config, input.server.name)) * 1_000;
+  const sealed: SealedTask = { ...id, ...authority, run: hashOf(input.run) };
+  return {
+    kind: 'task',
+    token,
+    task: {
+      sealed: await seal.seal(JSON.stringify(sealed), bindingOf(input)),
+      sentAt: new Date(sentAt).toISOString(),
+      // The server forgets it then.
+      until: new Date(sentAt + Math.min(ownMs, ttlMs ?? ownMs)).toISOString(),
+      ...(pollMs === undefined ? {} : { pollMs }),
+      ...(message === undefined ? {} : { message }),
+    },
+  };
+}
+
+export interface OpenedTask {
+  readonly id: TaskId;
+  readonly authorization: NonNullable<ReturnType<typeof authorizationOf>>;
+  /** Tokens that its server has seen: it may say them in what comes of the task. */
+  readonly shown: readonly string[];
+}
+
+/** Undefined where it was sealed elsewhere, or for something else. */
+export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
+  const text = await seal?.open(input.sealed, bindingOf(input));
+  if (text === undefined) return undefined;
+  // Sound: only `taskResult` above seals for this use.
+  const { run, grant, consented, shown, ...id } = JSON.parse(text) as SealedTask;
+  const authority = { ...(grant && { grant }), ...(consented && { consented }), shown };
+  const authorization = authorizationOf(authority, input.grants ?? []);
+  return run !== hashOf(input.run) || authorization === undefined ? undefined : { id, authorization, shown };
+}
+
+function bindingOf({
+  run,
+  callId,
+  attempt,
+  server,
+  target,
+}: Pick<DispatchInput, 'run' | 'callId' | 'attempt' | 'server' | 'target'> & {
+  readonly run: RunIdentity;
+}): TaskBinding {
+  const { namespace, workflowId } = run;
+  const { serverUrl, tool } = target;
+  return { use: 'task', namespace, workflowId, callId, attempt, server: server.name, serverUrl, tool };
+}

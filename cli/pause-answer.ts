@@ -1,0 +1,112 @@
+/**
+ * One answer to a request about something else than consent, as `answer`, `resolve` and `authorize` give it.
+ *
+ * 1. What is answered is the request as the run shows it now, its digest recomputed; a digest that is named must be that one, or
+ *    nothing is sent (INV-G2).
+ * 2. The same id, sent again, gets the receipt that it had, also when the call has gone on (INV-D3).
+ */
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import type { RunHandle } from '../client/index.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import type { Pause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
+import type { ApprovalRequest } from '../contracts/schemas/request.ts';
+import { answeredBefore, sentUnder } from './answered-before.ts';
+import type { DecideOptions } from './decide.ts';
+import { withComment } from './decision-command.ts';
+import { repeated } from './options.ts';
+
+export interface AnswerOptions extends DecideOptions {
+  readonly comment?: string;
+}
+
+export function withAnswerOptions(command: Command): Command {
+  return withComment(command)
+    .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
+    .option('--digest <sha256>', 'answer only the request with this digest')
+    .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
+}
+
+export interface Answered {
+  readonly ack: PauseAck;
+  /** Absent where the answer was found in the ledger only. */
+  readonly request?: ApprovalRequest;
+}
+
+/** What every answer says besides its own words. */
+export type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
+  readonly decisionId: string;
+  readonly approver: { readonly id: string; readonly groups: string[] };
+};
+
+interface PauseVerb<Kind extends PauseKind, Said> {
+  readonly kind: Kind;
+  /** What the call is not, where no such request is open: "Call t1.c0 …". */
+  readonly asksNot: string;
+  readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
+  readonly send: (said: Said) => Promise<PauseAck>;
+}
+
+const FACTS = { outcome: 'outcome.resolved', input: 'input.provided', authorization: 'authorization.given' } as const;
+
+export async function answerPause<
+  Kind extends PauseKind,
+  Said extends { readonly callId: string; readonly decisionId: string },
+>(
+  run: RunHandle,
+  callId: string,
+  options: AnswerOptions,
+  { kind, asksNot, say, send }: PauseVerb<Kind, Said>,
+): Promise<Answered> {
+  const { runId } = run;
+  const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
+  // After an answer the call waits for something else, or for nothing: what was said of it stands in the ledger.
+  const before =
+    request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
+  const own = before.find(({ decisionId }) => decisionId === options.decisionId);
+  if (own !== undefined) return { ack: own };
+  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1));
+  const { about } = request;
+  if (!isAbout(about, kind))
+    throw new CountersignError(
+      'DECISION_NOT_PERMITTED',
+      `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`,
+      { runId, callId },
+    );
+  if (options.digest !== undefined && options.digest !== request.digest)
+    throw new CountersignError(
+      'DIGEST_MISMATCH',
+      `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
+      { runId, callId },
+    );
+  const said = await say(about, {
+    decisionId: options.decisionId ?? randomUUID(),
+    callId,
+    digest: request.digest,
+    runId: request.runId,
+    approver: { id: options.as, groups: [...(options.group ?? [])] },
+  });
+  return { ack: await sentUnder(said, async () => await send(said)), request };
+}
+
+function isAbout<Kind extends PauseKind>(
+  about: Pause | undefined,
+  kind: Kind,
+): about is Extract<Pause, { kind: Kind }> {
+  return about?.kind === kind;
+}
+
+function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck | undefined): CountersignError {
+  if (last === undefined)
+    return new CountersignError(
+      'REQUEST_NOT_OPEN',
+      `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`,
+      { runId, callId },
+    );
+  const { answer, decidedBy, decidedAt } = last;
+  return new CountersignError(
+    'ALREADY_DECIDED',
+    `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`,
+    { runId, callId, decidedBy, decidedAt },
+  );
+}

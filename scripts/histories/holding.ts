@@ -1,0 +1,224 @@
+/** Calls whose server asks people on an open connection: they answer, or nobody does, or the worker that holds it is lost. */
+import { defaultPayloadConverter } from '@temporalio/common';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { InputRequests } from '../../contracts/schemas/input.ts';
+import { approve, APPROVER, type Expected, refused } from './attempts.ts';
+import type { Attempt } from './inputs.ts';
+import { provide, wrongAnswers } from './questioning.ts';
+import { asked as askedAbout, resolve, wrongAnswers as wrongWords } from './resolving.ts';
+import { calls, says, type Scenario, type Scene } from './scene.ts';
+import { PATIENT_QUEUE } from './stage.ts';
+import { until } from './until.ts';
+
+const DONE = says('The notes are in order.');
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
+const KEPT: Ended = {
+  kind: 'ended',
+  outcome: { kind: 'succeeded', result: { content: [{ type: 'text', text: 'kept' }] } },
+};
+/** What a worker says that has to go; it opens nowhere. */
+const GONE: Ended = {
+  kind: 'ended',
+  outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'Its worker has gone.' },
+  resume: { protected: 'corpus', iv: 'corpus', ciphertext: 'corpus', tag: 'corpus' },
+};
+const QUESTION: InputRequests = {
+  who: {
+    kind: 'form',
+    message: 'Who has asked for it?',
+    fields: { text: { type: 'text', minLength: 2 } },
+    required: ['text'],
+    hash: '1'.repeat(64),
+  },
+};
+
+/** A dispatch in the hands of a worker that holds its server's connection. */
+interface Holding {
+  readonly input: DispatchInput;
+  end(result: DispatchResult): Promise<void>;
+}
+
+/** Begins the run, has its call approved, and takes the dispatch. @param beats it lives until it ends */
+async function holding(scene: Scene, policy: object, beats: boolean): Promise<Holding> {
+  const patient = await scene.stage.patient();
+  const forDiscovery = await patient.serveTools();
+  await scene.start({ policy }, { on: patient });
+  const request = await scene.openOne('t1.c0');
+  await forDiscovery.stop();
+  const { callId, digest, runId } = request;
+  await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: APPROVER });
+  await scene.ledgered('dispatched', 't1.c0');
+  return await taken(scene, beats);
+}
+
+async function taken({ deployment: { client } }: Scene, beats: boolean): Promise<Holding> {
+  const { namespace } = client.options;
+  const { workflowService } = client;
+  const identity = 'worker';
+  const { taskToken, input } = await until(async () => {
+    const taskQueue = { name: PATIENT_QUEUE };
+    const task = await client.withDeadline(
+      Date.now() + 10_000,
+      async () => await workflowService.pollActivityTaskQueue({ namespace, taskQueue, identity }),
+    );
+    return task.taskToken.length > 0 ? task : undefined;
+  }, 'a dispatch');
+  const payload = input?.payloads?.[0];
+  if (payload === undefined || payload === null) throw new Error('a dispatch without input');
+  const beat = async (): Promise<unknown> =>
+    await workflowService.recordActivityTaskHeartbeat({ namespace, taskToken, identity });
+  const beating = beats ? setInterval(() => void beat(), 2_000) : undefined;
+  return {
+    input: defaultPayloadConverter.fromPayload<DispatchInput>(payload),
+    end: async (result) => {
+      clearInterval(beating);
+      const payloads = [defaultPayloadConverter.toPayload(result)];
+      await workflowService.respondActivityTaskCompleted({ namespace, taskToken, identity, result: { payloads } });
+    },
+  };
+}
+
+/** What the dispatch tells its run, under the id that it uses. */
+function tells({ input }: Holding, round: number, over: object = {}): Attempt {
+  const { callId, attempt } = input;
+  const questions = { callId, attempt, round, requests: QUESTION, ...over };
+  return { name: `held/${callId}/${attempt}/${round}`, update: 'inputAsked', input: questions };
+}
+
+/** Wrong in each way in which it can be wrong. @param round that would be next */
+function wrongTales(held: Holding, round: number): Expected[] {
+  const tale = (name: string, over: object): Attempt => ({ ...tells(held, round, over), name });
+  return [
+    refused(tale('of another dispatch', { attempt: 2 }), 'REQUEST_NOT_OPEN'),
+    refused(tale('of a round that was asked before', { round: round - 1 }), 'REQUEST_NOT_OPEN'),
+    refused(tale('of more rounds than there are', { round: 11 }), 'LIMIT_REACHED'),
+    refused(tale('of an unknown call', { callId: 't9.c9' }), 'CALL_UNKNOWN'),
+    refused(tale('of no known kind', { requests: { who: { kind: 'sampling' } } }), 'MESSAGE_INVALID'),
+  ];
+}
+
+async function send({ deployment: { client }, workflowId }: Scene, { update, input, name }: Attempt): Promise<void> {
+  const updateId = name.replaceAll(' ', '-');
+  await client.workflow.getHandle(workflowId).executeUpdate(update, { args: [input], updateId });
+}
+
+async function question(scene: Scene, round: number): Promise<ApprovalRequest> {
+  return await until(
+    async () => (await scene.run.requests()).find(({ about }) => about?.kind === 'input' && about.round === round),
+    `question ${round} of ${scene.workflowId}`,
+  );
+}
+
+const ASKS = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
+const POLICY = { approvers: { ids: [APPROVER.id] }, servers: { notes: { tools: { write_note: ASKS } } } };
+const script = { steps: [calls(['write_note', 'monday']), DONE] };
+
+export const HOLDING: readonly Scenario[] = [
+  {
+    name: 'open-question',
+    points: ['open-question', 'open-question-answered', 'open-question-ended'],
+    script,
+    play: async (scene) => {
+      const held = await holding(scene, POLICY, true);
+      await send(scene, tells(held, 1));
+      const first = await question(scene, 1);
+      await scene.take('open-question', {
+        refused: [...wrongAnswers(first, 'who'), ...wrongTales(held, 2)],
+        accepted: [provide(first, 'an answer', 'who')],
+      });
+      await scene.take('open-question-answered', {
+        refused: [
+          refused(provide(first, 'a second answer', 'who'), 'ALREADY_DECIDED'),
+          refused(approve(first, 'a decision'), 'ALREADY_DECIDED'),
+          ...wrongTales(held, 2),
+        ],
+        accepted: [tells(held, 2)],
+      });
+      await send(scene, provide(await question(scene, 2), 'a no', 'who', { kind: 'decline', responses: undefined }));
+      await held.end({
+        ...KEPT,
+        held: [
+          { round: 1, told: 'accept' },
+          { round: 2, told: 'decline' },
+        ],
+      });
+      await scene.ended();
+      await scene.take('open-question-ended');
+    },
+  },
+  {
+    name: 'open-question-replaced',
+    points: ['open-question-second', 'open-question-third'],
+    script,
+    play: async (scene) => {
+      const held = await holding(scene, POLICY, true);
+      await send(scene, tells(held, 1));
+      const first = await question(scene, 1);
+      await scene.take('open-question-second', {
+        refused: wrongTales(held, 2),
+        // One was refused, say.
+        accepted: [tells(held, 3)],
+      });
+      const third = await question(scene, 3);
+      await scene.take('open-question-third', {
+        refused: [refused(provide(first, 'to what is closed', 'who'), 'DIGEST_MISMATCH'), ...wrongTales(held, 3)],
+        accepted: [provide(third, 'an answer', 'who')],
+      });
+      await held.end(KEPT);
+      await scene.ended();
+    },
+  },
+  {
+    name: 'open-question-too-late',
+    points: ['open-question-too-late'],
+    script,
+    play: async (scene) => {
+      const held = await holding(scene, POLICY, true);
+      await held.end(GONE);
+      await scene.ledgered('resumed', 't1.c0');
+      const asksForAnswer = await taken(scene, true);
+      await scene.take('open-question-too-late', { refused: [refused(tells(held, 1), 'REQUEST_NOT_OPEN')] });
+      await asksForAnswer.end(KEPT);
+      await scene.ended();
+    },
+  },
+  {
+    name: 'open-question-unanswered',
+    points: ['open-question-expired'],
+    script,
+    play: async (scene) => {
+      const held = await holding(scene, { ...POLICY, deadlineSeconds: 8 }, true);
+      await send(scene, tells(held, 1));
+      const first = await question(scene, 1);
+      await scene.ledgered('request.closed', 't1.c0');
+      await scene.take('open-question-expired', {
+        refused: [refused(provide(first, 'too late', 'who'), 'DECISION_EXPIRED'), ...wrongTales(held, 2)],
+        accepted: [tells(held, 2)],
+      });
+      await held.end(KEPT);
+      await scene.ended();
+    },
+  },
+  {
+    name: 'open-question-lost',
+    points: ['open-question-lost'],
+    script,
+    play: async (scene) => {
+      const held = await holding(scene, POLICY, false);
+      await send(scene, tells(held, 1));
+      const first = await question(scene, 1);
+      // Temporal takes its worker for lost after 30 s of silence.
+      const lost = await until(() => askedAbout(scene, 't1.c0', 3), 'a lost worker', 90_000);
+      await scene.take('open-question-lost', {
+        refused: [
+          refused(provide(first, 'to nobody', 'who'), 'DECISION_NOT_PERMITTED'),
+          refused(tells(held, 2), 'REQUEST_NOT_OPEN'),
+          ...wrongWords(lost),
+        ],
+        accepted: [resolve(lost, 'recorded', { kind: 'succeeded', result: 'The note is there.' })],
+      });
+      await scene.ended();
+    },
+  },
+];

@@ -1,0 +1,63 @@
+/**
+ * The same address as an MCP server of 2025-11-25 that keeps its events: a call is answered when somebody comes back for it.
+ *
+ * Its ids are those of a story, and open nothing.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** Below the address of the tool server. */
+export const KEPT_PATH = '/kept';
+
+const SESSION = 'a-session-of-the-corpus';
+const SCHEMA = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+
+export interface KeptMessage {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: { readonly name?: string; readonly arguments?: { readonly name?: string } };
+}
+
+/** Takes a request, and answers it. */
+export function createKeptAnswers(): (
+  request: IncomingMessage,
+  message: KeptMessage,
+  response: ServerResponse,
+) => void {
+  /** Event id → the answer that came after it. */
+  const answers = new Map<string, string>();
+  const stream = (response: ServerResponse, text: string): void => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(text);
+  };
+  return (request, { id, method, params }, response) => {
+    const json = (result: object): void =>
+      void response
+        .writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': SESSION })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    const last = String(request.headers['last-event-id']);
+    if (request.method === 'GET') {
+      const answer = answers.get(last);
+      if (answer === undefined) return void response.writeHead(404).end();
+      stream(response, answer);
+      return void response.end();
+    }
+    switch (method) {
+      case 'initialize':
+        return json({
+          protocolVersion: '2025-11-25',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'kept', version: '1' },
+        });
+      case 'tools/list':
+        return json({ tools: [{ name: 'keep_note', description: 'Keeps one note.', inputSchema: SCHEMA }] });
+      case 'tools/call': {
+        const text = `${params?.arguments?.name ?? ''} is kept`;
+        const answer = { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } };
+        answers.set('event-1', `id: event-2\ndata: ${JSON.stringify(answer)}\n\n`);
+        return stream(response, 'id: event-1\ndata: \n\n');
+      }
+      default:
+        return void response.writeHead(202).end();
+    }
+  };
+}

@@ -1,0 +1,133 @@
+/**
+ * Servers of MCP 2025-11-25 that ask in the middle of a call, and then say what otherwise proves that a call did not run: a code or a
+ * status that is given before tools run. Whoever asks works on it (INV-X1, docs/adr/0040).
+ */
+import type { ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import type { AskPeople, CallEnding, ToolCall } from '../../activities/tools/port.ts';
+import { A_QUESTION, answerAt, question, YES } from '../support/asking-server.ts';
+import { loopbackEgress } from '../support/egress.ts';
+import { aCall, aConnection } from '../support/mcp-call.ts';
+import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+
+let server: RawServer;
+afterEach(async () => await server.close());
+
+async function start(onCall: (exchange: CallExchange) => void, more: Partial<RawServerScript> = {}): Promise<void> {
+  server = await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
+}
+
+const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+const accepting: AskPeople = () => Promise.resolve(YES);
+const A_TOKEN = 'a-token-of-this-call';
+
+async function call(fields: Partial<ToolCall>): Promise<CallEnding> {
+  const tools = toolServer();
+  const connection = aConnection({ url: server.url, accessToken: A_TOKEN });
+  // What is known of a server lets a call be sent in a second session.
+  await tools.list(connection, new AbortController().signal);
+  return await tools.call(connection, aCall({ timeoutMs: 5_000, ...fields }));
+}
+
+const UNKNOWN = { kind: 'unknown', code: 'OUTCOME_UNKNOWN' };
+
+function expectOnce(): void {
+  expect(server.executions()).toBe(1);
+  expect(server.seen.filter(({ rpcMethod }) => rpcMethod === 'tools/call')).toHaveLength(1);
+}
+
+describe('what a question was answered with comes back as the answer to the call: unknown (INV-X1)', () => {
+  /** As the low-level server of the v1 SDK does, whose handler lets the error through. */
+  const passingOn = (method: string, params: object) => (exchange: CallExchange) => {
+    exchange.execute();
+    exchange.stream(question(7, params, method));
+    void answerAt(server, 7).then(({ error }) => {
+      exchange.response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: exchange.id, error })}\n\n`);
+    });
+  };
+
+  test.each<[string, string, object, number]>([
+    [
+      'a page that nobody is shown',
+      'elicitation/create',
+      { mode: 'url', message: 'x', url: 'http://a.example/' },
+      -32_602,
+    ],
+    ['sampling', 'sampling/createMessage', { messages: [], maxTokens: 1 }, -32_601],
+    ['roots', 'roots/list', {}, -32_601],
+    ['a method that nobody knows', 'bank/transfer', {}, -32_601],
+  ])('%s', async (_, method, params, code) => {
+    await start(passingOn(method, params));
+    expect(await call({ people: accepting })).toMatchObject({
+      ...UNKNOWN,
+      message: expect.stringContaining(`JSON-RPC error ${code}`),
+    });
+    expectOnce();
+  });
+
+  test('also of a server that was not told that it may ask', async () => {
+    await start(passingOn('elicitation/create', A_QUESTION));
+    expect(await call({})).toMatchObject(UNKNOWN);
+    expectOnce();
+  });
+});
+
+test('a result in the words by which the v1 SDK says that it has no such tool is the tool’s own, after a question', async () => {
+  await start((exchange) => {
+    exchange.execute();
+    exchange.stream(question(7));
+    const content = [{ type: 'text', text: 'MCP error -32602: Tool write_file not found' }];
+    void answerAt(server, 7).then(() => {
+      exchange.response.end(`data: ${exchange.answerWith({ content, isError: true })}\n\n`);
+    });
+  });
+  expect(await call({ people: accepting })).toMatchObject({ kind: 'executed', isError: true });
+  expectOnce();
+});
+
+describe('a call that is turned away by its status after it asked on the standing stream: unknown, and sent once (INV-X1)', () => {
+  test.each<[string, number, string]>([
+    ['404, as where a session is lost', 404, 'Session not found'],
+    ['400, as a server of the v1 SDK says it', 400, 'Bad Request: Server not initialized'],
+    ['401', 401, ''],
+    ['403', 403, 'no'],
+    ['429', 429, ''],
+    ['503 with Retry-After', 503, ''],
+  ])('%s', async (_, status, body) => {
+    let standing: ServerResponse | undefined;
+    await start(
+      (exchange) => {
+        exchange.execute();
+        standing?.write(question(7));
+        void answerAt(server, 7).then(() => exchange.status(status, { 'retry-after': '1' }, body));
+      },
+      {
+        intercept: (request, response) => {
+          if (request.method !== 'GET') return false;
+          response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+          standing = response;
+          return true;
+        },
+      },
+    );
+    const ending = await call({ people: accepting });
+    expect(ending).toMatchObject(UNKNOWN);
+    // A delay would have it sent again.
+    expect(ending).not.toHaveProperty('retryAfterMs');
+    expectOnce();
+  });
+});
+
+test('a ping proves nothing: what is refused after it did not run', async () => {
+  await start((exchange) => {
+    exchange.stream(question(7, {}, 'ping'));
+    const error = { code: -32_602, message: 'Invalid arguments' };
+    void answerAt(server, 7).then(() => {
+      exchange.response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: exchange.id, error })}\n\n`);
+    });
+  });
+  expect(await call({ people: accepting })).toMatchObject({ kind: 'refused', code: 'TOOL_REFUSED' });
+  expect(server.executions()).toBe(0);
+});

@@ -1,0 +1,23 @@
+// Negative controls: workflows that would break waiting runs do not pass. A replay suite that cannot fail proves nothing.
+import { expect, jest, test } from '@jest/globals';
+import { bundleMutant } from './mutant.ts';
+import { OTHER_COMMANDS } from './mutations.ts';
+import { named, NOTICING_MS, replayFailures } from './noticing.ts';
+import { PAUSE_COMMANDS } from './pause-mutations.ts';
+import { TASK_COMMANDS } from './task-mutations.ts';
+
+jest.setTimeout(NOTICING_MS);
+
+test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...TASK_COMMANDS]))(
+  'Temporal notices: %s (INV-D1)',
+  async (_, mutation) => {
+    const errors = await replayFailures(await bundleMutant(mutation), mutation.noticedIn);
+    expect(errors.map(({ name }) => name)).toEqual(['DeterminismViolationError']);
+  },
+);
+
+test('a mutation that no longer fits the code is not taken for one that was noticed', async () => {
+  await expect(
+    bundleMutant({ name: 'none', file: 'workflows/turn.ts', find: 'no such code', put: '' }),
+  ).rejects.toThrow('0 times');
+});

@@ -1,0 +1,40 @@
+/** Asking for the answer to a call that another worker has sent. */
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import type { AskedAnswer, CallProgress, ResumePoint } from '../../activities/tools/port.ts';
+import type { SealedState } from '../../contracts/schemas/input.ts';
+import { loopbackEgress } from './egress.ts';
+import { aDefinition } from './mcp-call.ts';
+
+export const SLOW = aDefinition({ name: 'slow' });
+
+/** Another worker each time: nothing is shared but what is given. */
+export const worker = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
+/** A stand-in: what a seal does is its own test. */
+export const sealed = (point: ResumePoint): SealedState => ({
+  protected: 'p',
+  iv: 'i',
+  ciphertext: Buffer.from(JSON.stringify(point)).toString('base64url'),
+  tag: 't',
+});
+export const pointIn = ({ ciphertext }: SealedState): ResumePoint =>
+  // Sound: `sealed` has written it.
+  JSON.parse(Buffer.from(ciphertext, 'base64url').toString()) as ResumePoint;
+
+export type Asking = AskedAnswer & { readonly beats: CallProgress[] };
+
+export function asking(point: ResumePoint, over: Partial<AskedAnswer> = {}): Asking {
+  const beats: CallProgress[] = [];
+  return {
+    point,
+    resume: sealed(point),
+    definition: SLOW,
+    timeoutMs: 20_000,
+    resultBytes: 65_536,
+    signal: new AbortController().signal,
+    heartbeat: (details) => void beats.push(details),
+    seal: async (next) => sealed(next),
+    beats,
+    ...over,
+  };
+}

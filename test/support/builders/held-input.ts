@@ -1,0 +1,33 @@
+import type { HeldQuestions } from '../../../contracts/held-input.ts';
+import { admitHeld, askedHeld, type HeldOpen, type HeldPausing, isHeldOpen } from '../../../domain/held-input.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
+import { approverRule } from './judgement.ts';
+import { flyingRun } from './pause.ts';
+import { NAME } from './provision.ts';
+import { runIds, START } from './run.ts';
+
+/** As the dispatch of the call of `flyingRun` tells it. */
+export function heldQuestions(over: Partial<HeldQuestions> = {}): HeldQuestions {
+  return { callId: 't1.c0', attempt: 1, round: 1, requests: { who: NAME }, ...over };
+}
+
+export function heldPausing(over: Partial<HeldPausing> = {}): HeldPausing {
+  return { at: START, approvers: approverRule(), deadlineSeconds: 3_600, holdSeconds: 600, ...over };
+}
+
+/** A run whose server waits on an open connection. */
+export function heldRun(
+  run: Run = flyingRun(),
+  asked: Partial<HeldQuestions> = {},
+  more: Partial<HeldPausing> = {},
+): Run {
+  const admission = admitHeld(run, heldQuestions(asked), heldPausing(more));
+  if (admission.kind !== 'accept') throw new Error(`not taken: ${admission.message}`);
+  return askedHeld(run, admission.state, runIds()).run;
+}
+
+export function heldOf(run: Run): HeldOpen {
+  const state = callOf(run, 't1.c0');
+  if (!isHeldOpen(state)) throw new Error('its server waits for nobody');
+  return state;
+}

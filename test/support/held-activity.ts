@@ -1,0 +1,156 @@
+/**
+ * A dispatch at a server that asks on its open connection, and a run that puts the question before somebody: the activities of a
+ * worker, put together as workers do, in a mock of an activity's environment, with Temporal's client in short.
+ */
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
+import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import type { InputResponse } from '../../contracts/schemas/input.ts';
+import type { InputPause } from '../../contracts/schemas/pause.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { requestDigest } from '../../domain/digest.ts';
+import { canonicalServerUrl } from '../../domain/server-url.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import { toolSideActivities } from '../../workers/composition.ts';
+import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
+
+/** What people answer to the one question of a request; undefined: nobody does. */
+export type Answer = (asked: HeldQuestions) => InputResponse | undefined;
+
+export interface HeldScene {
+  readonly offered: readonly OfferedTool[];
+  readonly asked: readonly { readonly updateId: string; readonly questions: HeldQuestions }[];
+  call(tool: string, args: JsonObject, more?: Partial<DispatchInput>): Promise<DispatchResult>;
+}
+
+export interface HeldSceneOptions {
+  readonly url: string;
+  readonly answer: Answer;
+  /** What the run shows in the question's place: whoever answers means this. */
+  readonly shows?: (about: InputPause) => InputPause;
+  /** What the run makes of the proof. */
+  readonly prove?: (proof: ProvisionProof) => ProvisionProof;
+  /** Of the server, in the configuration. */
+  readonly server?: object;
+  readonly policy?: object;
+  /** Before the run answers; it may change the configuration. */
+  readonly meanwhile?: (config: Config) => void;
+}
+
+/** Of Temporal's client, what an activity asks: there is no catalog, and of a run what became of its questions. */
+export interface HeldClient {
+  readonly client: Client;
+  readonly asked: readonly { readonly updateId: string; readonly questions: HeldQuestions }[];
+}
+
+type Answering = Pick<HeldSceneOptions, 'answer' | 'prove' | 'shows'> & {
+  /** The dispatch that is under way. */
+  readonly dispatch: () => DispatchInput | undefined;
+  readonly meanwhile?: () => void;
+};
+
+export function heldClient({ dispatch, answer, meanwhile, ...options }: Answering): HeldClient {
+  const { prove = (proof: ProvisionProof) => proof, shows } = options;
+  const asked: { readonly updateId: string; readonly questions: HeldQuestions }[] = [];
+  const word = ({ round }: HeldPlace): HeldWord => {
+    const questions = asked.findLast((each) => each.questions.round === round)?.questions;
+    const response = questions && answer(questions);
+    const input = dispatch();
+    if (questions === undefined || input === undefined) return { kind: 'closed' };
+    if (response === undefined) return { kind: 'open' };
+    meanwhile?.();
+    return { kind: 'answered', provided: prove(answeredQuestion(input, questions, response, shows)) };
+  };
+  const client = {
+    connection: {
+      withDeadline: async (_: number, act: () => Promise<unknown>) => await act(),
+      withAbortSignal: async (_: AbortSignal, act: () => Promise<unknown>) => await act(),
+    },
+    workflow: {
+      getHandle: (id: string, runId?: string) => ({
+        query: async (name: string, place: HeldPlace) =>
+          name === 'heldInput' && runId !== undefined
+            ? await Promise.resolve(word(place))
+            : await Promise.reject(new WorkflowNotFoundError('none', id, undefined)),
+        executeUpdate: async (
+          _: 'inputAsked',
+          { args: [questions], updateId }: { args: [HeldQuestions]; updateId: string },
+        ): Promise<HeldAck> => {
+          // As Temporal keeps it.
+          asked.push({ updateId, questions: structuredClone(questions) });
+          return await Promise.resolve({ deadline: '2026-01-01T01:00:00.000Z' });
+        },
+      }),
+    },
+  };
+  // Sound: the activities ask for a catalog and for what is answered here, and nothing else.
+  return { client: client as unknown as Client, asked };
+}
+
+export async function heldScene(options: HeldSceneOptions): Promise<HeldScene> {
+  const { url, server: over, policy, meanwhile, ...answering } = options;
+  let dispatch: DispatchInput | undefined;
+  const config = Config.parse({
+    servers: {
+      peer: { url, credentials: { kind: 'none' }, protocol: 'legacy', elicitation: { holdSeconds: 60 }, ...over },
+    },
+    policy: { strategy: 'never', ...policy },
+    egress: { allowLoopback: true },
+  });
+  const { client, asked } = heldClient({
+    ...answering,
+    dispatch: () => dispatch,
+    meanwhile: () => meanwhile?.(config),
+  });
+  const artifacts = createMemoryStore();
+  const loaded = { config, baseDirectory: '/nowhere', path: undefined };
+  const activities = await toolSideActivities(loaded, artifacts, client);
+  const server = { name: 'peer', url: canonicalServerUrl(url) };
+  const found = await inActivity(activities.discoverTools, { run: RUN, server });
+  if (!('tools' in found)) throw new Error(found.authorization.message);
+  const toolset = [{ server: server.name, tools: found.tools }];
+  const offered = await createToolsetLoader(artifacts)(toolset);
+  return {
+    offered,
+    asked,
+    call: async (name, args, more = { hold: { seconds: 60 } }) => {
+      const tool = offered.find(({ definition }) => definition.name === name);
+      if (tool === undefined) throw new Error(`no tool ${name}`);
+      dispatch = { ...allowedDispatch(tool, args, toolset, { server }), ...more };
+      return await inActivity(activities.callTool, dispatch);
+    },
+  };
+}
+
+const PERSON = { id: 'ann', groups: [], tenant: 'default' };
+
+/** A good proof of it. */
+export function answeredQuestion(
+  { run, runId, callId, target, arguments: args }: DispatchInput,
+  { round, requests }: HeldQuestions,
+  response: InputResponse,
+  shows: (about: InputPause) => InputPause = (about) => about,
+): ProvisionProof {
+  const approvers = { allOf: [{ layer: 'default' as const, ids: [PERSON.id], groups: [] }] };
+  const about = shows({ kind: 'input', round, requests, held: true });
+  const generation = round;
+  const { namespace, workflowId } = run;
+  const { tenant } = run.initiator;
+  const parts = { namespace, tenant, workflowId, runId, callId, generation, target, arguments: args, approvers, about };
+  const now = Date.now();
+  const said = { decisionId: `d${round}`, callId, digest: requestDigest(parts), runId, approver: PERSON };
+  return {
+    provision: { kind: 'provide', ...said, responses: { question: response } },
+    about,
+    generation,
+    approvers,
+    definitionHash: target.definitionHash,
+    openedAt: new Date(now - 1_000).toISOString(),
+    deadline: new Date(now + 60_000).toISOString(),
+    decidedAt: new Date(now).toISOString(),
+  };
+}

@@ -1,0 +1,96 @@
+/** Workers, servers whose results link to resources, and an issuer that writes down which scopes are asked for. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
+import type { RunHandle } from '../../client/index.ts';
+import { ADMINISTRATOR } from './catalogs.ts';
+import { startEngine } from './engine.ts';
+import { zoneKey } from './keys.ts';
+import { type LinkServer, startLinkServer } from './link-server.ts';
+import { startEverythingServer } from './mcp-everything.ts';
+import type { RunningMcpServer } from './mcp-process.ts';
+import { type HostileServer, startHostile } from './oauth.ts';
+import { replayOwn, results } from './run-record.ts';
+import { startWorld, type World } from './world.ts';
+
+export interface LinkScene {
+  /** Two servers by the names `docs` and `more`; `kept` is a third, whose links nobody may read. */
+  readonly server: LinkServer;
+  readonly everything: RunningMcpServer;
+  readonly issuer: HostileServer;
+  readonly world: World;
+}
+
+const LONG_MS = 120_000;
+
+/** Of each test file its own; every history is replayed. */
+export function useLinkScene(): () => LinkScene {
+  let scene: LinkScene;
+  beforeAll(async () => {
+    const [server, everything, engine, zone] = await Promise.all([
+      startLinkServer(),
+      startEverythingServer(),
+      startEngine(),
+      zoneKey(),
+    ]);
+    const issuer = await startHostile({
+      token: ({ form }) => ({
+        body: { access_token: tokenFor(form.get('scope')), token_type: 'Bearer', expires_in: 60 },
+      }),
+    });
+    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const credentials = { kind: 'none' } as const;
+    const scopes = { discovery: ['list'], default: ['call'], resources: ['read'] };
+    const client = {
+      kind: 'client-credentials',
+      issuer: issuer.issuer,
+      clientId: 'c',
+      clientSecret: 'secret-1',
+    } as const;
+    const world = await startWorld({
+      engine,
+      config: {
+        servers: {
+          all: { url: everything.url, credentials, resourceLinks: 'read' },
+          docs: { url: server.url, credentials: { ...client, scopes }, resourceLinks: 'read' },
+          more: { url: server.url, credentials, resourceLinks: 'read' },
+          kept: { url: server.url, credentials },
+        },
+        policy: { strategy: 'never', approvers: { ids: ['ann'], may: ['edit'] } },
+        // In a tenant of its own: no other run has a catalog.
+        catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
+        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      },
+    });
+    scene = { server, everything, issuer, world };
+  }, LONG_MS);
+  beforeEach(() => scene.server.reset());
+  afterEach(async () => {
+    await replayOwn(scene.world);
+  });
+  afterAll(async () => {
+    const { world, server, everything, issuer } = scene;
+    await world.stop();
+    await world.engine.stop();
+    await Promise.all([server.close(), everything.close(), issuer.close()]);
+  });
+  return () => scene;
+}
+
+/** Of that scope, and as long as a token is. */
+export function tokenFor(scope: string | null): string {
+  return `token-of-${scope ?? 'nothing'}-0123456789abcdef`;
+}
+
+export const END = { text: 'done' };
+export const links = (server: string, ...uris: string[]) => ({ tool: `${server}/link`, arguments: { uris } });
+export const read = (server: string, uri: unknown) => ({
+  tool: `${server}/resources:read`,
+  // Sound: what a model may send.
+  arguments: { uri } as { uri: string },
+});
+
+/** How the calls ended, in the order in which the model was told. */
+export async function ends(world: World, run: RunHandle): Promise<readonly object[]> {
+  return (await results(world, run)).map(({ outcome }) => outcome);
+}

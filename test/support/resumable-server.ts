@@ -1,0 +1,165 @@
+/**
+ * A legacy MCP server on the v1 SDK that keeps its events: whoever comes with the id of the last one gets what came after it.
+ *
+ * 1. `executed` is what it did, also where nobody heard of it.
+ * 2. A call is held until the test says so, never for a time.
+ */
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { type EventStore, StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { CallToolRequestSchema, type JSONRPCMessage, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import type { ExecutedCall } from './recording-server.ts';
+import { until } from './until.ts';
+
+export interface ResumableServer {
+  readonly url: string;
+  /** Purposes of the calls that it acted on. */
+  readonly executed: readonly string[];
+  /** The same calls. */
+  readonly calls: readonly ExecutedCall[];
+  /** Purposes of the calls that a client has cancelled. */
+  readonly cancelled: readonly string[];
+  readonly requests: readonly {
+    readonly http: string;
+    readonly rpc: string | undefined;
+    readonly lastEventId?: string;
+  }[];
+  /** All that it gave to identify sessions and events. */
+  readonly secrets: { readonly sessions: readonly string[]; readonly events: readonly string[] };
+  held(purpose: string): Promise<void>;
+  progress(purpose: string, progress: number): Promise<void>;
+  /** Answers what is held with this purpose, and what comes. */
+  release(purpose: string): void;
+  /** Ends all connections, as a proxy does; sessions and events stay. */
+  disconnect(): void;
+  /** Forgets sessions and events, as a restart does. */
+  forget(): void;
+  close(): Promise<void>;
+}
+
+interface Hold {
+  readonly purpose: string;
+  readonly answer: () => void;
+  readonly progress: (progress: number) => Promise<void>;
+}
+
+export async function startResumableServer(): Promise<ResumableServer> {
+  const executed: string[] = [];
+  const calls: ExecutedCall[] = [];
+  const cancelled: string[] = [];
+  const requests: { http: string; rpc: string | undefined; lastEventId?: string }[] = [];
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  const given = { sessions: [] as string[], events: [] as string[] };
+  const holds: Hold[] = [];
+  const released = new Set<string>();
+
+  const open = async (): Promise<StreamableHTTPServerTransport> => {
+    const server = new Server({ name: 'resumable', version: '1' }, { capabilities: { tools: {} } });
+    server.setRequestHandler(ListToolsRequestSchema, () => ({
+      tools: [{ name: 'slow', description: 'Takes its time.', inputSchema: { type: 'object' as const } }],
+    }));
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+      const purpose = String(params.arguments?.['purpose']);
+      executed.push(purpose);
+      calls.push({ tool: params.name, arguments: { purpose }, headers: { ...extra.requestInfo?.headers } });
+      extra.signal.addEventListener('abort', () => cancelled.push(purpose));
+      const token = params._meta?.progressToken;
+      if (!released.has(purpose))
+        await new Promise<void>((answer) => {
+          const progress = async (at: number): Promise<void> => {
+            if (token === undefined) throw new Error('the client wants no progress');
+            const said = { progressToken: token, progress: at };
+            await extra.sendNotification({ method: 'notifications/progress', params: said });
+          };
+          holds.push({ purpose, answer, progress });
+        });
+      const { authorization } = extra.requestInfo?.headers ?? {};
+      const by = authorization === undefined ? '' : ` by ${String(authorization)}`;
+      return { content: [{ type: 'text', text: `${purpose} is done in ${extra.sessionId}${by}` }] };
+    });
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: () => `session-${randomUUID()}`,
+      eventStore: createEventStore(given.events),
+      onsessioninitialized: (id) => {
+        given.sessions.push(id);
+        sessions.set(id, transport);
+      },
+      onsessionclosed: (id) => void sessions.delete(id),
+    });
+    await server.connect(transport);
+    return transport;
+  };
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = [];
+    // Sound: without an encoding, a request gives buffers.
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const text = Buffer.concat(chunks).toString();
+    // Sound: the only client is our adapter, which sends JSON-RPC objects.
+    const message = text === '' ? undefined : (JSON.parse(text) as { method?: string });
+    const lastEventId = request.headers['last-event-id'];
+    requests.push({
+      http: request.method ?? '',
+      rpc: message?.method,
+      ...(typeof lastEventId === 'string' ? { lastEventId } : {}),
+    });
+    const named = request.headers['mcp-session-id'];
+    const known = typeof named === 'string' ? sessions.get(named) : undefined;
+    if (named !== undefined && known === undefined) return void response.writeHead(404).end();
+    await (known ?? (await open())).handleRequest(request, response, message);
+  };
+
+  const http = createServer((request, response) => void serve(request, response));
+  await new Promise<void>((resolve) => {
+    http.listen(0, '127.0.0.1', resolve);
+  });
+  // Sound: a server that listens on a port has an address with one.
+  const { port } = http.address() as AddressInfo;
+  const heldFor = (purpose: string): Hold | undefined => holds.find((hold) => hold.purpose === purpose);
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    executed,
+    calls,
+    cancelled,
+    requests,
+    secrets: given,
+    held: async (purpose) => void (await until(() => heldFor(purpose), { what: `a held call of ${purpose}` })),
+    progress: async (purpose, progress) => await heldFor(purpose)?.progress(progress),
+    release: (purpose) => {
+      released.add(purpose);
+      for (const hold of holds) if (hold.purpose === purpose) hold.answer();
+    },
+    disconnect: () => http.closeAllConnections(),
+    forget: () => sessions.clear(),
+    close: async () => {
+      for (const hold of holds) hold.answer();
+      const closed = new Promise((resolve) => http.close(resolve));
+      http.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Events in the order in which they came, each found by its id. @param ids all that are given */
+function createEventStore(ids: string[]): EventStore {
+  const events: { id: string; streamId: string; message: JSONRPCMessage }[] = [];
+  return {
+    storeEvent: (streamId, message) => {
+      const id = `event-${randomUUID()}`;
+      ids.push(id);
+      events.push({ id, streamId, message });
+      return Promise.resolve(id);
+    },
+    replayEventsAfter: async (lastEventId, { send }) => {
+      const at = events.findIndex(({ id }) => id === lastEventId);
+      const from = events[at];
+      if (from === undefined) throw new Error('there is no such event');
+      for (const { id, streamId, message } of events.slice(at + 1))
+        // What only says that the stream can be resumed is no message.
+        if (streamId === from.streamId && 'jsonrpc' in message) await send(id, message);
+      return from.streamId;
+    },
+  };
+}

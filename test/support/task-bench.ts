@@ -1,0 +1,99 @@
+/** The two activities by which a run has a task, at a server of tests, without a run. */
+import { generateKeyPairSync } from 'node:crypto';
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import type { ArtifactStore } from '../../activities/artifacts/port.ts';
+import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import { Conditions } from '../../activities/policy/conditions.ts';
+import type { TokenRequest } from '../../activities/tokens/port.ts';
+import { createCallTool } from '../../activities/tools/call-tool.ts';
+import { pinnedTools, stored } from '../../activities/tools/discover-tools.ts';
+import type { CurrentTool } from '../../activities/tools/live-tools.ts';
+import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import { createMcpTaskServer } from '../../activities/tools/mcp-tasks.ts';
+import { createPollTask } from '../../activities/tools/poll-task.ts';
+import { ServerLimits } from '../../activities/tools/server-limits.ts';
+import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/tools/state-seal.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import type { PollInput, PollResult } from '../../contracts/server-task.ts';
+import { loopbackEgress } from './egress.ts';
+import { aDefinition } from './mcp-call.ts';
+import type { TaskServer } from './task-server.ts';
+import { allowedDispatch, type GoingActivity, goingActivity, inActivity } from './tool-activities.ts';
+
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const seal = createStateSeal(
+  new Map([['k', derivedFrom(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))]]),
+);
+
+export interface TaskBench {
+  /** Requests for tokens, and the tokens. */
+  readonly minted: { readonly request: TokenRequest; readonly token: string }[];
+  dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
+  poll(begun: DispatchResult, over?: Partial<PollInput>): Promise<PollResult>;
+  polling(begun: DispatchResult): GoingActivity<PollResult>;
+}
+
+export interface TaskBenchOptions {
+  readonly sealing?: StateSeal | 'none' | undefined;
+  readonly mints?: (request: TokenRequest, count: number) => string;
+  /** What the list before the call was asked with. */
+  readonly listedWith?: Pick<CurrentTool, 'secrets' | 'shown'>;
+  /** Of the worker that polls. */
+  readonly artifacts?: ArtifactStore;
+}
+
+export async function taskBench(
+  server: Pick<TaskServer, 'url'>,
+  {
+    sealing = seal,
+    mints = (_request: TokenRequest, count: number): string => `token-of-mint-${count}`,
+    listedWith = { secrets: [] },
+    artifacts: kept,
+  }: TaskBenchOptions = {},
+): Promise<TaskBench> {
+  const minted: TaskBench['minted'] = [];
+  const artifacts = createMemoryStore();
+  const binding = { name: 'mine', url: server.url };
+  const definition = aDefinition({ name: 'dig', taskSupport: 'required' });
+  const toolset = [{ server: binding.name, tools: await stored(artifacts, pinnedTools(binding, [definition])) }];
+  const loadToolset = createToolsetLoader(artifacts);
+  const [tool] = await loadToolset(toolset);
+  if (tool === undefined) throw new Error('no tool');
+  const egress = loopbackEgress();
+  // Two names, one address.
+  const servers = { mine: { url: server.url }, other: { url: server.url } };
+  const common = {
+    config: Config.parse({ servers, policy: { strategy: 'never' } }),
+    loadToolset,
+    readCatalog: async () => undefined,
+    broker: {
+      mint: async (request: TokenRequest) => {
+        const token = mints(request, minted.length + 1);
+        minted.push({ request, token });
+        return { accessToken: token, evidence: { strategy: 'given' }, secrets: [token] };
+      },
+    },
+    seal: sealing === 'none' ? undefined : sealing,
+  };
+  const callTool = createCallTool({
+    ...common,
+    conditions: new Conditions(),
+    server: createMcpToolServer({ artifacts, egress }),
+    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+    liveTools: { current: async (_, listed) => ({ tool: listed, ...listedWith }) },
+  });
+  const pollTask = createPollTask({ ...common, tasks: createMcpTaskServer({ artifacts: kept ?? artifacts, egress }) });
+  const input = { ...allowedDispatch(tool, { deep: 1 }, toolset, { server: binding }), tasks: true } as const;
+  const question = (begun: DispatchResult): PollInput => {
+    if (begun.kind !== 'task') throw new Error(`the call is ${begun.kind}`);
+    const { run, callId, attempt, name, target, limits } = input;
+    return { run, callId, attempt, name, target, server: binding, sealed: begun.task.sealed, toolset, limits };
+  };
+  return {
+    minted,
+    dispatch: async (over = {}) => await inActivity(callTool, { ...input, ...over }),
+    poll: async (begun, over = {}) => await inActivity(pollTask, { ...question(begun), ...over }),
+    polling: (begun) => goingActivity(pollTask, question(begun)),
+  };
+}

@@ -1,0 +1,214 @@
+/**
+ * A server of MCP 2025-11-25 that works on calls as tasks, and does with them what it is told: the hostile half of the protocol. On
+ * `node:http` alone, so that it can break every rule that an SDK keeps. It counts what it began.
+ */
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ServedTask {
+  readonly id: string;
+  readonly session: string;
+  readonly argument: Readonly<Record<string, unknown>>;
+  /** Times that it was asked about. */
+  polls: number;
+  cancelled: boolean;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+/** What the server says of a task that it is asked about; `undefined`: it knows none. */
+type Word = (task: ServedTask) => Fields | undefined;
+
+export interface TaskScript {
+  readonly support?: 'required' | 'optional';
+  /** Of the session; default: with the capability. */
+  readonly capabilities?: Fields;
+  /** What is said of a task when it is begun. */
+  readonly begins?: Fields;
+  readonly get?: Word;
+  /** A result, or an error of JSON-RPC. */
+  readonly result?: (task: ServedTask) => { readonly result: Fields } | { readonly error: Fields };
+  readonly cancel?: Word;
+  /** Takes a request before anything else does; true means that it was answered. */
+  readonly intercept?: (method: string, response: ServerResponse, request: IncomingMessage, id: unknown) => boolean;
+  /** Answers as an event stream. */
+  readonly streams?: true;
+}
+
+export interface TaskServer {
+  readonly url: string;
+  readonly tasks: readonly ServedTask[];
+  /** `tools/call` that were taken, as tasks or not. */
+  readonly calls: readonly Fields[];
+  /** Of every request, in order. */
+  readonly asked: readonly { readonly method: string; readonly session: string | undefined }[];
+  /** Open connections by which somebody waits for an answer. */
+  waiting(): number;
+  become(script: TaskScript): void;
+  /** Nothing that was begun is known any more, nor any session. */
+  restart(): void;
+  close(): Promise<void>;
+}
+
+const SCHEMA = { type: 'object' };
+const TAKES_TASKS = { tools: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } };
+
+export async function startTaskServer(first: TaskScript = {}): Promise<TaskServer> {
+  let script = first;
+  let waiting = 0;
+  const tasks: ServedTask[] = [];
+  const calls: Fields[] = [];
+  const asked: { method: string; session: string | undefined }[] = [];
+  const sessions = new Set<string>();
+  const known = new Set<string>();
+  /** Session and id of every request. */
+  const ids = new Set<string>();
+
+  const answer = (
+    response: ServerResponse,
+    id: unknown,
+    fields: Fields,
+    headers: Record<string, string> = {},
+  ): void => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id, ...fields });
+    const streamed = script.streams === true;
+    response.writeHead(200, { 'content-type': streamed ? 'text/event-stream' : 'application/json', ...headers });
+    response.end(streamed ? `event: message\ndata: ${body}\n\n` : body);
+  };
+
+  const about = (response: ServerResponse, message: Message, session: string, word: Word): void => {
+    const task = tasks.find(({ id }) => id === message.params?.['taskId']);
+    // As the SDK's own store: a task belongs to its session.
+    const said = task === undefined || !known.has(task.id) || task.session !== session ? undefined : word(task);
+    if (said === undefined || task === undefined)
+      return answer(response, message.id, {
+        error: { code: -32_602, message: `Task not found: ${String(message.params?.['taskId'])}` },
+      });
+    answer(response, message.id, {
+      result: { taskId: task.id, createdAt: new Date().toISOString(), ttl: 600_000, ...said },
+    });
+  };
+
+  const serve = (request: IncomingMessage, response: ServerResponse, message: Message): void => {
+    const header = request.headers['mcp-session-id'];
+    const session = typeof header === 'string' ? header : undefined;
+    const method = message.method ?? request.method ?? '';
+    asked.push({ method, session });
+    if (script.intercept?.(method, response, request, message.id) === true) return;
+    if (method === 'initialize') {
+      const id = randomUUID();
+      sessions.add(id);
+      const result = {
+        protocolVersion: '2025-11-25',
+        capabilities: script.capabilities ?? TAKES_TASKS,
+        serverInfo: { name: 'tasks', version: '1' },
+      };
+      return answer(response, message.id, { result }, { 'mcp-session-id': id });
+    }
+    if (method === 'server/discover')
+      return answer(response, message.id, { error: { code: -32_601, message: 'Method not found' } });
+    if (request.method === 'GET') return void response.writeHead(405).end();
+    if (session === undefined || !sessions.has(session)) return void response.writeHead(404).end('Session not found');
+    if (request.method === 'DELETE') {
+      sessions.delete(session);
+      return void response.writeHead(200).end();
+    }
+    // Its ids must not come twice in a session ("Requests").
+    const used = `${session} ${JSON.stringify(message.id)}`;
+    if (message.id !== undefined && ids.has(used))
+      return answer(response, message.id, { error: { code: -32_600, message: 'the id was used before' } });
+    ids.add(used);
+    switch (method) {
+      case 'tools/list': {
+        const tools = [{ name: 'dig', inputSchema: SCHEMA, execution: { taskSupport: script.support ?? 'required' } }];
+        return answer(response, message.id, { result: { tools } });
+      }
+      case 'tools/call': {
+        const { params = {} } = message;
+        calls.push(params);
+        if (params['task'] === undefined)
+          return answer(response, message.id, { result: { content: [{ type: 'text', text: 'dug at once' }] } });
+        const argument = params['arguments'];
+        // Sound: callers of tests send objects.
+        const task = {
+          id: `task-${randomUUID()}`,
+          session,
+          argument: (argument ?? {}) as Fields,
+          polls: 0,
+          cancelled: false,
+        };
+        tasks.push(task);
+        known.add(task.id);
+        const begun = {
+          taskId: task.id,
+          status: 'working',
+          createdAt: new Date().toISOString(),
+          ttl: 600_000,
+          pollInterval: 10,
+        };
+        return answer(response, message.id, { result: { task: { ...begun, ...script.begins } } });
+      }
+      case 'tasks/get':
+        return about(response, message, session, (task) => {
+          task.polls += 1;
+          return (script.get ?? (() => ({ status: 'completed' })))(task);
+        });
+      case 'tasks/cancel':
+        return about(response, message, session, (task) => {
+          task.cancelled = true;
+          return (script.cancel ?? (() => ({ status: 'cancelled' })))(task);
+        });
+      case 'tasks/result': {
+        const task = tasks.find(({ id }) => id === message.params?.['taskId']);
+        if (task === undefined) return void response.writeHead(500).end();
+        const dug = { result: { content: [{ type: 'text', text: 'dug' }] } };
+        return answer(response, message.id, (script.result ?? (() => dug))(task));
+      }
+      default:
+        return void response.writeHead(202).end();
+    }
+  };
+
+  const server = createServer((request, response) => {
+    waiting += 1;
+    response.once('close', () => (waiting -= 1));
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => {});
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8');
+      // Sound: a test's client sends JSON-RPC objects; a field that is missing is handled where it is read.
+      serve(request, response, text === '' ? {} : (JSON.parse(text) as Message));
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  // Sound: a server that listens on a port has an address with one.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    tasks,
+    calls,
+    asked,
+    waiting: () => waiting,
+    become: (next) => {
+      script = next;
+    },
+    restart: () => {
+      sessions.clear();
+      known.clear();
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Message {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: Fields;
+}

@@ -1,0 +1,71 @@
+/** How far a call has come that a worker waits for is told to whoever watches, as its server says it, and stands in no history. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { CallProgress } from '../../client/index.ts';
+import { runCommand } from '../support/cli.ts';
+import { formsOf, keptOf } from '../support/task-scene.ts';
+import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
+import { startWorld, type World } from '../support/world.ts';
+
+let server: ResumableServer;
+let world: World;
+
+beforeAll(async () => {
+  server = await startResumableServer();
+  const policy = { servers: { mine: { default: 'allow' } } } as const;
+  world = await startWorld({
+    config: { policy, servers: { mine: { url: server.url, credentials: { kind: 'none' } } } },
+  });
+});
+afterAll(async () => {
+  await world.stop();
+  await server.close();
+});
+
+const slow = async (purpose: string) =>
+  await world.start(
+    [{ calls: [{ tool: 'mine/slow', arguments: { purpose } }] }, { text: 'done' }],
+    {},
+    { runId: purpose },
+  );
+
+test('a long call is told each time its server has said how far it is, and once; then the watch goes on to the end', async () => {
+  const run = await slow('long');
+  await server.held('long');
+  await server.progress('long', 0.25);
+  const heard: CallProgress[] = [];
+  const onProgress = (news: readonly CallProgress[]): void => {
+    heard.push(...news);
+    if (heard.length === 1) void server.progress('long', 0.75);
+    else server.release('long');
+  };
+  const kinds: string[] = [];
+  for await (const { fact } of run.watch({ onProgress })) kinds.push(fact.kind);
+  expect(heard).toEqual([
+    { callId: 't1.c0', sentAt: expect.any(String), progress: 0.25 },
+    { callId: 't1.c0', sentAt: heard[0]?.sentAt, progress: 0.75 },
+  ]);
+  expect(kinds.slice(-3)).toEqual(['outcome', 'turn.proposed', 'run.ended']);
+  const kept = await keptOf(world, run);
+  const isKept = (text: string): boolean => formsOf(text).some((form) => kept.includes(form));
+  // What is there is found in this way.
+  expect([isKept('"purpose":"long"'), isKept('"progress":0.')]).toEqual([true, false]);
+});
+
+test('`countersign watch` says it on the error stream, and its entries are what they are without', async () => {
+  const run = await slow('said');
+  await server.held('said');
+  await server.progress('said', 3);
+  const { directory, server: engine } = world.engine;
+  let said = '';
+  const { out, exitCode } = await runCommand(['watch', run.runId, '--address', engine.address], {
+    directory,
+    onErr: (text: string) => {
+      said += text;
+      if (said.includes('at 3')) server.release('said');
+    },
+  });
+  expect(exitCode).toBe(0);
+  expect(said).toMatch(/^working: t1\.c0 since .+, at 3\n$/m);
+  expect(out).not.toContain('at 3');
+  expect(out).toContain('run.ended');
+});

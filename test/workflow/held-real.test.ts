@@ -1,0 +1,171 @@
+/**
+ * Whole runs at the reference server of MCP 2025-11-25, which asks people on the open connection of a call (ADR 0040): on the command
+ * line, by the client, and where nobody answers.
+ */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { assertIntact, Countersign } from '../../client/index.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { UPDATES } from '../../contracts/names.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { answerTo, question } from '../support/input-scene.ts';
+import { startEverythingServer } from '../support/mcp-everything.ts';
+import type { RunningMcpServer } from '../support/mcp-process.ts';
+import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { person, service, writeTrust } from '../support/trust.ts';
+import { startWorld, type World } from '../support/world.ts';
+
+const LONG_MS = 120_000;
+const FORM = 'everything/trigger-elicitation-request';
+const END = { text: 'done' };
+const asks = [{ calls: [{ tool: FORM }] }, END];
+const named = (name: string) => ({ question: { action: 'accept', content: { name } } }) as const;
+
+let everything: RunningMcpServer;
+let engine: TestEngine;
+let world: World;
+let signed: World;
+
+const backend = service('backend');
+const ann = person('ann-key', 'ann');
+
+beforeAll(async () => {
+  everything = await startEverythingServer();
+  engine = await startEngine();
+  await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann);
+  const servers: ConfigInput['servers'] = {
+    everything: { url: everything.url, credentials: { kind: 'none' }, elicitation: { holdSeconds: 120 } },
+  };
+  const policy = { servers: { everything: { default: 'allow' as const } } };
+  world = await startWorld({ engine, config: { servers, policy: { ...policy, approvers: { ids: ['ann', 'bob'] } } } });
+  signed = await startWorld({
+    engine,
+    bundle: world.bundle,
+    client: { signer: backend.signer },
+    config: {
+      taskQueue: 'signed',
+      servers,
+      policy: { ...policy, approvers: { ids: ['acme|ann'] } },
+      trust: { mode: 'signed', jwks: 'trust.jwks' },
+    },
+  });
+}, LONG_MS);
+afterEach(async () => {
+  await replayOwn(world);
+});
+afterAll(async () => {
+  await signed?.stop();
+  await world?.stop();
+  await engine?.stop();
+  await everything?.close();
+});
+
+async function said(run: Awaited<ReturnType<World['start']>>, at = world): Promise<string> {
+  return JSON.stringify(await results(at, run));
+}
+
+describe('somebody answers', () => {
+  test(
+    'on the command line: shown as what waits on an open connection, and the call goes on where it was; executed once',
+    async () => {
+      const cli = async (...args: readonly string[]) =>
+        await runCommand([...args, '--address', engine.server.address, '--namespace', engine.server.namespace], {
+          directory: engine.directory,
+        });
+      const run = await world.start(asks);
+      expect(await question(run)).toMatchObject({
+        generation: 1,
+        approvers: { allOf: [{ ids: ['ann', 'bob'] }] },
+        about: { kind: 'input', round: 1, held: true },
+      });
+      const shown = await cli('requests', run.runId);
+      expect(shown.out).toContain('Please provide inputs for the following fields:');
+      expect(shown.out).toContain('the server, on an open connection');
+      const answer = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann');
+      expect(answer).toMatchObject({ exitCode: 0 });
+      expect(await run.result()).toMatchObject({ status: 'completed' });
+      expect(await said(run)).toContain('Ann');
+      const ledger = await run.ledger();
+      assertIntact(ledger, run.runId);
+      expect(factsOf(ledger, 'dispatched')).toHaveLength(1);
+      expect(factsOf(ledger, 'input.provided')).toMatchObject([{ answer: 'provide', approver: { id: 'ann' } }]);
+      expect(await cli('verify-ledger', run.runId)).toMatchObject({ exitCode: 0 });
+    },
+    LONG_MS,
+  );
+
+  test(
+    'INV-G1, trust mode signed: as they signed it, and the worker that holds the connection has proven it',
+    async () => {
+      const run = await signed.start(asks, { initiator: { id: 'acme|ann' } });
+      const answer = { ...answerTo(await question(run), named('Ann')), approver: { id: 'acme|ann' } };
+      const unsigned = signed.client.workflow
+        .getHandle(run.runId)
+        .executeUpdate(UPDATES.provideInput, { args: [answer] });
+      expect(await unsigned.catch((error: unknown) => codedFailureIn(error)?.code)).toBe('SIGNATURE_MISSING');
+      const { client, artifacts, config } = signed;
+      const own = new Countersign({ client, artifacts, taskQueue: config.taskQueue, signer: ann.signer });
+      await own.run(run.runId).provideInput(answer);
+      await run.result();
+      expect(await said(run, signed)).toContain('Ann');
+    },
+    LONG_MS,
+  );
+
+  test(
+    'with a no: the server hears it, and the call ends as the server likes',
+    async () => {
+      const run = await world.start(asks);
+      const { responses: _, ...answer } = { responses: {}, ...answerTo(await question(run), {}) };
+      await run.provideInput({ ...answer, kind: 'decline' });
+      await run.result();
+      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+      expect(await said(run)).toContain('User declined');
+    },
+    LONG_MS,
+  );
+
+  test(
+    'INV-G3: several calls wait side by side, each for its own answer',
+    async () => {
+      const page = { url: 'https://id.example/sign-in', message: 'Sign in.' };
+      const calls = [{ tool: FORM }, { tool: 'everything/trigger-url-elicitation', arguments: page }];
+      const run = await world.start([{ calls }, END]);
+      const both = await until(
+        async () => {
+          const open = await run.requests();
+          return open.length === 2 ? open : undefined;
+        },
+        { what: 'two questions' },
+      );
+      const [form, url] = ['t1.c0', 't1.c1'].map((callId) => both.find((each) => each.callId === callId));
+      if (form === undefined || url === undefined) throw new Error('one of each');
+      // The other way round than they came.
+      await run.provideInput(answerTo(url, { question: { action: 'accept' } }));
+      await run.provideInput(answerTo(form, named('Ben')));
+      await run.result();
+      expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded', 't1.c1': 'succeeded' });
+      expect(await said(run)).toContain('User completed the URL elicitation flow');
+    },
+    LONG_MS,
+  );
+});
+
+test(
+  'nobody answers: the server hears that nobody does, never a yes, and the call ends as the server likes; a late answer is refused',
+  async () => {
+    const run = await world.start(asks, { policy: { deadlineSeconds: 1 } });
+    const shown = await question(run);
+    await run.result();
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(await said(run)).toContain('User cancelled');
+    const ledger = await run.ledger();
+    expect(factsOf(ledger, 'request.closed')).toMatchObject([{ callId: 't1.c0', status: 'expired' }]);
+    expect(factsOf(ledger, 'input.provided')).toEqual([]);
+    await expect(run.provideInput(answerTo(shown, named('Late')))).rejects.toMatchObject({ code: expect.any(String) });
+  },
+  LONG_MS,
+);
