@@ -1,13 +1,15 @@
 /** The workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded. */
 import { createHash } from 'node:crypto';
-import { extname } from 'node:path';
+import { extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { createTracing } from './tracing.ts';
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
 export interface WorkflowBundle {
   readonly code: string;
-  /** sha256 of the code, 12 characters: names a build in logs and deployments. */
+  /** sha256 of the code without its source map, 12 characters: names a build in logs and deployments, the same wherever it was made. */
   readonly buildId: string;
 }
 
@@ -31,7 +33,11 @@ export async function bundleWorkflows(
     workflowInterceptorModules: [...interceptorModules],
     plugins: [createTracing('off')],
     // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
-    webpackConfigHook: (webpack) => ({ ...webpack, devtool: 'inline-nosources-source-map' }),
+    webpackConfigHook: (webpack) => ({
+      ...webpack,
+      devtool: 'inline-nosources-source-map',
+      output: { ...webpack.output, devtoolModuleFilenameTemplate: sourceName },
+    }),
     logger: {
       log: ignore,
       trace: ignore,
@@ -41,7 +47,19 @@ export async function bundleWorkflows(
       error: (message) => process.stderr.write(`${message}\n`),
     },
   });
-  return { code, buildId: createHash('sha256').update(code).digest('hex').slice(0, 12) };
+  const { instructions } = partsOfBundle(code);
+  return { code, buildId: createHash('sha256').update(instructions).digest('hex').slice(0, 12) };
+}
+
+/** What runs, and the comment behind it with the source map; the map's own name differs with the directory that it was made in. */
+export function partsOfBundle(code: string): { readonly instructions: string; readonly map: string } {
+  const at = code.lastIndexOf('//# sourceMappingURL=');
+  return at === -1 ? { instructions: code, map: '' } : { instructions: code.slice(0, at), map: code.slice(at) };
+}
+
+/** As stack traces name a file: from the project's root. With the machine's own paths in it, a bundle's size would depend on where it was made, and histories would hold them. */
+function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: string }): string {
+  return absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
 }
 
 function ignore(): void {

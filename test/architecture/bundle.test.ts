@@ -1,6 +1,7 @@
 // The workflow bundle is loaded once per cached run: what leaks into it is paid for by every waiting run, and a size limit alone would notice late and say nothing.
+import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows } from '../../workers/bundle.ts';
+import { bundleWorkflows, partsOfBundle } from '../../workers/bundle.ts';
 
 /**
  * Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. The last 260 kB are requests
@@ -9,6 +10,8 @@ import { bundleWorkflows } from '../../workers/bundle.ts';
  * linked resources (0042), and questions on open connections, with what was told to them (0040).
  */
 const MAX_BYTES = 2_876_000;
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A name that only the package's own code has → the package. */
 const FORBIDDEN = {
@@ -41,10 +44,17 @@ test('the bundle holds our workflows', () => {
 
 test('the bundle stays within its size', () => {
   const bytes = Buffer.byteLength(code);
-  const mapAt = code.lastIndexOf('//# sourceMappingURL=');
-  const codeBytes = mapAt === -1 ? bytes : Buffer.byteLength(code.slice(0, mapAt));
+  const codeBytes = Buffer.byteLength(partsOfBundle(code).instructions);
   process.stderr.write(
     `workflow bundle: ${bytes} of at most ${MAX_BYTES} bytes, ${codeBytes} of them code, the rest source map\n`,
   );
   expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
+});
+
+test('the bundle does not depend on where it was made: neither its code nor the map names a directory of this machine', () => {
+  const { instructions, map } = partsOfBundle(code);
+  const decoded = Buffer.from(map.slice(map.indexOf('base64,') + 'base64,'.length), 'base64').toString();
+  expect(decoded).toContain('"workflows/agent-run.ts"');
+  expect(decoded).not.toContain(ROOT);
+  expect(instructions).not.toContain(ROOT);
 });
