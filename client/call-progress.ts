@@ -2,6 +2,7 @@
  * How far calls have come that a worker waits for, as their servers say it (`notifications/progress`): of the heartbeats that
  * Temporal shows while an activity runs. History does not have it.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { isFields } from '../domain/field-checks.ts';
@@ -15,6 +16,9 @@ export interface CallProgress {
   /** Where the server says how much there is. */
   readonly total?: number;
 }
+
+/** How often Temporal is asked while a call is under way. */
+const EVERY_MS = 1_000;
 
 /** Activities that wait for a server's answer. */
 const WAITING = ['callTool', 'resumeCall'];
@@ -46,4 +50,43 @@ function progressIn(details: unknown): CallProgress | undefined {
   const { callId, sentAt, progress, total } = details;
   if (typeof callId !== 'string' || typeof sentAt !== 'string' || typeof progress !== 'number') return undefined;
   return { callId, sentAt, progress, ...(typeof total === 'number' ? { total } : {}) };
+}
+
+/** Told until `waiting` is over, however it ends, or nothing is under way any more; that it cannot be had ends no watch. */
+export async function tellWhile(
+  waiting: Promise<void>,
+  look: () => Promise<Underway>,
+  tell: (progress: readonly CallProgress[]) => void,
+  everyMs = EVERY_MS,
+): Promise<void> {
+  const ended = waiting.then(
+    () => true,
+    () => true,
+  );
+  const over = new AbortController();
+  const nextLook = async (): Promise<boolean> =>
+    await pause(everyMs, false, { signal: over.signal }).catch(() => false);
+  try {
+    for (;;) {
+      const underway = await look().catch(() => undefined);
+      if (underway !== undefined) tell(underway.progress);
+      // What begins to be under way is an event, which ends the waiting.
+      if (underway?.waits === false || (await Promise.race([ended, nextLook()]))) return;
+    }
+  } finally {
+    // A timer that nobody waits for would keep the process.
+    over.abort();
+  }
+}
+
+/** Without what was told before. */
+export function tellingOnce(
+  onProgress: (news: readonly CallProgress[]) => void,
+): (all: readonly CallProgress[]) => void {
+  const told = new Map<string, number>();
+  return (all) => {
+    const news = all.filter(({ callId, progress }) => told.get(callId) !== progress);
+    for (const { callId, progress } of news) told.set(callId, progress);
+    if (news.length > 0) onProgress(news);
+  };
 }

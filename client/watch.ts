@@ -4,13 +4,12 @@
  * 1. Temporal's history long poll only wakes; what is told comes from the ledger, from the cursor on.
  * 2. What the followed execution does not hold comes from stored segments, or the watch fails: no entry is left out.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { CountersignError } from '../contracts/errors.ts';
 import { QUERIES } from '../contracts/names.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import type { RunState } from '../contracts/schemas/run-state.ts';
 import type { RunningTask } from '../contracts/schemas/server-task.ts';
-import { type CallProgress, readProgress, type Underway } from './call-progress.ts';
+import { type CallProgress, readProgress, tellingOnce, tellWhile } from './call-progress.ts';
 import type { Engine } from './engine.ts';
 import { Follower } from './follower.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage } from './ledger.ts';
@@ -24,9 +23,6 @@ export interface WatchOptions extends Patience {
   /** Told how far calls have come whose answer a worker waits for, whenever their servers have said so; it is not in the ledger. */
   readonly onProgress?: (news: readonly CallProgress[]) => void;
 }
-
-/** How often Temporal is asked for progress while a call is under way. */
-const PROGRESS_MS = 1_000;
 
 export async function* watchRun(
   engine: Engine,
@@ -74,34 +70,6 @@ export async function* watchRun(
     if (patience.signal?.aborted === true) return;
     throw error instanceof TimeIsUp ? goesOn(workflowId, next, error) : error;
   }
-}
-
-/** Told as long as nothing else happens; that it cannot be had ends no watch. */
-async function tellWhile(
-  waiting: Promise<void>,
-  look: () => Promise<Underway>,
-  tell: (progress: readonly CallProgress[]) => void,
-): Promise<void> {
-  const ended = waiting.then(
-    () => true,
-    () => true,
-  );
-  for (;;) {
-    const underway = await look().catch(() => undefined);
-    if (underway !== undefined) tell(underway.progress);
-    // What begins to be under way is an event, which ends the waiting.
-    if (underway?.waits === false || (await Promise.race([ended, pause(PROGRESS_MS, false)]))) return;
-  }
-}
-
-/** Without what was told before. */
-function tellingOnce(onProgress: NonNullable<WatchOptions['onProgress']>): (all: readonly CallProgress[]) => void {
-  const told = new Map<string, number>();
-  return (all) => {
-    const news = all.filter(({ callId, progress }) => told.get(callId) !== progress);
-    for (const { callId, progress } of news) told.set(callId, progress);
-    if (news.length > 0) onProgress(news);
-  };
 }
 
 function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignError {

@@ -123,6 +123,24 @@ describe('another token', () => {
   });
 });
 
+test('INV-S1: a token that arrives when its call is over is ended at once', async () => {
+  let arrive: (token: MintedToken) => void = () => undefined;
+  const { fetch, renewal } = scene(
+    soon(1_000),
+    () =>
+      new Promise((resolve) => {
+        arrive = resolve;
+      }),
+  );
+  await fetch(PEER, CALL);
+  const answered = fetch(PEER, ANSWER);
+  renewal.release();
+  expect(released).toEqual([]);
+  arrive(token('token-late'));
+  await answered;
+  expect(released).toEqual(['token-late']);
+});
+
 test('a server that takes no token gets none', () => {
   const none: MintedToken = { evidence: { strategy: 'none' }, secrets: [] };
   expect(renewalOf({ mint: () => Promise.resolve(none) }, REQUEST, none, () => undefined)).toBeUndefined();
