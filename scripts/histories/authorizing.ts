@@ -6,7 +6,8 @@ import { calls, says, type Scenario } from './scene.ts';
 import { FRESH_REF, STALE_REF } from './stage.ts';
 
 const DONE = says('The notes are in order.');
-const BEN = { id: 'ben', groups: [] };
+const BEN: typeof APPROVER = { id: 'ben', groups: [] };
+const ZOE: typeof APPROVER = { id: 'zoe', groups: [] };
 
 function authorize(request: ApprovalRequest, name: string, over: object = {}): Attempt {
   const { callId, digest, runId } = request;
@@ -16,10 +17,14 @@ function authorize(request: ApprovalRequest, name: string, over: object = {}): A
   return { name, update: 'authorize', input: said };
 }
 
-function declined(request: ApprovalRequest, name: string): Attempt {
+function consent(request: ApprovalRequest, name: string, approver = APPROVER): Attempt {
+  return authorize(request, name, { kind: 'consent', grant: undefined, approver });
+}
+
+function declined(request: ApprovalRequest, name: string, approver = BEN): Attempt {
   const { callId, digest, runId } = request;
   const decisionId = name.replaceAll(' ', '-');
-  const said = { kind: 'decline', reason: 'Not on a Tuesday.', decisionId, callId, digest, runId, approver: BEN };
+  const said = { kind: 'decline', reason: 'Not on a Tuesday.', decisionId, callId, digest, runId, approver };
   return { name, update: 'authorize', input: said };
 }
 
@@ -62,6 +67,35 @@ export const AUTHORIZING: readonly Scenario[] = [
       await scene.ended();
       scene.stage.tools.retell({});
       await scene.take('unauthorized-ended');
+    },
+  },
+  {
+    name: 'unconsented',
+    points: ['unconsented', 'unconsented-counted', 'unconsented-ended'],
+    script: { steps: [calls(['open_note', 'monday']), calls(['open_note', 'tuesday']), DONE] },
+    play: async (scene) => {
+      scene.stage.tools.retell({ open_note: 'Opens one note, for those who may.' });
+      await scene.start({}, { on: await scene.stage.scoped() });
+      const first = await scene.openOne('t1.c0');
+      const wrong = [
+        refused(consent(first, 'by nobody whom policy names', BEN), 'APPROVER_NOT_ENTITLED'),
+        refused(authorize(first, 'a grant instead', { approver: APPROVER }), 'DECISION_NOT_PERMITTED'),
+        refused(approve(first, 'a decision'), 'DECISION_NOT_PERMITTED'),
+      ];
+      await scene.take('unconsented', {
+        refused: [...wrong, refused(authorize(first, 'a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH')],
+        accepted: [consent(first, 'one of two')],
+      });
+      await scene.ledgered('authorization.given', 't1.c0');
+      await scene.take('unconsented-counted', {
+        refused: [...wrong, refused(consent(first, 'the same one again'), 'ALREADY_DECIDED')],
+        accepted: [consent(first, 'the other of two', ZOE)],
+      });
+      const second = await scene.openOne('t2.c0');
+      await scene.send(declined(second, 'declined', APPROVER));
+      await scene.ended();
+      scene.stage.tools.retell({});
+      await scene.take('unconsented-ended');
     },
   },
   {

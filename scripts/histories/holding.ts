@@ -98,11 +98,6 @@ function wrongTales(held: Holding, round: number): Expected[] {
   ];
 }
 
-async function send({ deployment: { client }, workflowId }: Scene, { update, input, name }: Attempt): Promise<void> {
-  const updateId = name.replaceAll(' ', '-');
-  await client.workflow.getHandle(workflowId).executeUpdate(update, { args: [input], updateId });
-}
-
 async function question(scene: Scene, round: number): Promise<ApprovalRequest> {
   return await until(
     async () => (await scene.run.requests()).find(({ about }) => about?.kind === 'input' && about.round === round),
@@ -121,7 +116,7 @@ export const HOLDING: readonly Scenario[] = [
     script,
     play: async (scene) => {
       const held = await holding(scene, POLICY, true);
-      await send(scene, tells(held, 1));
+      await scene.send(tells(held, 1));
       const first = await question(scene, 1);
       await scene.take('open-question', {
         refused: [...wrongAnswers(first, 'who'), ...wrongTales(held, 2)],
@@ -135,7 +130,7 @@ export const HOLDING: readonly Scenario[] = [
         ],
         accepted: [tells(held, 2)],
       });
-      await send(scene, provide(await question(scene, 2), 'a no', 'who', { kind: 'decline', responses: undefined }));
+      await scene.send(provide(await question(scene, 2), 'a no', 'who', { kind: 'decline', responses: undefined }));
       await held.end({
         ...KEPT,
         held: [
@@ -153,7 +148,7 @@ export const HOLDING: readonly Scenario[] = [
     script,
     play: async (scene) => {
       const held = await holding(scene, POLICY, true);
-      await send(scene, tells(held, 1));
+      await scene.send(tells(held, 1));
       const first = await question(scene, 1);
       await scene.take('open-question-second', {
         refused: wrongTales(held, 2),
@@ -189,7 +184,7 @@ export const HOLDING: readonly Scenario[] = [
     script,
     play: async (scene) => {
       const held = await holding(scene, { ...POLICY, deadlineSeconds: 8 }, true);
-      await send(scene, tells(held, 1));
+      await scene.send(tells(held, 1));
       const first = await question(scene, 1);
       await scene.ledgered('request.closed', 't1.c0');
       await scene.take('open-question-expired', {
@@ -206,7 +201,7 @@ export const HOLDING: readonly Scenario[] = [
     script,
     play: async (scene) => {
       const held = await holding(scene, POLICY, false);
-      await send(scene, tells(held, 1));
+      await scene.send(tells(held, 1));
       const first = await question(scene, 1);
       // Temporal takes its worker for lost after 30 s of silence.
       const lost = await until(() => askedAbout(scene, 't1.c0', 3), 'a lost worker', 90_000);

@@ -42,11 +42,6 @@ async function asked(scene: Scene, callId: string, round: number): Promise<Appro
   );
 }
 
-async function send({ deployment: { client }, workflowId }: Scene, { update, input, name }: Attempt): Promise<void> {
-  const updateId = name.replaceAll(' ', '-');
-  await client.workflow.getHandle(workflowId).executeUpdate(update, { args: [input], updateId });
-}
-
 export const QUESTIONING: readonly Scenario[] = [
   {
     name: 'server-asks',
@@ -60,7 +55,7 @@ export const QUESTIONING: readonly Scenario[] = [
         refused: wrongAnswers(first, 'who'),
         accepted: [provide(first, 'an answer', 'who')],
       });
-      await send(scene, provide(second, 'a no', 'who', { kind: 'decline', responses: undefined }));
+      await scene.send(provide(second, 'a no', 'who', { kind: 'decline', responses: undefined }));
       const again = await asked(scene, 't1.c0', 2);
       await scene.take('server-asks-again', {
         refused: [
@@ -82,8 +77,8 @@ export const QUESTIONING: readonly Scenario[] = [
     play: async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
       await scene.start({ policy: { servers: { notes: { tools: { ask_first: asks } } } } });
-      await send(scene, approve(await scene.openOne('t1.c0'), 'approval'));
-      await send(scene, provide(await asked(scene, 't1.c0', 1), 'an answer', 'who'));
+      await scene.send(approve(await scene.openOne('t1.c0'), 'approval'));
+      await scene.send(provide(await asked(scene, 't1.c0', 1), 'an answer', 'who'));
       const before = await asked(scene, 't1.c0', 2);
       const runId = await continued(scene, before.runId);
       const request = await scene.openOne('t1.c0', runId);

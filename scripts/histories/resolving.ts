@@ -53,11 +53,6 @@ export async function asked(scene: Scene, callId: string, generation = 1): Promi
   );
 }
 
-async function send({ deployment: { client }, workflowId }: Scene, { update, input, name }: Attempt): Promise<void> {
-  const updateId = name.replaceAll(' ', '-');
-  await client.workflow.getHandle(workflowId).executeUpdate(update, { args: [input], updateId });
-}
-
 export const RESOLVING: readonly Scenario[] = [
   {
     name: 'lost',
@@ -68,8 +63,8 @@ export const RESOLVING: readonly Scenario[] = [
       const [first, second, third] = await scene.open(['t1.c0', 't1.c1', 't1.c2']);
       if (first === undefined || second === undefined || third === undefined) throw new Error('three were lost');
       await scene.take('lost', { refused: wrongAnswers(first), accepted: [resolve(first, 'sent again')] });
-      await send(scene, resolve(second, 'recorded', recorded));
-      await send(scene, resolve(third, 'recorded as failed', gone));
+      await scene.send(resolve(second, 'recorded', recorded));
+      await scene.send(resolve(third, 'recorded as failed', gone));
       const again = await asked(scene, 't1.c0', 2);
       await scene.take('lost-answered', {
         refused: [
@@ -91,7 +86,7 @@ export const RESOLVING: readonly Scenario[] = [
     play: async (scene) => {
       const asks = { action: 'ask' as const, approvers: { ids: [APPROVER.id] } };
       await scene.start({ policy: { servers: { notes: { tools: { lose_answer: asks } } } } });
-      await send(scene, approve(await scene.openOne('t1.c0'), 'approval'));
+      await scene.send(approve(await scene.openOne('t1.c0'), 'approval'));
       const before = await asked(scene, 't1.c0', 2);
       const runId = await continued(scene, before.runId);
       const request = await scene.openOne('t1.c0', runId);

@@ -3,6 +3,7 @@ import type { RunHandle } from '../../client/index.ts';
 import type { Script } from '../../contracts/schemas/script.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import type { Attempt } from './inputs.ts';
 import type { Recording, Taken } from './recording.ts';
 import type { Deployment, Stage } from './stage.ts';
 import { until } from './until.ts';
@@ -88,6 +89,14 @@ export class Scene {
     const [request] = await this.open([callId], runId);
     // Sound: `open` has found it.
     return request as ApprovalRequest;
+  }
+
+  /** Sends what the run must take, at a point that is not recorded. */
+  async send({ update, input, name }: Attempt): Promise<void> {
+    const updateId = name.replaceAll(' ', '-');
+    await this.#deployment.client.workflow
+      .getHandle(this.workflowId)
+      .executeUpdate(update, { args: [input], updateId });
   }
 
   /** Waits until the ledger has this. */

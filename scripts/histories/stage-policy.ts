@@ -45,6 +45,12 @@ export const EDITABLE: ConfigInput['policy'] = {
   },
 };
 
+/** For consent: the calls themselves wait for nobody. */
+export const OF_TWO: ConfigInput['policy'] = {
+  approvers: { ids: [APPROVER.id, 'zoe'], need: 2 },
+  servers: { notes: { default: 'allow' } },
+};
+
 /** For the split deployment: who may decide has changed since the run asked. */
 export const STRICTER: ConfigInput['policy'] = {
   servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },

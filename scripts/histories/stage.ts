@@ -19,13 +19,15 @@ import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
-import { EDITABLE, POLICY } from './stage-policy.ts';
+import { EDITABLE, OF_TWO, POLICY } from './stage-policy.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import {
   FRESH_TOKEN,
   KEPT_SERVER_URL,
+  OPEN_SCOPE,
   startToolServer,
   TASK_SERVER_URL,
+  TOOL_SERVER_ORIGIN,
   TOOL_SERVER_URL,
   type ToolServer,
 } from './tool-server.ts';
@@ -62,6 +64,8 @@ export interface Stage {
   kept(): Promise<Deployment & { restart(): Promise<void> }>;
   /** The tools are called with the grants of runs. Begun when first asked for. */
   lent(): Promise<Deployment>;
+  /** Tokens for the tools are minted, and two people consent to what is beyond them. */
+  scoped(): Promise<Deployment>;
   /** The tool server works on calls as tasks. Begun when first asked for. */
   atWork(): Promise<Deployment>;
   /** The tool server may ask people on an open connection; nobody serves its queue unless told to. Begun when first asked for. */
@@ -221,6 +225,17 @@ export async function openStage(
       const servers = { notes: { url: TOOL_SERVER_URL, credentials: { kind: 'given' as const } } };
       return await deploy(configOf('countersign-lent', { servers, vault: LENT }), 'all');
     };
+    const openScoped = async (): Promise<Deployment> => {
+      const credentials = {
+        kind: 'client-credentials' as const,
+        issuer: TOOL_SERVER_ORIGIN,
+        clientId: 'corpus',
+        clientSecret: 'of the corpus, for nothing else',
+        scopes: { discovery: ['notes:list'], default: ['notes:read'], consentable: [OPEN_SCOPE] },
+      };
+      const servers = { notes: { url: TOOL_SERVER_URL, credentials } };
+      return await deploy(configOf('countersign-scoped', { servers, policy: OF_TWO }), 'all');
+    };
     const openKept = async (): Promise<Deployment & { restart(): Promise<void> }> => {
       const notes = { url: KEPT_SERVER_URL, protocol: 'legacy' as const, credentials: { kind: 'none' as const } };
       return await restartable(configOf('countersign-kept', { servers: { notes } }));
@@ -249,6 +264,7 @@ export async function openStage(
       linked: () => (linked ??= openWith('linked', { resourceLinks: 'read' })),
       patient: () => (patient ??= openPatient()),
       lent: () => (lent ??= openLent()),
+      scoped: openScoped,
       editable: () => (editable ??= openEditable()),
       openSigned,
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),

@@ -7,14 +7,20 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { once } from 'node:events';
 import { createKeptAnswers, KEPT_PATH } from './kept-answers.ts';
 import { createTaskWorks, TASK_PATH } from './task-works.ts';
+import { hasScope, serveTokens } from './token-office.ts';
 
 const PORT = 17_419;
-export const TOOL_SERVER_URL = `http://127.0.0.1:${PORT}/mcp`;
-export const KEPT_SERVER_URL = `http://127.0.0.1:${PORT}${KEPT_PATH}`;
-export const TASK_SERVER_URL = `http://127.0.0.1:${PORT}${TASK_PATH}`;
+/** Also the issuer of tokens. */
+export const TOOL_SERVER_ORIGIN = `http://127.0.0.1:${PORT}`;
+export const TOOL_SERVER_URL = `${TOOL_SERVER_ORIGIN}/mcp`;
+export const KEPT_SERVER_URL = `${TOOL_SERVER_ORIGIN}${KEPT_PATH}`;
+export const TASK_SERVER_URL = `${TOOL_SERVER_ORIGIN}${TASK_PATH}`;
 
 /** What `borrow_note` wants, where it is listed. */
 export const FRESH_TOKEN = 'fresh';
+
+/** What `open_note` wants a token for, where it is listed. */
+export const OPEN_SCOPE = 'notes:open';
 
 /** Where a note is, as `link_note` says. */
 export function noteUri(note: string): string {
@@ -76,7 +82,10 @@ export async function startToolServer(): Promise<ToolServer> {
   const keep = createKeptAnswers();
   const works = createTaskWorks();
   const server = createServer((request, response) => {
-    void read(request).then((message) => {
+    void read(request).then((body) => {
+      if (serveTokens(TOOL_SERVER_ORIGIN, request, body, response)) return;
+      // Sound: all other clients are our adapter, which sends JSON-RPC objects.
+      const message = body === '' ? {} : (JSON.parse(body) as Message);
       if (request.url === KEPT_PATH) return keep(request, message, response);
       if (request.url === TASK_PATH) return works.serve(message, response);
       const json = (fields: object): void =>
@@ -135,6 +144,11 @@ export async function startToolServer(): Promise<ToolServer> {
       case 'borrow_note':
         if (authorization !== `Bearer ${FRESH_TOKEN}`) return void response.writeHead(401).end();
         return say(`${note} is borrowed`);
+      case 'open_note': {
+        if (hasScope(authorization, OPEN_SCOPE)) return say(`${note} is open`);
+        const challenge = `Bearer error="insufficient_scope", scope="${OPEN_SCOPE}"`;
+        return void response.writeHead(403, { 'www-authenticate': challenge }).end();
+      }
       case 'link_note':
         return result({ content: [{ type: 'resource_link', uri: noteUri(note), name: note }] });
       case 'refuse_once':
@@ -184,11 +198,9 @@ function asks(note: string, state: string | undefined, result: (fields: object) 
 
 const SCHEMA = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 
-async function read(request: IncomingMessage): Promise<Message> {
+async function read(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   // Sound: without an encoding, a request gives buffers.
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString('utf8');
-  // Sound: the only client is our adapter, which sends JSON-RPC objects.
-  return text === '' ? {} : (JSON.parse(text) as Message);
+  return Buffer.concat(chunks).toString('utf8');
 }

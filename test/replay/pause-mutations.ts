@@ -103,6 +103,13 @@ export const PAUSE_COMMANDS: readonly Mutation[] = [
     find: "if (outcome.kind !== 'failed' || outcome.executed) return false;",
     put: 'if (outcome.kind !== undefined) return false;',
   },
+  {
+    name: 'consent of one is enough where two must give it',
+    noticedIn: 'agent-run.v2.unconsented-ended',
+    file: 'domain/authorization.ts',
+    find: "    answer.kind === 'consent' && !isMet(",
+    put: "    answer.kind === 'consent' && answer.callId === '' && !isMet(",
+  },
 ];
 
 /** As `OTHER_CONTENT`. */
@@ -157,6 +164,13 @@ export const PAUSE_CONTENT: readonly Mutation[] = [
     find: "answer.kind === 'grant' ? regranted(resumedRun, given) : resumedRun",
     put: "answer.callId === '' ? regranted(resumedRun, given) : resumedRun",
   },
+  {
+    name: 'dispatch is shown one consent where two were given',
+    noticedIn: 'agent-run.v2.unconsented-ended',
+    file: 'workflows/pause-proofs.ts',
+    find: '      ...(further === undefined\n',
+    put: '      ...(further !== undefined || further === undefined\n',
+  },
 ];
 
 /** As `OTHER_REFUSALS`. */
@@ -189,5 +203,12 @@ export const PAUSE_REFUSALS: readonly Mutation[] = [
     file: 'domain/authorization.ts',
     find: 'if (answer.kind !== about.wants)',
     put: "if (answer.kind !== about.wants && callId === '')",
+  },
+  {
+    name: 'one person consents for two',
+    noticedIn: 'agent-run.v2.unconsented-counted',
+    file: 'domain/authorization.ts',
+    find: '  if (own !== undefined) {',
+    put: "  if (own !== undefined && approver.id === '') {",
   },
 ];

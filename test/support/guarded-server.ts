@@ -3,8 +3,7 @@
  * of the scope of what is asked; and, where it is to be countersigned, for exactly this call and for the first time.
  */
 import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   type AuthInfo,
@@ -18,6 +17,7 @@ import {
 import canonicalize from 'canonicalize';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { IssuedClaims } from '../../contracts/schemas/issued-claims.ts';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface GuardedRules {
   readonly issuer: string;
@@ -147,12 +147,8 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
       await answer(request as Parameters<typeof answer>[0], response, message);
     else response.writeHead(403, { 'content-type': 'text/plain' }).end(reason);
   };
-  const http = createServer((request, response) => void serve(request, response));
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  const http = await listenOnLoopback((request, response) => void serve(request, response));
+  url = `${http.origin}/mcp`;
   return {
     url,
     calls,
@@ -160,9 +156,7 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     received: () => received.join('\n'),
     close: async () => {
       await handler.close();
-      const closed = new Promise((resolve) => http.close(resolve));
-      http.closeAllConnections();
-      await closed;
+      await http.close();
     },
   };
 }

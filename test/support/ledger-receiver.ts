@@ -3,11 +3,11 @@
  * whose signature does not hold, and keeps entries by run and hash.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
 import { GENESIS, verifyChain } from '../../domain/ledger.ts';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of the ledger webhook').toString('base64')}`;
 
@@ -38,7 +38,7 @@ export async function startLedgerReceiver(secret = WEBHOOK_SECRET): Promise<Ledg
   const chains = new Map<string, Kept>();
   const received: Received[] = [];
   let instead: Parameters<LedgerReceiver['answer']>[0];
-  const server = createServer((request, response) => {
+  const server = await listenOnLoopback((request, response) => {
     void bodyOf(request).then((body) => {
       received.push({ headers: request.headers, body });
       if (typeof instead === 'function') return instead(request, response);
@@ -46,11 +46,8 @@ export async function startLedgerReceiver(secret = WEBHOOK_SECRET): Promise<Ledg
       if (instead === undefined) response.writeHead(status).end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // Sound: a listening TCP server has an address of this form.
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/ledger`,
+    url: `${server.origin}/ledger`,
     received,
     entries: (firstRunId) =>
       [...(chains.get(firstRunId)?.byHash.values() ?? [])].toSorted(
@@ -60,10 +57,7 @@ export async function startLedgerReceiver(secret = WEBHOOK_SECRET): Promise<Ledg
     answer: (given) => {
       instead = given;
     },
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: server.close,
   };
 }
 

@@ -2,8 +2,6 @@
  * An MCP server of 2026-07-28 whose results link to resources, on the SDK's own server. It writes down every read, and every call of
  * a tool that it lists under the name of ours.
  */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   acceptedContent,
@@ -12,6 +10,7 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
+import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface LinkServer {
   readonly url: string;
@@ -73,18 +72,9 @@ export async function startLinkServer(): Promise<LinkServer> {
     });
     return server;
   });
-  const answer = toNodeHandler(handler);
-  const http = createServer((request, response) => {
-    // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.
-    void answer(request as Parameters<typeof answer>[0], response);
-  });
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = http.address() as AddressInfo;
+  const http = await listenOnLoopback(listenerOf(toNodeHandler(handler)));
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${http.origin}/mcp`,
     reads,
     calls,
     reset: () => {
@@ -92,9 +82,7 @@ export async function startLinkServer(): Promise<LinkServer> {
     },
     close: async () => {
       await handler.close();
-      const closed = new Promise((resolve) => http.close(resolve));
-      http.closeAllConnections();
-      await closed;
+      await http.close();
     },
   };
 }

@@ -3,8 +3,8 @@
  *
  * Written on `node:http` alone, so that it can break every rule that an SDK keeps.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export type Era = 'modern' | 'legacy';
 
@@ -79,7 +79,7 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
       waiter.found(request);
     }
   };
-  const server = createServer((request, response) => {
+  const server = await listenOnLoopback((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('error', () => {});
@@ -98,13 +98,8 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
       serve(script, { request, response, message, execute: () => (executions += 1) });
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${server.origin}/mcp`,
     seen,
     executions: () => executions,
     sees: (fits) =>
@@ -116,11 +111,7 @@ export async function startRawServer(first: RawServerScript): Promise<RawServer>
     become: (next) => {
       script = next;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
 }
 

@@ -3,10 +3,10 @@
  * that the provider publishes.
  */
 import { readFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Validator } from '@cfworker/json-schema';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface Reply {
   readonly status: number;
@@ -42,7 +42,7 @@ export async function startModelProvider(schema: string): Promise<ModelProvider>
   const replies: Reply[] = [];
   const hangs = new Arrivals<{ left: Promise<void> }>();
 
-  const server = createServer((request, response) => {
+  const server = await listenOnLoopback((request, response) => {
     void read(request).then((text) => {
       // Sound: every client under test sends a JSON object; anything else fails the shape.
       const body = JSON.parse(text) as JsonObject;
@@ -53,19 +53,12 @@ export async function startModelProvider(schema: string): Promise<ModelProvider>
       send(reply, response, (left) => hangs.arrive({ left }));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // Sound: a server that listens on a port has an address with a port.
-  const { port } = server.address() as AddressInfo;
   return {
-    baseUrl: `http://127.0.0.1:${port}/v1`,
+    baseUrl: `${server.origin}/v1`,
     received,
     enqueue: (...more) => void replies.push(...more),
     hanging: () => hangs.next(),
-    close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
+    close: server.close,
   };
 }
 

@@ -2,8 +2,6 @@
  * An MCP server of 2026-07-28 that asks people before it goes on, on the SDK's own server: what it makes of answers and states is
  * not ours. It writes down every `tools/call` and every execution.
  */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
   acceptedContent,
@@ -13,6 +11,7 @@ import {
   inputResponse,
   Server,
 } from '@modelcontextprotocol/server';
+import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface MrtrServer {
   readonly url: string;
@@ -136,18 +135,9 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     });
     return server;
   });
-  const answer = toNodeHandler(handler);
-  const http = createServer((request, response) => {
-    // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.
-    void answer(request as Parameters<typeof answer>[0], response);
-  });
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = http.address() as AddressInfo;
+  const http = await listenOnLoopback(listenerOf(toNodeHandler(handler)));
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${http.origin}/mcp`,
     legs,
     executed,
     states,
@@ -164,9 +154,7 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     },
     close: async () => {
       await handler.close();
-      const closed = new Promise((resolve) => http.close(resolve));
-      http.closeAllConnections();
-      await closed;
+      await http.close();
     },
   };
 }

@@ -1,10 +1,10 @@
 /**
  * Authorization servers on loopback: one that we did not write (oidc-provider), and one that does whatever a test says.
  */
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type JWK, exportJWK, generateKeyPair } from 'jose';
 import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
+import { listenOnLoopback } from './loopback-server.ts';
 
 /** A token request as it arrived. */
 export interface TokenRequestSeen {
@@ -190,19 +190,10 @@ export async function startHostile(first: HostileBehaviour): Promise<HostileServ
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 async function listen(handler: Handler): Promise<{ issuer: string; close: () => Promise<void> }> {
-  const server: Server = createServer(handler);
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on TCP has an address of this shape.
-  const { port } = server.address() as AddressInfo;
+  const server = await listenOnLoopback(handler);
   return {
-    issuer: `http://127.0.0.1:${port}`,
-    close: async () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    issuer: server.origin,
+    close: server.close,
   };
 }
 

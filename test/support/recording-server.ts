@@ -4,12 +4,12 @@
  * 1. A call is in `calls` from the moment the server acts on it, also where nobody waits for its answer any more.
  * 2. `slow` answers when the test says so, never after a time.
  */
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, Server, type Tool } from '@modelcontextprotocol/server';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { until } from './until.ts';
+import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface ExecutedCall {
   readonly tool: string;
@@ -97,18 +97,9 @@ export async function startRecordingServer({
     });
     return server;
   });
-  const answer = toNodeHandler(handler);
-  const http = createServer((request, response) => {
-    // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.
-    void answer(request as Parameters<typeof answer>[0], response);
-  });
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = http.address() as AddressInfo;
+  const http = await listenOnLoopback(listenerOf(toNodeHandler(handler)));
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${http.origin}/mcp`,
     calls,
     methods,
     callsFor: (purpose, tool) =>
@@ -126,9 +117,7 @@ export async function startRecordingServer({
     close: async () => {
       for (const hold of holds) hold.release();
       await handler.close();
-      const closed = new Promise((resolve) => http.close(resolve));
-      http.closeAllConnections();
-      await closed;
+      await http.close();
     },
   };
 }

@@ -2,9 +2,9 @@
  * An authorization server that we did not write (oidc-provider), which replaces a refresh token with each use and revokes the whole
  * grant when it sees one a second time (RFC 9700 §4.14.2); and what it saw.
  */
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair } from 'jose';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface RefreshProvider {
   readonly issuer: string;
@@ -30,7 +30,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
   const used: { token: string; scope: string | null; resource: string | null }[] = [];
   let upcoming: { what: 'lose' | 'hold'; arrive: () => void; released: Promise<void> } | undefined;
   let answer = (_request: IncomingMessage, response: ServerResponse): void => void response.writeHead(503).end();
-  const server: Server = createServer((request, response) => {
+  const server = await listenOnLoopback((request, response) => {
     if (request.method === 'POST') {
       record(request);
       const held = upcoming;
@@ -39,12 +39,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
     }
     answer(request, response);
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on TCP has an address of this shape.
-  const { port } = server.address() as AddressInfo;
-  const issuer = `http://127.0.0.1:${port}`;
+  const issuer = server.origin;
   const { Provider, errors } = await import('oidc-provider');
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
@@ -101,11 +96,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
       upcoming = { what, arrive, released };
       return { arrived, release };
     },
-    close: async () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
 
   function record(request: IncomingMessage): void {

@@ -5,13 +5,13 @@
  * 2. A call is held until the test says so, never for a time.
  */
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { type EventStore, StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { CallToolRequestSchema, type JSONRPCMessage, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { ExecutedCall } from './recording-server.ts';
 import { until } from './until.ts';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface ResumableServer {
   readonly url: string;
@@ -111,15 +111,10 @@ export async function startResumableServer(): Promise<ResumableServer> {
     await (known ?? (await open())).handleRequest(request, response, message);
   };
 
-  const http = createServer((request, response) => void serve(request, response));
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = http.address() as AddressInfo;
+  const http = await listenOnLoopback((request, response) => void serve(request, response));
   const heldFor = (purpose: string): Hold | undefined => holds.find((hold) => hold.purpose === purpose);
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${http.origin}/mcp`,
     executed,
     calls,
     cancelled,
@@ -131,13 +126,11 @@ export async function startResumableServer(): Promise<ResumableServer> {
       released.add(purpose);
       for (const hold of holds) if (hold.purpose === purpose) hold.answer();
     },
-    disconnect: () => http.closeAllConnections(),
+    disconnect: http.disconnect,
     forget: () => sessions.clear(),
     close: async () => {
       for (const hold of holds) hold.answer();
-      const closed = new Promise((resolve) => http.close(resolve));
-      http.closeAllConnections();
-      await closed;
+      await http.close();
     },
   };
 }

@@ -3,8 +3,8 @@
  * `node:http` alone, so that it can break every rule that an SDK keeps. It counts what it began.
  */
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { listenOnLoopback } from './loopback-server.ts';
 
 export interface ServedTask {
   readonly id: string;
@@ -169,7 +169,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
     }
   };
 
-  const server = createServer((request, response) => {
+  const server = await listenOnLoopback((request, response) => {
     waiting += 1;
     response.once('close', () => (waiting -= 1));
     const chunks: Buffer[] = [];
@@ -181,13 +181,8 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
       serve(request, response, text === '' ? {} : (JSON.parse(text) as Message));
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  // Sound: a server that listens on a port has an address with one.
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/mcp`,
+    url: `${server.origin}/mcp`,
     tasks,
     calls,
     asked,
@@ -199,11 +194,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
       sessions.clear();
       known.clear();
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
 }
 
