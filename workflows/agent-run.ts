@@ -25,13 +25,14 @@ import { hashOf } from '../domain/canonical.ts';
 import type { Carry } from '../domain/carry.ts';
 import { reachedLimit } from '../domain/limits.ts';
 import { repaired } from '../domain/run.ts';
+import { tasksOf } from '../domain/server-task.ts';
 import { spentOf } from '../domain/spend.ts';
 import { unqueued } from '../domain/talk.ts';
 import { runActivities } from './activity-stubs.ts';
 import { assertStartedOnce } from './started-once.ts';
 import { stopJudging } from './edit-call.ts';
 import { final } from './final-failure.ts';
-import { handOver, withdrawTasks } from './hand-over.ts';
+import { endedHere, isToEndHere, withdrawTasks } from './hand-over.ts';
 import { registerHandlers } from './handlers.ts';
 import { listTools } from './list-tools.ts';
 import { LiveRun } from './live-run.ts';
@@ -80,7 +81,15 @@ async function list(live: LiveRun, onWait: () => void): Promise<void> {
 async function converse(live: LiveRun): Promise<Ending> {
   for (;;) {
     if (live.run.calls.length > 0) {
-      if ((await act(live)) === 'roll') await handOver(live);
+      if ((await act(live)) === 'roll') {
+        // Here, and in no function of its own: a recorded run handed over no promise later (INV-D1).
+        try {
+          await roll(live);
+        } catch (error) {
+          if (isToEndHere(live, error)) await endedHere(live);
+          throw error;
+        }
+      }
       if (live.work.consideredCancelled) return interruption(live);
       continue;
     }
@@ -195,7 +204,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   };
   live.closing = true;
   live.enter('failed');
-  await withdrawTasks(live);
+  if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
   if (live.judging.size > 0) await answerEditors(live);

@@ -8,29 +8,25 @@
 import { isCancellation } from '@temporalio/workflow';
 import { tasksOf } from '../domain/server-task.ts';
 import type { LiveRun } from './live-run.ts';
-import { roll } from './roll.ts';
 import { act, settleAll } from './turn.ts';
 
-/** Never returns: continue-as-new is thrown, or what is in its way. */
-export async function handOver(live: LiveRun): Promise<never> {
-  try {
-    return await roll(live);
-  } catch (error) {
-    if (!isCancellation(error) || tasksOf(live.run).length === 0) throw error;
-    await takenBack(live);
-    await act(live);
-    throw error;
-  }
+/** Where handing over was interrupted by a cancellation: what servers work on is followed to its end here. */
+export async function endedHere(live: LiveRun): Promise<void> {
+  await takenBack(live);
+  await act(live);
+}
+
+export function isToEndHere(live: LiveRun, error: unknown): boolean {
+  return isCancellation(error) && tasksOf(live.run).length > 0;
 }
 
 /** Of a run that fails: nobody will hear what its tasks come to. */
 export async function withdrawTasks(live: LiveRun): Promise<void> {
-  if (tasksOf(live.run).length === 0) return;
   live.work.cancel();
   live.flights.cancel();
   await takenBack(live);
   // What fails is not to be cancelled, and what waits for people or servers is.
-  await live.work.run(() => settleAll(live));
+  await live.work.run(async () => void (await settleAll(live)));
 }
 
 async function takenBack(live: LiveRun): Promise<void> {

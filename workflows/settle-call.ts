@@ -57,7 +57,10 @@ export async function settleCall(live: LiveRun, callId: string): Promise<void> {
 
 async function follow(live: LiveRun, state: OnTask): Promise<void> {
   const result = await followTask(live, state.call.callId);
-  if (result !== undefined) await conclude(live, state, result, state.task.since);
+  if (result === undefined) return;
+  const again = sentAgain(live, state, result);
+  if (again === undefined) conclude(live, state, result, state.task.since);
+  else await again;
 }
 
 /** Judged before, and in flight without a task only inside `dispatch`: neither is seen where calls are settled. */
@@ -93,31 +96,37 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   // A build that asks no server has gone on without: then this one does, too.
   for (let asked = 0; isResumable(result, asked) && patched('lost-answers'); asked += 1)
     result = await askForAnswer(live, flight, input, result);
-  await conclude(live, flight, result, handedAt);
+  const again = sentAgain(live, flight, result);
+  if (again === undefined) conclude(live, flight, result, handedAt);
+  else await again;
+}
+
+/**
+ * Until it may be sent again, where it may. Neither this nor `conclude` is `async`: a promise more would change the order of commands
+ * in recorded runs, where two calls come back in one workflow task (INV-D1).
+ */
+function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Promise<void> | undefined {
+  const { judgement, call } = flight;
+  const attempts = attemptsOf(flight);
+  if (attempts >= MOST_ATTEMPTS) return undefined;
+  if (result.kind === 'not-sent' && !isHolding(result))
+    return tryAgain(live, call.callId, attempts, result.retryAfterMs);
+  const isUnsure = result.kind === 'ended' && result.outcome.kind === 'unknown';
+  return isUnsure && judgement.repeatable && !live.work.consideredCancelled
+    ? tryAgain(live, call.callId, attempts, undefined, result.outcome)
+    : undefined;
 }
 
 /** What follows from the answer to a dispatch, or from what its task came to. @param handedAt epoch ms */
-async function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, handedAt: number): Promise<void> {
-  const { judgement, call } = flight;
-  const { callId } = call;
-  const attempts = attemptsOf(flight);
+function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, handedAt: number): void {
+  const { callId } = flight.call;
   switch (result.kind) {
     case 'ended':
-      if (
-        result.outcome.kind === 'unknown' &&
-        judgement.repeatable &&
-        attempts < MOST_ATTEMPTS &&
-        !live.work.consideredCancelled
-      ) {
-        return await tryAgain(live, callId, attempts, undefined, result.outcome);
-      }
       if (askOutcome(live, flight, result, handedAt) || askAuthorization(live, flight, result)) return;
       return live.commit(ended(live.run, callId, result.outcome, result.token));
     case 'not-sent':
       if (isHolding(result)) return hold(live, flight, result);
-      if (attempts >= MOST_ATTEMPTS)
-        return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
-      return await tryAgain(live, callId, attempts, result.retryAfterMs);
+      return settle(live, callId, { kind: 'failed', code: result.code, message: result.message, executed: false });
     case 'reopen':
       if (askAnew(live, flight, result)) return;
       dropRefused(live, flight, result.code);

@@ -119,8 +119,9 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   return 'done';
 }
 
-export async function settleAll(live: LiveRun): Promise<void> {
-  await Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId)));
+/** Not `async`, as in `settle-call.ts`: what comes next in a recorded run came no promise later. */
+export function settleAll(live: LiveRun): Promise<unknown> {
+  return Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId)));
 }
 
 /** Nothing in flight and nothing about to be: every call has ended, or waits for a person or its server. */
