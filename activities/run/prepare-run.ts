@@ -21,6 +21,7 @@ import { Conditions } from '../policy/conditions.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/clients.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
+import { waitsForTasks } from '../tools/task-tools.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint } from './bind-server.ts';
 import { priorityOf } from './priority.ts';
@@ -81,7 +82,7 @@ export function createPrepareRun(
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
       grantEnds: 'recorded',
-      tasks: true,
+      ...(waitsForTasks(config) ? { tasks: true } : {}),
       ...(price === undefined ? {} : { price }),
       ...pausesOf(config, spec),
       ...linksOf(config, spec),

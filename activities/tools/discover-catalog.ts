@@ -17,7 +17,7 @@ import { withinListLimits } from './limited-list.ts';
 import type { ServerConnection } from './port.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
-import { withTaskSupport } from './task-tools.ts';
+import { waitsForTasks, withTaskSupport } from './task-tools.ts';
 
 export function createDiscoverCatalog({
   config,
@@ -46,7 +46,7 @@ export function createDiscoverCatalog({
     const asked = { broker, server: port, request, connect, signal };
     const place = { name: server, url: connection.url, tenant };
     const listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
-    const listing = withTaskSupport(config, server, listed.listing, true);
+    const listing = withTaskSupport(config, server, listed.listing, waitsForTasks(config));
     // So that operators can say of our tool what they say of any other.
     const pinned = pinnedTools(binding, withReading(config, server, listing));
     return {

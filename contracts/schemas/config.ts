@@ -117,7 +117,7 @@ const Server = z.strictObject({
   /** `read`: the run's model may read resources that results of this server link to, if the server has any. */
   resourceLinks: z.enum(['keep', 'read']).default('keep'),
   limits: ServerLimits.optional(),
-  /** For servers of 2025-11-25 that work on calls as tasks. */
+  /** For servers of 2025-11-25 that work on calls as tasks: where it stands, runs that start from now on wait for tasks. */
   tasks: TaskSettings.optional(),
   /** Servers of 2025-11-25 and before may ask people in the middle of a call, which then holds its connection for so long in all. */
   elicitation: z.strictObject({ holdSeconds: z.int().min(30).max(3_600) }).optional(),

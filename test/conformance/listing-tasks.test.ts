@@ -28,9 +28,9 @@ afterEach(() => server.become({}));
 afterAll(async () => await server.close());
 
 /** Both ways to list; each gives what is stored, and what is refused. */
-function desk(optional: string[] = []) {
+function desk(over: { tasks?: { optional?: string[] } } = { tasks: {} }) {
   const config = Config.parse({
-    servers: { mine: { url: server.url, credentials: { kind: 'none' }, tasks: { optional } } },
+    servers: { mine: { url: server.url, credentials: { kind: 'none' }, ...over } },
     egress: LOOPBACK,
   });
   const artifacts = createMemoryStore();
@@ -90,12 +90,17 @@ test('one that can only be called so is there for runs that wait for tasks, and 
   expect(await catalog()).toEqual([{ ...DIG, taskSupport: 'required' }]);
 });
 
+test('INV-D1: where no tasks are configured, a catalog keeps none that earlier releases cannot read', async () => {
+  const { catalog } = desk({});
+  expect(await catalog()).toEqual([]);
+});
+
 test('INV-D1: one that may be called so is listed as releases before tasks read it, unless the operator wants it as one', async () => {
   server.become({ support: 'optional' });
   const plain = desk();
   expect(await plain.run({ tasks: true })).toEqual({ tools: [DIG], refused: [] });
   expect(await plain.catalog()).toEqual([DIG]);
-  const wanted = desk(['dig']);
+  const wanted = desk({ tasks: { optional: ['dig'] } });
   expect(await wanted.run({ tasks: true })).toEqual({ tools: [{ ...DIG, taskSupport: 'optional' }], refused: [] });
   expect(await wanted.run({})).toEqual({ tools: [DIG], refused: [] });
   expect(await wanted.catalog()).toEqual([{ ...DIG, taskSupport: 'optional' }]);

@@ -12,6 +12,13 @@ describe('patches of the workflow (INV-D1)', () => {
     expect(Object.keys(PATCHES)).toEqual(['pauses', 'lists', 'lost-answers', 'tasks', 'links', 'held']);
   });
 
+  it('stand in what operators read before they go back', () => {
+    const guide = readFileSync(new URL('../../docs/operations/deploying.md', import.meta.url), 'utf8');
+    const [, searched = ''] = /TemporalChangeVersion IN \((.*?)\)/.exec(guide) ?? [];
+    expect([...searched.matchAll(/'(.*?)'/g)].map(([, id]) => id).toSorted()).toEqual(Object.keys(PATCHES).toSorted());
+    for (const id of Object.keys(PATCHES)) expect(guide).toContain(`| \`${id}\` |`);
+  });
+
   it('are asked for by ids of the registry only', () => {
     const used = sources.flatMap((source) =>
       [...source.matchAll(/\b(?:patched|deprecatePatch)\(\s*(['"`])(.*?)\1/g)].map((match) => match[2]),

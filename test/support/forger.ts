@@ -52,7 +52,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
   const servers = {
     bank: { url: bank.url, credentials },
     other: { url: bank.url, credentials },
-    digs: { url: tasks.url, credentials },
+    digs: { url: tasks.url, credentials, tasks: {} },
     kept: { url: kept.url, credentials },
   };
   // In a tenant of its own: no run here has a catalog.

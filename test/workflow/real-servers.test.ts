@@ -113,7 +113,7 @@ describe('server-everything (legacy era, stateful)', () => {
       engine,
       config: {
         taskQueue: 'everything',
-        servers: { all: { url: everything.url, credentials } },
+        servers: { all: { url: everything.url, credentials, tasks: {} } },
         policy: { strategy: 'never', unknownOutcomes: 'record' },
         grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
       },

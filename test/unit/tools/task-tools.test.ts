@@ -1,6 +1,6 @@
 /** What a list says of tools that can only, or may, be called as tasks: no more than who reads it understands (INV-D1). */
 import { expect, test } from '@jest/globals';
-import { withTaskSupport } from '../../../activities/tools/task-tools.ts';
+import { waitsForTasks, withTaskSupport } from '../../../activities/tools/task-tools.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 
 const config = Config.parse({
@@ -31,7 +31,13 @@ test.each(['plain', 'named-by-the-run'])('of server %s, nothing that an earlier 
 test('a run that cannot wait for tasks: none that can only be called so, and it is said why', () => {
   expect(withTaskSupport(config, 'mine', { ...listing, resources: true }, false)).toEqual({
     tools: [PLAIN, SEARCH_PLAIN, OTHER],
-    refused: [...earlier, { name: 'dig', reason: expect.stringContaining('cannot wait for tasks') }],
+    refused: [...earlier, { name: 'dig', reason: expect.stringContaining('configure `tasks` of its server') }],
     resources: true,
   });
+});
+
+test('tasks are waited for where the operator says so of some server: an earlier worker does not start with that', () => {
+  const url = 'https://plain.example/mcp';
+  const of = (tasks?: object) => waitsForTasks(Config.parse({ servers: { plain: { url }, mine: { url, tasks } } }));
+  expect([of(), of({}), of({ seconds: 60 })]).toEqual([false, true, true]);
 });
