@@ -1,7 +1,8 @@
 // The workflow bundle is loaded once per cached run: what leaks into it is paid for by every waiting run, and a size limit alone would notice late and say nothing.
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleWorkflows, partsOfBundle } from '../../workers/bundle.ts';
+import { partsOfBundle } from '../../workers/bundle.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
 
 /**
  * Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. The last 260 kB are requests
@@ -29,7 +30,7 @@ const FORBIDDEN = {
 let code: string;
 
 beforeAll(async () => {
-  ({ code } = await bundleWorkflows());
+  ({ code } = await sharedBundle());
 });
 
 test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) => {
