@@ -5,8 +5,6 @@
  * 2. In trust mode `signed` it is signed for the Temporal run that lives, which is therefore begun first.
  * 3. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
  */
-import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
 import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
@@ -28,43 +26,24 @@ import {
   SetToolPolicies,
   type SetToolPoliciesInput,
 } from '../contracts/schemas/catalog.ts';
-import type { Approver } from '../contracts/schemas/decision.ts';
 import { Identifier, Name } from '../contracts/schemas/json.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { parseConnect } from '../domain/catalog-shapes.ts';
-import { byteLength } from '../domain/canonical.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { canonicalServerUrl } from '../domain/server-url.ts';
 import { type KnownDefinitions, readDefinitions } from './catalog-definitions.ts';
+import { catalogMessage, type Message } from './catalog-message.ts';
+import { refreshEnd } from './catalog-refresh.ts';
+import { type ChangeMessage, type ChangeName, CatalogSigning } from './catalog-signing.ts';
 import { assertNoneWasEnded, catalogStart, type ToolCatalog } from './catalog-start.ts';
 import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
-import { sendSigned, type SignedRun } from './signed-update.ts';
 import type { Signer } from './signer.ts';
 import { namingOf } from './subject.ts';
 import { sendUpdate } from './update.ts';
 
-/** A message without its id gets a random one. */
-export type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
-
-type ChangeName = 'connect' | 'refresh' | 'setToolPolicies' | 'disconnect' | 'decide';
-
-interface ChangeMessage {
-  readonly requestId: string;
-  readonly by: Approver;
-}
-
-type SignedState = Awaited<ReturnType<SignedRun['state']>>;
-
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
-
-/** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
-const MESSAGE_BYTES = 1_048_576;
-/** Somebody else's reading of the keys is one activity. */
-const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
 
 export interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
@@ -80,6 +59,7 @@ export class CatalogHandle {
   readonly workflowId: string;
   readonly #engine: Engine;
   readonly #options: CatalogHandleOptions;
+  readonly #signing: CatalogSigning;
 
   /** @throws CountersignError `CATALOG_INVALID` */
   constructor(engine: Engine, identity: CatalogIdentity, options: CatalogHandleOptions) {
@@ -89,6 +69,8 @@ export class CatalogHandle {
     this.workflowId = catalogId({ tenant, server });
     this.#engine = engine;
     this.#options = options;
+    const read = async (): Promise<CatalogSnapshot | CatalogUnchanged> => await this.#query();
+    this.#signing = new CatalogSigning(engine, this, options, read);
   }
 
   /** The whole catalog now. @throws CountersignError `CATALOG_NOT_FOUND` where nobody has connected the server */
@@ -108,7 +90,11 @@ export class CatalogHandle {
     input: Message<CatalogConnectInput>,
     { anew = false }: { readonly anew?: boolean } = {},
   ): Promise<CatalogAck> {
-    const connect = this.#parse(CatalogConnect, { ...input, url: canonicalServerUrl(String(input.url)) }, 'connection');
+    const connect = catalogMessage(
+      CatalogConnect,
+      { ...input, url: canonicalServerUrl(String(input.url)) },
+      'connection',
+    );
     const checked = parseConnect(connect);
     if (checked.kind === 'bad') {
       const { path, reason } = checked;
@@ -117,8 +103,8 @@ export class CatalogHandle {
     const { client } = this.#engine;
     if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
     // What is signed is signed for one Temporal run: it must be there.
-    if (this.#options.signer !== undefined) await this.#readingKeys(async () => this.#begin());
-    return await this.#signed('connect', connect, async (message) =>
+    await this.#signing.begin();
+    return await this.#signing.signed('connect', connect, async (message) =>
       sendUpdate(this.#engine, this, connect.requestId, async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
@@ -131,14 +117,12 @@ export class CatalogHandle {
 
   /** Asks the catalog to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
   async refreshTrust(): Promise<void> {
-    await sendUpdate(this.#engine, this, undefined, async (id) =>
-      this.#handle.executeUpdate<void, []>(CATALOG_UPDATES.refreshTrust, id),
-    );
+    await this.#signing.refreshTrust();
   }
 
   /** Asks for the tools of the server as they are now. */
   async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
-    return await this.#update('refresh', this.#parse(CatalogRefresh, input, 'refresh'));
+    return await this.#update('refresh', catalogMessage(CatalogRefresh, input, 'refresh'));
   }
 
   /**
@@ -150,32 +134,22 @@ export class CatalogHandle {
     refresh: number,
     { deadlineMs = 60_000 }: { readonly deadlineMs?: number } = {},
   ): Promise<RefreshReport> {
-    const end = Date.now() + deadlineMs;
-    let known: string | undefined;
-    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
-      const snapshot = await this.#query(known);
-      known = snapshot.mark;
-      const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
-      if (report !== undefined && report.refresh >= refresh) return report;
-      const left = end - Date.now();
-      if (left <= 0) throw this.#goesOn(refresh);
-      await pause(Math.min(pauseMs, left));
-    }
+    return await refreshEnd(this, async (known) => await this.#query(known), refresh, deadlineMs);
   }
 
   /** Sets what operators own of tools: all of the list, or nothing. An answer `waiting` names the change for a second administrator. */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
-    return await this.#update('setToolPolicies', this.#parse(SetToolPolicies, input, 'change'));
+    return await this.#update('setToolPolicies', catalogMessage(SetToolPolicies, input, 'change'));
   }
 
   /** From now on no tool of the server is offered; what was set of its tools stays. */
   async disconnect(input: Message<CatalogDisconnectInput>): Promise<CatalogAck> {
-    return await this.#update('disconnect', this.#parse(CatalogDisconnect, input, 'message'));
+    return await this.#update('disconnect', catalogMessage(CatalogDisconnect, input, 'message'));
   }
 
   /** A second administrator's word on a change that waits. */
   async decide(input: Message<CatalogDecisionInput>): Promise<CatalogAck> {
-    return await this.#update('decide', this.#parse(CatalogDecision, input, 'decision'));
+    return await this.#update('decide', catalogMessage(CatalogDecision, input, 'decision'));
   }
 
   /** The whole ledger, oldest first. */
@@ -207,87 +181,15 @@ export class CatalogHandle {
   }
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
-    return await this.#signed(name, message, async (sent) =>
+    return await this.#signing.signed(name, message, async (sent) =>
       sendUpdate(this.#engine, this, message.requestId, async (id) =>
         this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
       ),
     );
   }
 
-  /** Signed, where this client has a key and the catalog wants signatures. */
-  async #signed<T extends ChangeMessage>(
-    name: ChangeName,
-    message: T,
-    send: (message: T) => Promise<CatalogAck>,
-  ): Promise<CatalogAck> {
-    const { signer } = this.#options;
-    if (signer === undefined) return await send(message);
-    // One that was there before the mode was switched on takes nothing until it knows of keys.
-    const { signing } = await this.#signing();
-    if (signing === undefined && name !== 'connect') await this.#readingKeys(async () => this.refreshTrust());
-    const { namespace } = this.#engine;
-    const { requestId, by } = message;
-    const catalog = {
-      namespace,
-      workflowId: this.workflowId,
-      state: async () => await this.#signing(),
-      refreshTrust: async () => await this.refreshTrust(),
-    };
-    const said = { purpose: `catalog.${name}`, jti: requestId, person: by.id, groups: by.groups } as const;
-    return await sendSigned(catalog, signer, message, said, send);
-  }
-
-  async #signing(): Promise<SignedState> {
-    const snapshot = await this.#query();
-    const signing = 'unchanged' in snapshot ? undefined : snapshot.signing;
-    return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.tenant } };
-  }
-
-  /** Begins the catalog, where it is not there, and lets it read its keys. */
-  async #begin(): Promise<void> {
-    await sendUpdate(this.#engine, this, undefined, async (id) =>
-      this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
-        startWorkflowOperation: catalogStart(this, this.#options.taskQueue),
-        ...id,
-      }),
-    );
-  }
-
-  /** Whoever asked before may have to wait yet; a catalog of trust mode `temporal` has no keys, however long one waits. */
-  async #readingKeys(ask: () => Promise<void>): Promise<void> {
-    try {
-      await ask();
-    } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
-      for (const ms of KEY_PAUSES_MS) {
-        if ((await this.#signing()).signing !== undefined) return;
-        await pause(ms);
-      }
-    }
-  }
-
-  #parse<T>(schema: z.ZodType<T>, input: object, what: string): T {
-    const message = parseAs(schema, { requestId: randomUUID(), ...input }, 'CATALOG_INVALID', what);
-    const bytes = byteLength(JSON.stringify(message));
-    if (bytes <= MESSAGE_BYTES) return message;
-    throw new CountersignError(
-      'LIMIT_REACHED',
-      `The ${what} has ${bytes} bytes; ${MESSAGE_BYTES} are allowed. Send fewer tools at once; nothing was changed.`,
-      { limit: 'message' },
-    );
-  }
-
   #notThere(): CountersignError {
     const { missing, notThere, facts } = namingOf(this);
     return new CountersignError(missing, notThere, facts);
-  }
-
-  #goesOn(refresh: number): CountersignError {
-    const { tenant, server } = this;
-    return new CountersignError(
-      'RESULT_UNCERTAIN',
-      `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`,
-      { tenant, server, refresh },
-    );
   }
 }
