@@ -22,7 +22,8 @@ import { flownOn, isHeldOpen } from './held-input.ts';
 import { answersTo, problemInResponses, withAnswers } from './input.ts';
 import { type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { type Refusal, refuse } from './refusal.ts';
-import { callOf, type Change, ended, replaceCall, type Run, type RunIds } from './run.ts';
+import { ended } from './call-changes.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from './run.ts';
 import { tellDue } from './steps.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;

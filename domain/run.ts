@@ -5,23 +5,18 @@
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
-import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../contracts/schemas/call.ts';
+import type { ProposedCall } from '../contracts/schemas/call.ts';
 import type { DecisionAck, ForgetAck, Say, Stop } from '../contracts/schemas/decision.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { PauseAck } from '../contracts/schemas/pause.ts';
 import type { Tally } from '../contracts/schemas/tally.ts';
 import type { Usage } from '../contracts/schemas/transcript.ts';
-import { type CallState, duplicate, judged, notSent, refusedAgain, sent, type Unsure } from './call-state.ts';
+import type { CallState } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
-import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
-import { reopened, warned } from './reopening.ts';
-import { settled } from './settlement.ts';
-import type { Standing } from './standing.ts';
-import { answeredByStanding, stillStanding } from './standing-changes.ts';
-import { EMPTY_TALLY, tallied } from './tally.ts';
+import { type RefusedCall, withRefusals } from './repeats.ts';
 import type { Link } from './resource-link.ts';
-import { answeredBefore, Duplicates, type RefusedCall, withRefusals } from './repeats.ts';
+import type { Standing } from './standing.ts';
+import { EMPTY_TALLY, tallied } from './tally.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
 export interface Answered {
@@ -122,123 +117,12 @@ export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage,
   };
 }
 
-/** The judge has spoken. A proposed call that it passed over is denied (INV-G4). @param at epoch ms */
-export function judgedAll(
-  run: Run,
-  judgements: readonly Judgement[],
-  policyVersion: string,
-  ids: RunIds,
-  at: number,
-): Change {
-  const current = stillStanding(run, judgements, at);
-  const facts: LedgerFact[] = [...current.facts];
-  const duplicates = new Duplicates(run);
-  const calls = run.calls.map((state) => {
-    if (state.status !== 'proposed') return state;
-    const judgement = judgements.find(({ callId }) => callId === state.call.callId) ?? passedOver(state.call);
-    const { target } = judgement;
-    const before = answeredBefore(run, state.call, judgement);
-    const now =
-      before === undefined
-        ? duplicate(judged(state.call, judgement, at), target && duplicates.of(state.call, target))
-        : refusedAgain(state.call, judgement, before);
-    facts.push(verdictFact(state.call, judgement, policyVersion));
-    const { next, facts: told } = answeredByStanding(current.run, now, at);
-    facts.push(...told);
-    if (next.status === 'asking') facts.push(requestOpenedFact(next, ids));
-    if (next.status === 'settled') facts.push(outcomeFact(state.call.callId, next.outcome));
-    return next;
-  });
-  return { run: { ...current.run, calls }, facts };
-}
-
-function passedOver({ callId }: ProposedCall): Judgement {
-  return {
-    callId,
-    repeatable: false,
-    verdict: {
-      kind: 'deny',
-      rules: ['default/passed-over'],
-      code: 'POLICY_DENIED',
-      message: 'No verdict was given for this call.',
-    },
-  };
-}
-
 export function callOf(run: Run, callId: string): CallState | undefined {
   return run.calls.find(({ call }) => call.callId === callId);
 }
 
 export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
-}
-
-/** The call leaves for its server. Undefined where it may not: only a cleared or approved call is sent. */
-export function dispatched(run: Run, callId: string): Change | undefined {
-  const state = callOf(run, callId);
-  if (state?.status !== 'cleared' && state?.status !== 'approved') return undefined;
-  const next = sent(state);
-  const decisionId = next.made?.decision.decisionId;
-  return {
-    run: replaceCall(run, next),
-    facts: [
-      { kind: 'dispatched', callId, attempt: next.attempts, ...(decisionId === undefined ? {} : { decisionId }) },
-    ],
-  };
-}
-
-/** Puts an outcome on a call that has none yet; a settled call stays as it is. */
-export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenEvidence): Change {
-  const state = callOf(run, callId);
-  if (state === undefined || state.status === 'settled') return { run, facts: [] };
-  const facts: LedgerFact[] = [];
-  if (state.status === 'asking') {
-    const status = outcome.kind === 'expired' ? 'expired' : 'cancelled';
-    facts.push({ kind: 'request.closed', callId, generation: state.request.generation, status });
-  }
-  const next = settled(state, outcome);
-  const evidence = token ?? tokenOf(state);
-  facts.push(outcomeFact(callId, next.outcome, evidence));
-  const expired =
-    outcome.kind === 'expired'
-      ? [...run.expired, { callId, deadline: outcome.deadline }].slice(-MOST_ANSWERED)
-      : run.expired;
-  return { run: { ...replaceCall(run, next), expired }, facts };
-}
-
-/** Of the attempt that a request is about, or that its server still works on. */
-function tokenOf(state: CallState): TokenEvidence | undefined {
-  if (state.status === 'in-flight') return state.task?.token;
-  const about = state.status === 'asking' ? state.request.about : undefined;
-  return about?.kind === 'outcome' ? about.token : undefined;
-}
-
-/** Proven not sent, or `unsure` and repeatable by the operator's word: the call may leave again. */
-export function returned(run: Run, callId: string, unsure?: Unsure): Change {
-  const state = callOf(run, callId);
-  return { run: state?.status === 'in-flight' ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
-}
-
-/** The consent does not hold, or not any more: the call is asked (again). @param at epoch ms */
-export function askedAgain(
-  run: Run,
-  callId: string,
-  refusal: Extract<DispatchResult, { kind: 'reopen' }>,
-  ids: RunIds,
-  fallback: { readonly approverId: string; readonly deadlineSeconds: number },
-  at: number,
-): Change {
-  const state = callOf(run, callId);
-  if (state?.status !== 'in-flight' && state?.status !== 'approved') return { run, facts: [] };
-  const next = reopened(state, {
-    at,
-    because: warned(state, `${refusal.code}: ${refusal.message}`),
-    approvers: refusal.approvers ??
-      state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
-    deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
-    ...(refusal.definition === undefined ? {} : { definition: refusal.definition }),
-  });
-  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
 /**

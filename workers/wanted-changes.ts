@@ -47,12 +47,17 @@ export function withWantedChanges(recorded: Deed, planned: Deed): Deed['parts'] 
 }
 
 function isResumable(input: unknown): boolean {
-  return Array.isArray(input) && isFields(input[0]) && input[0]['resumable'] === true;
+  const [dispatch] = listOf(input);
+  return isFields(dispatch) && dispatch['resumable'] === true;
+}
+
+function listOf(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : [];
 }
 
 /** A worker that is not told so leaves no place where the answer comes: such a call is asked about as before. */
 function withResumable(input: unknown): unknown {
-  const [dispatch, ...rest]: readonly unknown[] = Array.isArray(input) ? input : [];
+  const [dispatch, ...rest] = listOf(input);
   return isFields(dispatch) && dispatch['resumable'] === undefined
     ? [{ ...dispatch, resumable: true }, ...rest]
     : input;

@@ -1,6 +1,7 @@
 /** Calls whose server takes no more just now: they wait by timer, and no slot of a worker is kept for them (docs/adr/0037). */
 import { condition, isCancellation } from '@temporalio/workflow';
-import { callOf, ended } from '../domain/run.ts';
+import { ended } from '../domain/call-changes.ts';
+import { callOf } from '../domain/run.ts';
 import { type Held, type Holding, heldBack, waitedOut } from '../domain/held.ts';
 import type { InFlight } from '../domain/call-state.ts';
 import { summaryOf } from '../domain/present.ts';

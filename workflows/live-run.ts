@@ -18,7 +18,8 @@ import { withGrantEnd } from '../domain/grant-end.ts';
 import { isHeldOpen } from '../domain/held-input.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { EMPTY_TALLY } from '../domain/tally.ts';
-import { type Change, ended, type Run, type RunIds, startRun } from '../domain/run.ts';
+import { ended } from '../domain/call-changes.ts';
+import { type Change, type Run, type RunIds, startRun } from '../domain/run.ts';
 import { type Phase, statusOf } from '../domain/status.ts';
 
 export type Prepared = Omit<PreparedRun, 'opening'>;

@@ -3,7 +3,8 @@ import { condition, isCancellation } from '@temporalio/workflow';
 import { describeRule } from '../domain/approver.ts';
 import type { Asking } from '../domain/call-state.ts';
 import { summaryOf } from '../domain/present.ts';
-import { callOf, ended } from '../domain/run.ts';
+import { ended } from '../domain/call-changes.ts';
+import { callOf } from '../domain/run.ts';
 import { nextStep, shownOf, tell } from '../domain/steps.ts';
 import type { LiveRun } from './live-run.ts';
 

@@ -31,13 +31,13 @@ function declined(request: ApprovalRequest, name: string, approver = BEN): Attem
 /** Wrong in each way in which an answer to such a request can be wrong. */
 function wrongAnswers(request: ApprovalRequest): Expected[] {
   const { callId, digest, runId } = request;
-  const consent = { kind: 'consent', decisionId: 'consent', callId, digest, runId, approver: BEN };
+  const given = { kind: 'consent', decisionId: 'consent', callId, digest, runId, approver: BEN };
   return [
     refused(authorize(request, 'a stale answer', { digest: '0'.repeat(64) }), 'DIGEST_MISMATCH'),
     refused(authorize(request, 'by somebody else', { approver: APPROVER }), 'APPROVER_NOT_ENTITLED'),
     refused(authorize(request, 'in clear', { grant: { server: 'notes', jwe: 'a token' } }), 'DECISION_INVALID'),
     refused(authorize(request, 'for no server', { grant: { server: 'n', ref: FRESH_REF } }), 'DECISION_INVALID'),
-    refused({ name: 'consent to nothing', update: 'authorize', input: consent }, 'DECISION_NOT_PERMITTED'),
+    refused({ name: 'consent to nothing', update: 'authorize', input: given }, 'DECISION_NOT_PERMITTED'),
     refused(approve(request, 'a decision'), 'DECISION_NOT_PERMITTED'),
   ];
 }

@@ -28,9 +28,9 @@ afterEach(() => server.become({}));
 afterAll(async () => await server.close());
 
 /** Both ways to list; each gives what is stored, and what is refused. */
-function desk(over: { tasks?: { optional?: string[] } } = { tasks: {} }) {
+function desk(settings: { tasks?: { optional?: string[] } } = { tasks: {} }) {
   const config = Config.parse({
-    servers: { mine: { url: server.url, credentials: { kind: 'none' }, ...over } },
+    servers: { mine: { url: server.url, credentials: { kind: 'none' }, ...settings } },
     egress: LOOPBACK,
   });
   const artifacts = createMemoryStore();

@@ -15,7 +15,8 @@ describe('patches of the workflow (INV-D1)', () => {
   it('stand in what operators read before they go back', () => {
     const guide = readFileSync(new URL('../../docs/operations/deploying.md', import.meta.url), 'utf8');
     const [, searched = ''] = /TemporalChangeVersion IN \((.*?)\)/.exec(guide) ?? [];
-    expect([...searched.matchAll(/'(.*?)'/g)].map(([, id]) => id).toSorted()).toEqual(Object.keys(PATCHES).toSorted());
+    const ids = [...searched.matchAll(/'(.*?)'/g)].map(([, id]) => id);
+    expect(new Set(ids)).toEqual(new Set(Object.keys(PATCHES)));
     for (const id of Object.keys(PATCHES)) expect(guide).toContain(`| \`${id}\` |`);
   });
 

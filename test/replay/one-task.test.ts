@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import { type WorkflowBundle } from '../../workers/bundle.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay, CommandLog } from '../../workers/replay-semantics.ts';
 import { replayHistories } from '../../workers/replay.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
@@ -113,10 +113,10 @@ function payload(value: unknown): object {
 function secondTurn(): Story {
   const first = structuredClone(events.slice(0, ACTS));
   // Sound: what a model step answers, as recorded.
-  const { result } = first[MODEL - 1]?.['activityTaskCompletedEventAttributes'] as {
-    result: { payloads: { data: string }[] };
-  };
-  const [said] = result.payloads;
+  const answer = first[MODEL - 1]?.['activityTaskCompletedEventAttributes'] as
+    | { result: { payloads: { data: string }[] } }
+    | undefined;
+  const said = answer?.result.payloads[0];
   if (said === undefined) throw new Error('the model said nothing');
   const step = JSON.parse(Buffer.from(said.data, 'base64').toString()) as {
     judged: { judgements: { verdict: object }[] };

@@ -10,7 +10,8 @@ import { carriedExecutions, decidedIn, type Execution } from '../../domain/chain
 import { accept, admit, madeInTime } from '../../domain/decision.ts';
 import { isEdit } from '../../domain/decision-rights.ts';
 import { acceptEdit, refuseEdit } from '../../domain/edit.ts';
-import { askedAgain, callOf, dispatched, ended, type Run, type RunIds, startRun } from '../../domain/run.ts';
+import { askedAgain, dispatched, ended } from '../../domain/call-changes.ts';
+import { callOf, type Run, type RunIds, startRun } from '../../domain/run.ts';
 import { lost, remembered, standingOf } from '../../domain/standing-changes.ts';
 import { approval, shown } from './builders/decision.ts';
 import { dispatchOf } from './builders/dispatch.ts';

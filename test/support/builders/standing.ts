@@ -4,7 +4,8 @@ import type { Decision, Remember } from '../../../contracts/schemas/decision.ts'
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../domain/decision.ts';
-import { closeTurn, judgedAll, proposed, type Run } from '../../../domain/run.ts';
+import { judgedAll } from '../../../domain/judged-calls.ts';
+import { closeTurn, proposed, type Run } from '../../../domain/run.ts';
 import { remembered } from '../../../domain/standing-changes.ts';
 import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';

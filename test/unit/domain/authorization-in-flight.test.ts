@@ -3,7 +3,8 @@ import { expect, test } from '@jest/globals';
 import { authorizationPause, authorize, givenGrant } from '../../../domain/authorization.ts';
 import type { InFlight } from '../../../domain/call-state.ts';
 import { pausedFor } from '../../../domain/pause.ts';
-import { callOf, dispatched, type Run } from '../../../domain/run.ts';
+import { dispatched } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { flyingRun, pausedOf, pausing } from '../../support/builders/pause.ts';
 import { runIds, START } from '../../support/builders/run.ts';
 

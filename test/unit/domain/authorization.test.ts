@@ -14,7 +14,8 @@ import {
 import type { InFlight } from '../../../domain/call-state.ts';
 import { admitAnswer, pausedFor } from '../../../domain/pause.ts';
 import { currentDetails } from '../../../domain/present.ts';
-import { callOf, dispatched, type Run } from '../../../domain/run.ts';
+import { dispatched } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { parseAuthorization } from '../../../domain/shapes.ts';
 import { shown } from '../../support/builders/decision.ts';
 import { flyingRun, outcomePause, pausedOf, pausedRun, pausing } from '../../support/builders/pause.ts';

@@ -3,7 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Decision } from '../../../contracts/schemas/decision.ts';
 import { accept, admit } from '../../../domain/decision.ts';
-import { callOf, dispatched, type Run } from '../../../domain/run.ts';
+import { dispatched } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { approval, rejection, shown } from '../../support/builders/decision.ts';
 import { askingRun, runIds, START } from '../../support/builders/run.ts';
 

@@ -6,7 +6,8 @@ import { checkProof } from '../../../activities/tools/dispatch-check.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { shownToEditor } from '../../../domain/edit.ts';
 import { currentDetails } from '../../../domain/present.ts';
-import { callOf, ended, type Run } from '../../../domain/run.ts';
+import { ended } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { answer, askingOf, rejection, shown, withdrawal } from '../../support/builders/decision.ts';
 import {

@@ -7,7 +7,8 @@ import { hashOf } from '../../../domain/canonical.ts';
 import { accept, admit } from '../../../domain/decision.ts';
 import { acceptEdit, refuseEdit, shownToEditor } from '../../../domain/edit.ts';
 import { digestOf } from '../../../domain/facts.ts';
-import { callOf, dispatched, ended, type Run } from '../../../domain/run.ts';
+import { dispatched, ended } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, edit, extension, shown } from '../../support/builders/decision.ts';
 import {

@@ -13,7 +13,8 @@ import {
   waitedOut,
 } from '../../../domain/held.ts';
 import { currentDetails } from '../../../domain/present.ts';
-import { askedAgain, callOf, type Change, dispatched, ended, returned, type Run } from '../../../domain/run.ts';
+import { askedAgain, dispatched, ended, returned } from '../../../domain/call-changes.ts';
+import { callOf, type Change, type Run } from '../../../domain/run.ts';
 import { heard, interrupted } from '../../../domain/talk.ts';
 import { say } from '../../support/builders/decision.ts';
 import { allowVerdict } from '../../support/builders/judgement.ts';

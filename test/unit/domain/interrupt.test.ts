@@ -2,7 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { modelText } from '../../../domain/model-text.ts';
 import { accept } from '../../../domain/decision.ts';
-import { askedAgain, dispatched, ended, type Run } from '../../../domain/run.ts';
+import { askedAgain, dispatched, ended } from '../../../domain/call-changes.ts';
+import type { Run } from '../../../domain/run.ts';
 import { heard, interrupted, unqueued } from '../../../domain/talk.ts';
 import { approval, askingOf, say, shown } from '../../support/builders/decision.ts';
 import { outcomes } from '../../support/builders/outcome.ts';

@@ -18,7 +18,8 @@ import {
   refuseProvision,
 } from '../../../domain/provision.ts';
 import { reopened } from '../../../domain/reopening.ts';
-import { callOf, dispatched, ended, type Run } from '../../../domain/run.ts';
+import { dispatched, ended } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { parseProvision } from '../../../domain/shapes.ts';
 import { approval, edit } from '../../support/builders/decision.ts';
 import { flyingRun, pausing } from '../../support/builders/pause.ts';

@@ -6,16 +6,9 @@ import type { Judgement, Outcome, ProposedCall } from '../../../contracts/schema
 import { currentDetails, pendingMemo } from '../../../domain/present.ts';
 import { isSettled } from '../../../domain/status.ts';
 import { MOST_REFUSALS, remembering } from '../../../domain/repeats.ts';
-import {
-  askedAgain,
-  closeTurn,
-  dispatched,
-  ended,
-  judgedAll,
-  proposed,
-  type Run,
-  startRun,
-} from '../../../domain/run.ts';
+import { askedAgain, dispatched, ended } from '../../../domain/call-changes.ts';
+import { judgedAll } from '../../../domain/judged-calls.ts';
+import { closeTurn, proposed, type Run, startRun } from '../../../domain/run.ts';
 import { heard, unqueued } from '../../../domain/talk.ts';
 import { proposedCall } from '../../support/builders/call.ts';
 import { say } from '../../support/builders/decision.ts';

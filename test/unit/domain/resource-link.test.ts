@@ -14,7 +14,9 @@ import {
   withLinks,
   withoutUnlinked,
 } from '../../../domain/resource-link.ts';
-import { closeTurn, ended, judgedAll, proposed, type Run, startRun } from '../../../domain/run.ts';
+import { ended } from '../../../domain/call-changes.ts';
+import { judgedAll } from '../../../domain/judged-calls.ts';
+import { closeTurn, proposed, type Run, startRun } from '../../../domain/run.ts';
 import { proposedCall } from '../../support/builders/call.ts';
 import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../support/builders/judgement.ts';
 import { outcomes } from '../../support/builders/outcome.ts';

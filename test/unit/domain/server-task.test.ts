@@ -3,7 +3,8 @@ import { expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../../contracts/activities.ts';
 import type { PollResult } from '../../../contracts/server-task.ts';
 import { currentDetails } from '../../../domain/present.ts';
-import { callOf, dispatched, ended, returned, type Run } from '../../../domain/run.ts';
+import { dispatched, ended, returned } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import {
   isOnTask,
   isOverdue,

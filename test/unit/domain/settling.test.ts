@@ -2,7 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { hashOf } from '../../../domain/canonical.ts';
 import { accept } from '../../../domain/decision.ts';
-import { callOf, ended, returned } from '../../../domain/run.ts';
+import { ended, returned } from '../../../domain/call-changes.ts';
+import { callOf } from '../../../domain/run.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../support/builders/decision.ts';
 import { allowVerdict } from '../../support/builders/judgement.ts';

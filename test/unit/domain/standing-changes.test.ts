@@ -1,6 +1,7 @@
 /** How standing decisions end: taken back, over, or of a tool that is another one now (G-1, H-7, INV-D3, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import { dispatched, startRun } from '../../../domain/run.ts';
+import { dispatched } from '../../../domain/call-changes.ts';
+import { startRun } from '../../../domain/run.ts';
 import { admitForget, forget, lost, MOST_FORGOTTEN, remembered, standingOf } from '../../../domain/standing-changes.ts';
 import { allowVerdict } from '../../support/builders/judgement.ts';
 import { runIds, START } from '../../support/builders/run.ts';

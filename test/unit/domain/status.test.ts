@@ -1,6 +1,7 @@
 /** Where a run is, in one word. */
 import { describe, expect, test } from '@jest/globals';
-import { ended, proposed, startRun } from '../../../domain/run.ts';
+import { ended } from '../../../domain/call-changes.ts';
+import { proposed, startRun } from '../../../domain/run.ts';
 import { askingCalls, isSettled, statusOf, waitOf } from '../../../domain/status.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { allowVerdict, askVerdict } from '../../support/builders/judgement.ts';

@@ -2,7 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { currentDetails, pendingAttributes, pendingMemo } from '../../../domain/present.ts';
-import { askedAgain, dispatched, ended, type Run } from '../../../domain/run.ts';
+import { askedAgain, dispatched, ended } from '../../../domain/call-changes.ts';
+import type { Run } from '../../../domain/run.ts';
 import { nextStep, shownOf, tell, tellDue } from '../../../domain/steps.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { approval, askingOf, shown } from '../../support/builders/decision.ts';

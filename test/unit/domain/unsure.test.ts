@@ -4,7 +4,8 @@ import type { Outcome } from '../../../contracts/schemas/call.ts';
 import { allowVerdict } from '../../support/builders/judgement.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
 import { judgedRun } from '../../support/builders/run.ts';
-import { callOf, dispatched, ended, returned, type Run } from '../../../domain/run.ts';
+import { dispatched, ended, returned } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 
 const CALL = 't1.c0';
 const UNSURE = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'the answer was lost' } as const;

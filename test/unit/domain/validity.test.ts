@@ -1,7 +1,8 @@
 /** An approval holds for a while (F-6): which is too long ago is seen before the call is sent. */
 import { expect, test } from '@jest/globals';
 import { accept } from '../../../domain/decision.ts';
-import { askedAgain, callOf, type Run } from '../../../domain/run.ts';
+import { askedAgain } from '../../../domain/call-changes.ts';
+import { callOf, type Run } from '../../../domain/run.ts';
 import { describeLapse, lapsedSince } from '../../../domain/validity.ts';
 import { approval, askingOf, shown } from '../../support/builders/decision.ts';
 import { approverRule } from '../../support/builders/judgement.ts';

@@ -1,7 +1,7 @@
 /** Verdicts on the calls of a turn, as they are recorded (INV-G3, INV-G4, S4.6). */
 import { describe, expect, test } from '@jest/globals';
 import { hashOf } from '../../../domain/canonical.ts';
-import { judgedAll } from '../../../domain/run.ts';
+import { judgedAll } from '../../../domain/judged-calls.ts';
 import { identicalCalls, proposedCall } from '../../support/builders/call.ts';
 import { shown } from '../../support/builders/decision.ts';
 import { allowVerdict, denyVerdict, judgement } from '../../support/builders/judgement.ts';
