@@ -173,7 +173,7 @@ function aboutLines(about: Pause | undefined): string[] {
     ];
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
-    `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
+    `  - sent at ${markdown(about.sentAt)}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
     '  - say what became of it: `countersign resolve`',
   ];
 }

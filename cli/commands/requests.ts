@@ -87,7 +87,7 @@ export function requestsAnswer(runId: string, requests: readonly ApprovalRequest
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const { what, name, words } = answering(first.about);
-      const next = `${what}: countersign ${name} ${visible(runId)} ${first.callId}${words} --as ${visible(who)} --digest ${first.digest}`;
+      const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
       return [...shown, paint('dim', next)].join('\n\n');
     },
   };

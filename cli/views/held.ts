@@ -11,5 +11,5 @@ export const HELD_BY: Readonly<Record<HeldBy, string>> = {
 };
 
 export function heldText({ callId, server, tool, because, since, next }: HeldCall): string {
-  return `${callId} ${visible(server)}/${visible(tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
+  return `${visible(callId)} ${visible(server)}/${visible(tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
 }

@@ -36,12 +36,15 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
     ['spent', spentText(state.spent)],
     ['limits', limitsText(state.limits)],
-    ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
-    ['execution', state.runId],
+    ['ledger', `${ledgerLength} entries, head ${visible(ledgerHead)}`],
+    ['execution', visible(state.runId)],
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...(state.grantEnds ?? []).map(
       ({ callId, server, at }) =>
-        ['grant ends', `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${callId}`] as const,
+        [
+          'grant ends',
+          `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${visible(callId)}`,
+        ] as const,
     ),
     ...(state.tasks ?? []).map((each) => ['task', taskText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
@@ -76,7 +79,7 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
     ['turns', `${turns}, ${calls} ${calls === 1 ? 'call' : 'calls'}`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
     ['spent', spentText(result.spent)],
-    ['ledger', `${result.ledgerLength} entries, head ${result.ledgerHead}`],
+    ['ledger', `${result.ledgerLength} entries, head ${visible(result.ledgerHead)}`],
   ] as const;
   const output = outputText(result.output);
   return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;

@@ -6,9 +6,10 @@ import { shortInstant } from './duration.ts';
 
 export function taskText({ callId, server, tool, since, next, until, message }: RunningTask): string {
   const said = message === undefined ? '' : `: ${bounded(visible(message), 300)}`;
-  return `${callId} ${visible(server)}/${visible(tool)} since ${shortInstant(since)}, asked again at ${shortInstant(next)}, given up at ${shortInstant(until)}${said}`;
+  return `${visible(callId)} ${visible(server)}/${visible(tool)} since ${shortInstant(since)}, asked again at ${shortInstant(next)}, given up at ${shortInstant(until)}${said}`;
 }
 
 export function progressText({ callId, sentAt, progress, total }: CallProgress): string {
-  return `${visible(callId)} since ${shortInstant(sentAt)}, at ${progress}${total === undefined ? '' : ` of ${total}`}`;
+  const most = total === undefined ? '' : ` of ${visible(String(total))}`;
+  return `${visible(callId)} since ${shortInstant(sentAt)}, at ${visible(String(progress))}${most}`;
 }

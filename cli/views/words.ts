@@ -8,7 +8,7 @@ export function said(text: string): string {
 
 /** Of a hash, as much as tells it from others. */
 export function short(hash: string): string {
-  return `${hash.slice(0, 12)}…`;
+  return `${visible(hash.slice(0, 12))}…`;
 }
 
 export function count(number: number, noun: string): string {
