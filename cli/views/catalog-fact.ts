@@ -52,7 +52,7 @@ function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.
   const shown = changes.slice(0, 5).map(({ tool, before, after, acknowledged }) => {
     const [was, is] = [settingText(before), settingText(after)];
     const seen = acknowledged === undefined ? '' : `, definition ${short(acknowledged)} acknowledged`;
-    return `${said(tool)} ${was === is ? is : `${was} → ${is}`}${seen}`;
+    return `${names([tool])} ${was === is ? is : `${was} → ${is}`}${seen}`;
   });
   const more = changes.length > shown.length ? [`and ${changes.length - shown.length} more`] : [];
   const trust = trusted === undefined ? [] : [trusted ? 'server trusted' : 'server not trusted'];

@@ -13,6 +13,7 @@ import type { Paint } from '../terminal.ts';
 import { duration, shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { inputRows } from './input.ts';
+import { toolText } from './words.ts';
 
 const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;
@@ -45,7 +46,7 @@ export function requestText(
     request;
   const { edited } = shownTo(request, reveal);
   const latest = latestOf(request);
-  const head = `${paint('bold', visible(callId))}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
+  const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
     ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],

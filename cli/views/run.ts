@@ -8,6 +8,7 @@ import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { heldText } from './held.ts';
 import { taskText } from './task.ts';
+import { toolText } from './words.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -69,7 +70,7 @@ function limitsText(limits: LimitsState | undefined): string | undefined {
 function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
   const about = args === undefined ? '' : ` ${bounded(visible(canonicalJson(args)), 200)}`;
   const end = until === undefined ? '' : ` until ${shortInstant(until)}`;
-  return `${visible(server)}/${visible(tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
+  return `${toolText(server, tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
 }
 
 export function resultText(runId: string, result: RunResult, paint: Paint): string {

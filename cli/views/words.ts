@@ -1,5 +1,5 @@
 /** Small pieces of lines that people read. */
-import { bounded, visible } from '../../domain/escape.ts';
+import { bounded, named, visible } from '../../domain/escape.ts';
 
 /** Free text of people, models and servers: cut, and inert. */
 export function said(text: string): string {
@@ -11,12 +11,20 @@ export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;
 }
 
+/** A tool as people read it: its server has named it. */
+export function toolText(server: string, tool: string): string {
+  return `${named(server)}/${named(tool)}`;
+}
+
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Foreign names, as many as fit into a line. */
 export function names(list: readonly string[], most = 20): string {
-  const shown = list.slice(0, most).map(said).join(', ');
+  const shown = list
+    .slice(0, most)
+    .map((name) => bounded(named(name), 200))
+    .join(', ');
   return list.length > most ? `${shown}, and ${list.length - most} more` : shown;
 }
