@@ -9,7 +9,7 @@ import { reasonText, settingText, statusText, verdictText } from './catalog-sett
 import { shortInstant } from './duration.ts';
 import { fields, table } from './fields.ts';
 import { pendingText } from './pending-change.ts';
-import { count, names, said } from './words.ts';
+import { count, said, shortName } from './words.ts';
 
 export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapshot[]): Answer {
   const catalogs = snapshots.map((snapshot) => ({
@@ -115,7 +115,7 @@ function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): stri
     ['ledger', `${snapshot.ledgerLength} entries, head ${snapshot.ledgerHead}`],
   ] as const;
   const refused = (lastRefresh?.refused ?? []).map(
-    ({ name, reason }) => `  ${paint('red', 'refused')}  ${names([name])}: ${said(reason)}`,
+    ({ name, reason }) => `  ${paint('red', 'refused')}  ${shortName(name)}: ${said(reason)}`,
   );
   const waiting = openChanges(snapshot, now).map((change) => pendingText(snapshot, change, now, paint));
   return [`${head}\n${fields(paint, rows)}`, ...(refused.length > 0 ? [refused.join('\n')] : []), ...waiting].join(

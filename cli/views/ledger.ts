@@ -6,7 +6,7 @@ import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-fact.ts';
 import { HELD_BY } from './held.ts';
-import { count, names, said, short } from './words.ts';
+import { count, names, said, short, shortName } from './words.ts';
 
 export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string {
   const number = paint('dim', `${String(seq).padStart(4)}  ${said(at)}`);
@@ -25,7 +25,7 @@ function about(fact: RunFact): string {
     case 'turn.proposed':
       return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
     case 'verdict':
-      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${names([fact.tool])} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
+      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${shortName(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
     case 'request.opened':
       return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${said(fact.deadline)}${fact.grantExpiresAt === undefined ? '' : ` (its grant ends at ${said(fact.grantExpiresAt)})`}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':

@@ -20,11 +20,13 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
+/** A foreign name, cut. */
+export function shortName(name: string): string {
+  return bounded(named(name), 200);
+}
+
 /** Foreign names, as many as fit into a line. */
 export function names(list: readonly string[], most = 20): string {
-  const shown = list
-    .slice(0, most)
-    .map((name) => bounded(named(name), 200))
-    .join(', ');
+  const shown = list.slice(0, most).map(shortName).join(', ');
   return list.length > most ? `${shown}, and ${list.length - most} more` : shown;
 }
