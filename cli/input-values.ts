@@ -1,6 +1,7 @@
 /** Words of the command line as answers to a server's questions. Whether they fit is for the run to say; here they get their type. */
 import { CountersignError } from '../contracts/errors.ts';
 import type { FormField, FormValue, InputRequests, InputResponse } from '../contracts/schemas/input.ts';
+import { named } from '../domain/escape.ts';
 import { isFields } from '../domain/field-checks.ts';
 
 export interface Words {
@@ -39,11 +40,11 @@ function contentsOf(forms: readonly string[], content: unknown): [string, Record
   if (!isFields(content)) throw usage('The file must hold an object with the fields of the form.');
   // Sound: what does not fit a field is refused by the run, by the name of the field.
   const fields = (value: unknown): Record<string, FormValue> => ({ ...(value as Record<string, FormValue>) });
-  const named = Object.keys(content).length > 0 && Object.keys(content).every((key) => forms.includes(key));
-  if (named && Object.values(content).every(isFields))
+  const byQuestion = Object.keys(content).length > 0 && Object.keys(content).every((key) => forms.includes(key));
+  if (byQuestion && Object.values(content).every(isFields))
     return Object.entries(content).map(([key, value]) => [key, fields(value)]);
   if (only !== undefined && others.length === 0) return [[only, fields(content)]];
-  throw usage(`The file must hold the fields of each form by its question: ${forms.join(', ')}.`);
+  throw usage(`The file must hold the fields of each form by its question: ${forms.map(named).join(', ')}.`);
 }
 
 function placed(
@@ -64,9 +65,9 @@ function placed(
   }
   const known = forms.flatMap((key) => {
     const request = requests[key];
-    return request?.kind === 'form' ? Object.keys(request.fields).map((name) => `${key}.${name}`) : [];
+    return request?.kind === 'form' ? Object.keys(request.fields).map((name) => named(`${key}.${name}`)) : [];
   });
-  throw usage(`The server asks for no ${path}; it asks for: ${known.join(', ') || 'no fields'}.`);
+  throw usage(`The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}.`);
 }
 
 /** What is no number or truth stays text, which the run refuses by the name of the field. */

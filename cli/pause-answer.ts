@@ -3,7 +3,9 @@
  *
  * 1. What is answered is the request as the run shows it now, its digest recomputed; a digest that is named must be that one, or
  *    nothing is sent (INV-G2).
- * 2. The same id, sent again, gets the receipt that it had, also when the call has gone on (INV-D3).
+ * 2. Where whoever asks could put another question in the place of the one that was read, within seconds and in the same words for
+ *    its fields, the digest must be named. What consent, an outcome or an authorization is asked about does not change so.
+ * 3. The same id, sent again, gets the receipt that it had, also when the call has gone on (INV-D3).
  */
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
@@ -20,10 +22,11 @@ export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
 }
 
-export function withAnswerOptions(command: Command): Command {
+/** @param which what `--digest` says */
+export function withAnswerOptions(command: Command, which = 'answer only the request with this digest'): Command {
   return withComment(command)
     .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
-    .option('--digest <sha256>', 'answer only the request with this digest')
+    .option('--digest <sha256>', which)
     .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
 }
 
@@ -43,6 +46,8 @@ interface PauseVerb<Kind extends PauseKind, Said> {
   readonly kind: Kind;
   /** What the call is not, where no such request is open: "Call t1.c0 …". */
   readonly asksNot: string;
+  /** Where the digest must be named: shows the request, as it is now, to whoever has not read it or does not say so. */
+  readonly unread?: (request: ApprovalRequest) => void;
   readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
   readonly send: (said: Said) => Promise<PauseAck>;
 }
@@ -56,7 +61,7 @@ export async function answerPause<
   run: RunHandle,
   callId: string,
   options: AnswerOptions,
-  { kind, asksNot, say, send }: PauseVerb<Kind, Said>,
+  { kind, asksNot, unread, say, send }: PauseVerb<Kind, Said>,
 ): Promise<Answered> {
   const { runId } = run;
   const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
@@ -73,6 +78,14 @@ export async function answerPause<
       `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`,
       { runId, callId },
     );
+  if (options.digest === undefined && unread !== undefined) {
+    unread(request);
+    throw new CountersignError(
+      'USAGE',
+      `Name the question of call ${callId} that you answer, by its --digest: its server may have asked another one since you looked. It is shown as it is now; nothing was sent.`,
+      { runId, callId },
+    );
+  }
   if (options.digest !== undefined && options.digest !== request.digest)
     throw new CountersignError(
       'DIGEST_MISMATCH',

@@ -1,11 +1,13 @@
 /**
  * How far calls have come that a worker waits for, as their servers say it (`notifications/progress`): of the heartbeats that
  * Temporal shows while an activity runs. History does not have it.
+ *
+ * 1. Whoever may write to the namespace sends heartbeats: what does not fit is left out, before anybody reads it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { isFields } from '../domain/field-checks.ts';
+import { callId as asCallId, instant, isFields, isFiniteNumber } from '../domain/field-checks.ts';
 
 export interface CallProgress {
   readonly callId: string;
@@ -48,8 +50,9 @@ export async function readProgress(client: Client, workflowId: string, runId: st
 function progressIn(details: unknown): CallProgress | undefined {
   if (!isFields(details)) return undefined;
   const { callId, sentAt, progress, total } = details;
-  if (typeof callId !== 'string' || typeof sentAt !== 'string' || typeof progress !== 'number') return undefined;
-  return { callId, sentAt, progress, ...(typeof total === 'number' ? { total } : {}) };
+  if (asCallId(callId) !== undefined || instant(sentAt) !== undefined || !isFiniteNumber(progress)) return undefined;
+  // `String` changes neither: both were just seen to be texts.
+  return { callId: String(callId), sentAt: String(sentAt), progress, ...(isFiniteNumber(total) ? { total } : {}) };
 }
 
 /** Told until `waiting` is over, however it ends, or nothing is under way any more; that it cannot be had ends no watch. */

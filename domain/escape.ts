@@ -21,6 +21,24 @@ export function visible(text: string): string {
   });
 }
 
+/**
+ * Text of others in a line of ours, between marks that show where it ends. Of several spaces each shows after the first: where a
+ * terminal breaks the line, they would set apart what follows as if it were a line of its own.
+ */
+export function quoted(text: string): string {
+  return `"${spaced(text.replaceAll(/["\\]/g, '\\$&'))}"`;
+}
+
+/** The same where nothing of ours follows: the line ends with it. */
+export function spaced(text: string): string {
+  return visible(text).replaceAll(/ {2,}/g, (run) => ` ${'\\u{20}'.repeat(run.length - 1)}`);
+}
+
+/** A name of others beside words of ours: as it is where it is one word, else quoted, so that it passes for no more than a name. */
+export function named(name: string): string {
+  return /^[^\s"\\,;()]+$/u.test(name) && visible(name) === name ? name : quoted(name);
+}
+
 /** For Markdown surfaces such as Temporal's current details. */
 export function markdown(text: string): string {
   return visible(text).replaceAll(MARKUP, (char) => `&#${char.charCodeAt(0)};`);

@@ -1,28 +1,31 @@
 /**
  * What is known of a call whose outcome is not, for whoever says what became of it.
  *
- * 1. What a worker said before it was lost is looked at like anything that comes from outside: what does not fit is left out.
+ * 1. What a worker said, as it ended the call or before it was lost, is looked at like anything that comes from outside: whoever may
+ *    write to the namespace can say it too. What does not fit is left out.
  */
 import type { DispatchResult } from '../contracts/activities.ts';
 import type { OutcomePause } from '../contracts/schemas/pause.ts';
 import type { InFlight } from './call-state.ts';
-import { instant, isFields } from './field-checks.ts';
+import { instant, isFields, isFiniteNumber, wholeNumber } from './field-checks.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** Of a server's word, what is shown of it whole. */
 const LONGEST_MESSAGE = 1_000;
+const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 /** @param handedAt when the run handed it to a worker, epoch ms */
 export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: Ended, handedAt: number): OutcomePause {
   const message = 'message' in outcome ? outcome.message : 'Its outcome is not known.';
+  const at = sent?.at;
   return {
     kind: 'outcome',
-    sentAt: sent?.at ?? new Date(handedAt).toISOString(),
+    sentAt: at !== undefined && instant(at) === undefined ? at : new Date(handedAt).toISOString(),
     message: message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
-    ...(sent?.bytes === undefined ? {} : { bytes: sent.bytes }),
-    ...(sent?.progress === undefined ? {} : { lastProgress: sent.progress }),
+    ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
+    ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
     ...(token === undefined ? {} : { token }),
   };
 }
@@ -33,6 +36,6 @@ export function sentAsTold(details: unknown): Ended['sent'] {
   const { sentAt, progress } = details;
   return {
     at: String(sentAt),
-    ...(typeof progress === 'number' && Number.isFinite(progress) ? { progress } : {}),
+    ...(isFiniteNumber(progress) ? { progress } : {}),
   };
 }

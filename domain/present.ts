@@ -11,7 +11,7 @@ import { describeRule } from './approver.ts';
 import type { Asking, CallState } from './call-state.ts';
 import type { Extension } from './open-request.ts';
 import { byteLength, canonicalJson } from './canonical.ts';
-import { bounded, boundedBytes, codeSpan, markdown, visible } from './escape.ts';
+import { bounded, boundedBytes, codeSpan, markdown, named, visible } from './escape.ts';
 import { digestOf } from './facts.ts';
 import { heldCalls, shownHeld } from './held.ts';
 import { withoutRedacted } from './redaction.ts';
@@ -35,7 +35,7 @@ const ATTRIBUTE_BYTES = 2_000;
 export function summaryOf(state: CallState, about: string): string {
   const target =
     'judgement' in state && state.judgement?.target !== undefined
-      ? `${state.judgement.target.server}/${state.judgement.target.tool}`
+      ? `${state.judgement.target.server}/${named(state.judgement.target.tool)}`
       : state.call.name;
   const line = `${state.call.callId} ${bounded(visible(target), 100)} ${bounded(visible(about), 60)}`;
   return boundedBytes(line.trim(), SUMMARY_BYTES);
@@ -81,7 +81,7 @@ function heldLines(run: Run): string[] {
       .slice(0, 20)
       .map(
         ({ callId, server, tool, because, since, next }) =>
-          `- **${callId}** ${markdown(server)}/${markdown(tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
+          `- **${callId}** ${toolIn(server, tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
       ),
   ];
 }
@@ -98,7 +98,7 @@ function taskLines(run: Run): string[] {
       .slice(0, 20)
       .map(
         ({ callId, server, tool, since, until, message = '' }) =>
-          `- **${callId}** ${markdown(server)}/${markdown(tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
+          `- **${callId}** ${toolIn(server, tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
       ),
   ];
 }
@@ -113,7 +113,7 @@ function standingLines({ standing = [] }: Run): string[] {
     ...standing.map((each) => {
       const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
       const about = args === undefined ? '' : `, ${codeSpan(bounded(canonicalJson(args), 200))}`;
-      return `- ${markdown(server)}/${markdown(tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
+      return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
     }),
   ];
 }
@@ -134,7 +134,7 @@ function requestLines({
     ({ approver }) => approver.id,
   );
   return [
-    `- **${call.callId}** ${markdown(server)}/${markdown(tool)} until ${new Date(request.deadline).toISOString()}`,
+    `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
     `  - who: ${markdown(describeRule(approvers))}`,
     ...aboutLines(request.about),
     ...(unsure === undefined || request.about?.kind === 'outcome'
@@ -173,12 +173,17 @@ function aboutLines(about: Pause | undefined): string[] {
     ];
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
-    `  - sent at ${about.sentAt}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
+    `  - sent at ${markdown(about.sentAt)}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
     '  - say what became of it: `countersign resolve`',
   ];
 }
 
-/** What the server asks for, and where; nothing of what is answered. */
+/** A tool has the name that its server gives it. */
+function toolIn(server: string, tool: string): string {
+  return `${markdown(named(server))}/${markdown(named(tool))}`;
+}
+
+/** What the server asks for, and where; nothing of what is answered. Our words first: no name or text of a server stands as one. */
 function inputLines({ requests, round, held }: InputPause): string[] {
   const entries = Object.entries(requests);
   const more = entries.length - SHOWN_QUESTIONS;
@@ -188,8 +193,8 @@ function inputLines({ requests, round, held }: InputPause): string[] {
       const what =
         request.kind === 'url'
           ? `open a page of ${codeSpan(request.host)}`
-          : `fill in ${codeSpan(bounded(Object.keys(request.fields).join(', '), 200))}`;
-      return `    - ${markdown(key)}: ${markdown(bounded(request.message, 300))}: ${what}`;
+          : `fill in ${codeSpan(bounded(Object.keys(request.fields).map(named).join(', '), 200))}`;
+      return `    - ${what}; question ${codeSpan(bounded(key, 64))}: ${markdown(bounded(request.message, 300))}`;
     }),
     ...(more > 0 ? [`    - and ${more} more`] : []),
     '  - answer: `countersign answer`',

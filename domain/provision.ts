@@ -17,6 +17,7 @@ import { type InFlight, notSent, type Sendable } from './call-state.ts';
 import type { InputProgress, Provided } from './pause-answers.ts';
 import { ANSWER_ROOM_BYTES, askedBytes, MOST_ASKED_BYTES } from './asked-bytes.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
+import { visible } from './escape.ts';
 import { requestOpenedFact } from './facts.ts';
 import { flownOn, isHeldOpen } from './held-input.ts';
 import { answersTo, problemInResponses, withAnswers } from './input.ts';
@@ -82,7 +83,7 @@ export function refuseProvision(
   const problem = problemInResponses(request.about.requests, provision.responses);
   if (problem !== undefined) {
     const path = problem.path === '' ? 'responses' : `responses.${problem.path}`;
-    return refuse('DECISION_INVALID', `${path} ${problem.reason}; nothing was changed.`, { callId, path });
+    return refuse('DECISION_INVALID', `${visible(path)} ${problem.reason}; nothing was changed.`, { callId, path });
   }
   const bytes = byteLength(canonicalJson([input?.provided.map((each) => each.provision) ?? [], provision]));
   const all = askedBytes(run) + byteLength(canonicalJson(provision));

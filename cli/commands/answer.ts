@@ -2,6 +2,7 @@
  * `countersign answer`: answers what a server asks in the middle of a call.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
+ * 2. A server may ask something else at any time: an answer names the question that was read, or the question is shown and nothing sent.
  */
 import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
@@ -16,6 +17,7 @@ import { type Answered, type AnswerOptions, answerPause, withAnswerOptions } fro
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { pauseAnswer } from '../views/pause-answer.ts';
+import { requestsAnswer } from './requests.ts';
 
 interface ProvideOptions extends AnswerOptions {
   readonly set?: readonly string[];
@@ -30,7 +32,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
     .command('answer')
     .summary('answer what a server asks in the middle of a call')
     .description(
-      'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions; what you answer goes to the server',
+      'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
     )
     .argument('<run>', 'run id')
     .argument('<call>', 'call id, such as t2.c0')
@@ -40,13 +42,16 @@ export function addAnswer(program: Command, terminal: Terminal): void {
     .option('--accept', 'you have opened the page, or the form needs no field')
     .option('--decline', 'say no; the server is told so')
     .option('--cancel', 'give no answer; the server is told so');
-  withAnswerOptions(command)
+  withAnswerOptions(
+    command,
+    'of the question that you have read (see `requests`); without it you are shown the question',
+  )
     .addHelpText(
       'after',
       examples(
-        'answer nightly-42 t2.c0 --as ann --set name=Ann --set seats=2',
-        'answer nightly-42 t2.c0 --as ann --file answer.yaml',
-        'answer nightly-42 t2.c0 --as ann --decline',
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --file answer.yaml',
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --decline',
       ),
     )
     .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
@@ -64,7 +69,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
       const answered = await withSession(
         terminal,
         options,
-        async ({ countersign }) => await answerCall(countersign.run(runId), callId, words, options),
+        async ({ countersign }) => await answerCall(countersign.run(runId), callId, words, options, terminal),
       );
       print(terminal, answeredText(runId, answered), options.json === true);
     });
@@ -79,11 +84,18 @@ function assertOneWord({ set, file, accept, decline, cancel }: ProvideOptions): 
   );
 }
 
-async function answerCall(run: RunHandle, callId: string, words: Words, options: ProvideOptions): Promise<Answered> {
+async function answerCall(
+  run: RunHandle,
+  callId: string,
+  words: Words,
+  options: ProvideOptions,
+  terminal: Terminal,
+): Promise<Answered> {
   const { comment, decline, cancel } = options;
   return await answerPause(run, callId, options, {
     kind: 'input',
     asksNot: 'is asked nothing by its server',
+    unread: (request) => print(terminal, requestsAnswer(run.runId, [request], { full: true }), options.json === true),
     say: ({ requests }, base): ProvisionInput => {
       const answer = { ...base, ...(comment === undefined ? {} : { comment }) };
       if (decline === true) return { kind: 'decline', ...answer };

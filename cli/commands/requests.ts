@@ -13,6 +13,7 @@ import type { Terminal } from '../terminal.ts';
 import { timeLeft } from '../views/duration.ts';
 import { table } from '../views/fields.ts';
 import { requestText, shownTo } from '../views/request.ts';
+import { toolText } from '../views/words.ts';
 
 interface RequestsOptions extends GlobalOptions {
   readonly full?: true;
@@ -66,7 +67,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
         visible(runId),
         String(pending.count),
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
-        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(`${callId} ${server}/${tool}`)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
+        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
       return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
     },
@@ -87,7 +88,7 @@ export function requestsAnswer(runId: string, requests: readonly ApprovalRequest
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const { what, name, words } = answering(first.about);
-      const next = `${what}: countersign ${name} ${visible(runId)} ${first.callId}${words} --as ${visible(who)} --digest ${first.digest}`;
+      const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
       return [...shown, paint('dim', next)].join('\n\n');
     },
   };

@@ -6,6 +6,7 @@ import type { Answer } from '../answer.ts';
 import type { BatchPlan } from '../batch.ts';
 import { table } from './fields.ts';
 import { shownTo } from './request.ts';
+import { toolText } from './words.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
@@ -17,7 +18,7 @@ export function planAnswer(runId: string, { kind, requests, others }: BatchPlan,
     text: (paint) => {
       const rows = shown.map(({ callId, server, tool, arguments: args, digest }) => [
         visible(callId),
-        visible(`${server}/${tool}`),
+        toolText(server, tool),
         bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
         digest.slice(0, 12),
       ]);

@@ -1,7 +1,7 @@
 /** What the ledger of a catalog says, as one line for each fact. */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { settingText } from './catalog-setting.ts';
-import { count, names, said, short } from './words.ts';
+import { count, names, said, short, shortName } from './words.ts';
 
 export type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
 export type RunFact = Exclude<LedgerFact, CatalogFact>;
@@ -52,7 +52,7 @@ function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.
   const shown = changes.slice(0, 5).map(({ tool, before, after, acknowledged }) => {
     const [was, is] = [settingText(before), settingText(after)];
     const seen = acknowledged === undefined ? '' : `, definition ${short(acknowledged)} acknowledged`;
-    return `${said(tool)} ${was === is ? is : `${was} → ${is}`}${seen}`;
+    return `${shortName(tool)} ${was === is ? is : `${was} → ${is}`}${seen}`;
   });
   const more = changes.length > shown.length ? [`and ${changes.length - shown.length} more`] : [];
   const trust = trusted === undefined ? [] : [trusted ? 'server trusted' : 'server not trusted'];

@@ -1,7 +1,7 @@
 /** What an import would change. */
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { ImportPlan } from '../../domain/catalog-file.ts';
-import { visible } from '../../domain/escape.ts';
+import { named, visible } from '../../domain/escape.ts';
 import type { Answer } from '../answer.ts';
 import type { ReadCatalogFile } from '../catalog-file.ts';
 import { connectionDifferences } from '../catalog-import.ts';
@@ -31,7 +31,7 @@ export function planAnswer(
       const head = `${paint('bold', visible(server))}, version ${policyVersion}: ${tools.length === 0 ? 'nothing would change' : `${count(tools.length, 'tool')} would change`}`;
       const lines = tools.map(({ change: { tool, acknowledge }, before, after }) => {
         const notice = acknowledge === undefined ? '' : `, for definition ${short(acknowledge)}`;
-        return `  ${visible(tool)}: ${settingText(before)} → ${settingText(after)}${notice}`;
+        return `  ${named(tool)}: ${settingText(before)} → ${settingText(after)}${notice}`;
       });
       const rows = [
         ['refused', refused.length === 0 ? '' : `${names(refused)}: loosened, and written for another definition`],

@@ -7,7 +7,7 @@ import type { Paint } from '../terminal.ts';
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
 import { pendingText } from './pending-change.ts';
-import { count, names, said } from './words.ts';
+import { count, names, said, shortName } from './words.ts';
 
 export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answer {
   const { tenant, server, policyVersion, entries } = snapshot;
@@ -48,7 +48,7 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
         ? ''
         : `${names(changed)}; see: countersign catalog diff ${visible(server)} --tenant ${visible(tenant)}`,
     ],
-    ['refused', report.refused.map(({ name, reason }) => `${said(name)}: ${said(reason)}`).join('; ')],
+    ['refused', report.refused.map(({ name, reason }) => `${shortName(name)}: ${said(reason)}`).join('; ')],
   ] as const;
   const head = `refresh ${report.refresh} at ${shortInstant(report.at)}: ${count(snapshot.entries.length, 'tool')}`;
   return rows.every(([, value]) => value === '') ? `${head}, nothing has changed` : `${head}\n${fields(paint, rows)}`;

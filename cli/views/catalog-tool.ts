@@ -7,6 +7,7 @@ import { reasonText, settingText, statusText, verdictText } from './catalog-sett
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
 import { definitionText, diffText, type ToolDiff } from './tool-definition.ts';
+import { toolText } from './words.ts';
 
 export function toolAnswer({ snapshot, definitions, verdicts }: CatalogReading, entry: CatalogEntry): Answer {
   const { tenant, server, policyVersion } = snapshot;
@@ -27,7 +28,7 @@ export function toolAnswer({ snapshot, definitions, verdicts }: CatalogReading, 
         ['last seen', shortInstant(lastSeen)],
       ] as const;
       const said = known === undefined ? '' : `\n\n${definitionText(known.current, paint)}`;
-      return `${paint('bold', `${visible(server)}/${visible(name)}`)}\n${fields(paint, rows)}${said}`;
+      return `${paint('bold', toolText(server, name))}\n${fields(paint, rows)}${said}`;
     },
   };
 }

@@ -1,7 +1,7 @@
 /** Catalogs and their tools as people read them. */
 import type { CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import { hasDrifted } from '../../domain/catalog.ts';
-import { visible } from '../../domain/escape.ts';
+import { named, visible } from '../../domain/escape.ts';
 import type { Answer } from '../answer.ts';
 import type { CatalogReading } from '../catalog-reading.ts';
 import type { Paint } from '../terminal.ts';
@@ -9,7 +9,7 @@ import { reasonText, settingText, statusText, verdictText } from './catalog-sett
 import { shortInstant } from './duration.ts';
 import { fields, table } from './fields.ts';
 import { pendingText } from './pending-change.ts';
-import { count, said } from './words.ts';
+import { count, said, shortName } from './words.ts';
 
 export function catalogsAnswer(tenant: string, snapshots: readonly CatalogSnapshot[]): Answer {
   const catalogs = snapshots.map((snapshot) => ({
@@ -83,7 +83,7 @@ export function toolTable(
     .map((entry) => {
       const verdict = verdicts.get(entry.name);
       return [
-        visible(entry.name),
+        named(entry.name),
         statusText(entry),
         settingText(entry.setting),
         verdictText(verdict),
@@ -115,7 +115,7 @@ function catalogText(snapshot: CatalogSnapshot, now: number, paint: Paint): stri
     ['ledger', `${snapshot.ledgerLength} entries, head ${snapshot.ledgerHead}`],
   ] as const;
   const refused = (lastRefresh?.refused ?? []).map(
-    ({ name, reason }) => `  ${paint('red', 'refused')}  ${said(name)}: ${said(reason)}`,
+    ({ name, reason }) => `  ${paint('red', 'refused')}  ${shortName(name)}: ${said(reason)}`,
   );
   const waiting = openChanges(snapshot, now).map((change) => pendingText(snapshot, change, now, paint));
   return [`${head}\n${fields(paint, rows)}`, ...(refused.length > 0 ? [refused.join('\n')] : []), ...waiting].join(

@@ -4,6 +4,7 @@ import type { Decided } from '../decide.ts';
 import { visible } from '../../domain/escape.ts';
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
+import { toolText } from './words.ts';
 
 const COLOURS = {
   approved: 'green',
@@ -24,7 +25,7 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
       ...(request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest }),
     },
     text: (paint) => {
-      const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
+      const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
       return `${paint(COLOURS[status], status)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
         ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
         ['deadline', until === undefined ? undefined : shortInstant(until)],

@@ -1,4 +1,5 @@
 /** Times as people read them. */
+import { visible } from '../../domain/escape.ts';
 
 const UNITS = [
   ['d', 86_400],
@@ -28,7 +29,7 @@ export function timeLeft(instant: string, now: number): string {
   return left > 0 ? `${duration(left)} left` : `passed ${duration(-left)} ago`;
 }
 
-/** Down to the second, in UTC as everything on the wire. */
+/** Down to the second, in UTC as everything on the wire. Some come from whoever may write to the namespace, and are no times. */
 export function shortInstant(instant: string): string {
-  return instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z');
+  return visible(instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z'));
 }

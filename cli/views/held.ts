@@ -2,6 +2,7 @@
 import type { HeldBy, HeldCall } from '../../contracts/schemas/held.ts';
 import { bounded, visible } from '../../domain/escape.ts';
 import { shortInstant } from './duration.ts';
+import { toolText } from './words.ts';
 
 export const HELD_BY: Readonly<Record<HeldBy, string>> = {
   concurrency: 'as many calls as its server takes at once',
@@ -11,5 +12,5 @@ export const HELD_BY: Readonly<Record<HeldBy, string>> = {
 };
 
 export function heldText({ callId, server, tool, because, since, next }: HeldCall): string {
-  return `${callId} ${visible(server)}/${visible(tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
+  return `${visible(callId)} ${toolText(server, tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
 }

@@ -3,10 +3,11 @@
  *
  * 1. All of it is shown, whatever is cut elsewhere: nobody answers what they have not read. It is the server's text, made visible.
  * 2. A page is shown with its whole host first; it is never opened from here.
+ * 3. Labels are ours alone: a server's names stand quoted behind them, and nothing of it looks like a line of ours.
  */
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import type { InputPause } from '../../contracts/schemas/pause.ts';
-import { visible } from '../../domain/escape.ts';
+import { quoted, spaced, visible } from '../../domain/escape.ts';
 
 type Row = readonly [string, string | undefined];
 
@@ -24,18 +25,18 @@ export function inputRows({ requests, round, held }: InputPause): Row[] {
 }
 
 function requestRows(key: string, request: InputRequest): Row[] {
-  const name = visible(key);
+  const question: Row = ['question', `${quoted(key)}: ${spaced(request.message)}`];
   if (request.kind === 'url')
     return [
-      [name, visible(request.message)],
+      question,
       ['host', visible(request.host)],
       ['page', `${visible(request.url)} [open it yourself where you trust its host, then answer with --accept]`],
     ];
   return [
-    [name, visible(request.message)],
+    question,
     ...Object.entries(request.fields).map(([field, shape]): Row => [
-      visible(field),
-      fieldText(shape, request.required.includes(field)),
+      'field',
+      `${quoted(field)}: ${fieldText(shape, request.required.includes(field))}`,
     ]),
   ];
 }
@@ -44,11 +45,19 @@ function fieldText(field: FormField, isRequired: boolean): string {
   const parts = [
     isRequired ? 'required' : 'optional',
     kindText(field),
-    field.title === undefined ? undefined : `“${visible(field.title)}”`,
-    field.description === undefined ? undefined : visible(field.description),
-    field.default === undefined ? undefined : `proposed: ${visible(String(field.default))}`,
+    field.title === undefined ? undefined : quoted(field.title),
+    field.description === undefined ? undefined : quoted(field.description),
+    field.default === undefined ? undefined : `proposed: ${proposedText(field.default)}`,
   ];
   return parts.filter((part) => part !== undefined).join(', ');
+}
+
+function proposedText(value: NonNullable<FormField['default']>): string {
+  return typeof value === 'object'
+    ? value.map(quoted).join(', ')
+    : typeof value === 'string'
+      ? quoted(value)
+      : String(value);
 }
 
 function kindText(field: FormField): string {
@@ -75,6 +84,6 @@ function rangeText(least: number | undefined, most: number | undefined, unit: st
 
 function optionsText(options: readonly { readonly value: string; readonly title?: string | undefined }[]): string {
   return options
-    .map(({ value, title }) => (title === undefined ? visible(value) : `${visible(value)} (${visible(title)})`))
+    .map(({ value, title }) => (title === undefined ? quoted(value) : `${quoted(value)} (${quoted(title)})`))
     .join(' | ');
 }

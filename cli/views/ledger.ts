@@ -6,10 +6,10 @@ import { amountText } from '../../domain/spend.ts';
 import type { Paint } from '../terminal.ts';
 import { aboutCatalog, isOfCatalog, type RunFact } from './catalog-fact.ts';
 import { HELD_BY } from './held.ts';
-import { count, said, short } from './words.ts';
+import { count, names, said, short, shortName } from './words.ts';
 
 export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string {
-  const number = paint('dim', `${String(seq).padStart(4)}  ${at}`);
+  const number = paint('dim', `${String(seq).padStart(4)}  ${said(at)}`);
   if (isOfCatalog(fact)) return `${number}  ${fact.kind.padEnd(22)}  ${aboutCatalog(fact)}`.trimEnd();
   const call = 'callId' in fact ? visible(fact.callId) : '';
   return `${number}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
@@ -21,13 +21,13 @@ function about(fact: RunFact): string {
     case 'run.started':
       return `${said(fact.agent)} on ${said(fact.model)} for ${said(fact.initiator)}, tenant ${said(fact.tenant)}; servers: ${fact.servers.map(said).join(', ') || 'none'}`;
     case 'tools.discovered':
-      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${fact.refused.map(said).join(', ')}` : ''}`;
+      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${names(fact.refused)}` : ''}`;
     case 'turn.proposed':
       return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
     case 'verdict':
-      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${said(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
+      return `${fact.verdict}: ${fact.server === undefined ? '' : `${said(fact.server)}/`}${shortName(fact.tool)} by ${fact.rules.map(said).join(', ')}${fact.breakGlass === undefined ? '' : `; BREAK GLASS until ${said(fact.breakGlass.until)}: ${said(fact.breakGlass.reason)}`}`;
     case 'request.opened':
-      return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${fact.deadline}${fact.grantExpiresAt === undefined ? '' : ` (its grant ends at ${said(fact.grantExpiresAt)})`}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
+      return `${again(fact.generation)}${fact.about === undefined ? '' : `about its ${fact.about.kind}, `}for ${said(describeRule(fact.approvers))} until ${said(fact.deadline)}${fact.grantExpiresAt === undefined ? '' : ` (its grant ends at ${said(fact.grantExpiresAt)})`}, digest ${short(fact.digest)}${fact.duplicateOf === undefined ? '' : `, the same as ${said(fact.duplicateOf)}`}${fact.because === undefined ? '' : `: ${said(fact.because)}`}`;
     case 'decision.accepted':
       return `${fact.decision}${fact.edited === undefined ? '' : ' with other arguments'}${fact.until === undefined ? '' : ` until ${said(fact.until)}`} by ${said(fact.approver.id)}, digest ${short(fact.digest)}${fact.comment === undefined ? '' : `: ${said(fact.comment)}`}`;
     case 'authorization.given':

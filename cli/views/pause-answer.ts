@@ -5,6 +5,7 @@ import type { Answered } from '../pause-answer.ts';
 import type { Paint } from '../terminal.ts';
 import { shortInstant } from './duration.ts';
 import { fields } from './fields.ts';
+import { toolText } from './words.ts';
 
 interface Words {
   readonly word: string;
@@ -15,7 +16,7 @@ interface Words {
 export function pauseAnswer(runId: string, { ack, request }: Answered, { word, colour, next }: Words): Answer {
   const { callId, decisionId, decidedBy, decidedAt } = ack;
   const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
-  const tool = request === undefined ? '' : `  ${visible(request.server)}/${visible(request.tool)}`;
+  const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
   return {
     json: { runId, ...ack, ...about },
     text: (paint) =>

@@ -6,7 +6,7 @@ import type { Paint } from '../terminal.ts';
 import { settingText } from './catalog-setting.ts';
 import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
-import { count, said, short } from './words.ts';
+import { count, short, shortName } from './words.ts';
 
 /** A change that waits, with all that its digest is over and a person can judge, and how to agree to it. */
 export function pendingText(
@@ -35,6 +35,6 @@ function changeText(entries: CatalogSnapshot['entries'], change: ToolChange): st
   const { tool, acknowledge } = change;
   const entry = entries.find(({ name }) => name === tool);
   const notice = acknowledge === undefined ? '' : `, definition ${short(acknowledge)} acknowledged`;
-  if (entry === undefined) return `${said(tool)}: is not in the catalog any more`;
-  return `${said(tool)}: ${settingText(entry.setting)} → ${settingText(changedSetting(entry.setting, change))}${notice}`;
+  if (entry === undefined) return `${shortName(tool)}: is not in the catalog any more`;
+  return `${shortName(tool)}: ${settingText(entry.setting)} → ${settingText(changedSetting(entry.setting, change))}${notice}`;
 }

@@ -13,6 +13,7 @@ import type { Paint } from '../terminal.ts';
 import { duration, shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { inputRows } from './input.ts';
+import { toolText } from './words.ts';
 
 const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;
@@ -45,7 +46,7 @@ export function requestText(
     request;
   const { edited } = shownTo(request, reveal);
   const latest = latestOf(request);
-  const head = `${paint('bold', callId)}  ${paint('bold', `${visible(server)}/${visible(tool)}`)}  ${statusText(request, now, paint)}`;
+  const head = `${paint('bold', visible(callId))}  ${paint('bold', toolText(server, tool))}  ${statusText(request, now, paint)}`;
   const rows = [
     ...aboutRows(request),
     ['arguments', shown(canonicalJson(shownTo(request, reveal).arguments), full ? undefined : SHOWN_ARGUMENTS)],
@@ -62,7 +63,7 @@ export function requestText(
         : `${request.redact.map(visible).join(', ')} [--reveal shows them]`,
     ],
     ['server', visible(serverUrl)],
-    ['digest', request.digest],
+    ['digest', visible(request.digest)],
     ['may decide', visible(describeRule(ruleAt(approvers, now - Date.parse(request.openedAt))))],
     ['others asked', request.escalatedAt === undefined ? undefined : `since ${shortInstant(request.escalatedAt)}`],
     ['reminder', reminderText(request)],
@@ -120,9 +121,9 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
   return [
     ['asks', 'what became of it: it was sent, and may or may not have run'],
     ['known', visible(message)],
-    ['sent at', `${shortInstant(sentAt)}, attempt ${attempt}`],
-    ['answer', bytes === undefined ? undefined : `${bytes} bytes of it came`],
-    ['progress', lastProgress === undefined ? undefined : String(lastProgress)],
+    ['sent at', `${shortInstant(sentAt)}, attempt ${visible(String(attempt))}`],
+    ['answer', bytes === undefined ? undefined : `${visible(String(bytes))} bytes of it came`],
+    ['progress', lastProgress === undefined ? undefined : visible(String(lastProgress))],
     ['token', token?.jti === undefined ? undefined : `id ${visible(token.jti)}`],
   ];
 }

@@ -8,6 +8,7 @@ import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { heldText } from './held.ts';
 import { taskText } from './task.ts';
+import { toolText } from './words.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -36,12 +37,15 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
     ['spent', spentText(state.spent)],
     ['limits', limitsText(state.limits)],
-    ['ledger', `${ledgerLength} entries, head ${ledgerHead}`],
-    ['execution', state.runId],
+    ['ledger', `${ledgerLength} entries, head ${visible(ledgerHead)}`],
+    ['execution', visible(state.runId)],
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...(state.grantEnds ?? []).map(
       ({ callId, server, at }) =>
-        ['grant ends', `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${callId}`] as const,
+        [
+          'grant ends',
+          `for ${visible(server)} at ${shortInstant(at)}, before the deadline of ${visible(callId)}`,
+        ] as const,
     ),
     ...(state.tasks ?? []).map((each) => ['task', taskText(each)] as const),
     ...standing.map((each) => ['stands', standingText(each)] as const),
@@ -66,7 +70,7 @@ function limitsText(limits: LimitsState | undefined): string | undefined {
 function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
   const about = args === undefined ? '' : ` ${bounded(visible(canonicalJson(args)), 200)}`;
   const end = until === undefined ? '' : ` until ${shortInstant(until)}`;
-  return `${visible(server)}/${visible(tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
+  return `${toolText(server, tool)}: ${scope}${about} by ${by.map(visible).join(', ')}${end} (${visible(standing)})`;
 }
 
 export function resultText(runId: string, result: RunResult, paint: Paint): string {
@@ -76,7 +80,7 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
     ['turns', `${turns}, ${calls} ${calls === 1 ? 'call' : 'calls'}`],
     ['tokens', `${usage.inputTokens} in, ${usage.outputTokens} out`],
     ['spent', spentText(result.spent)],
-    ['ledger', `${result.ledgerLength} entries, head ${result.ledgerHead}`],
+    ['ledger', `${result.ledgerLength} entries, head ${visible(result.ledgerHead)}`],
   ] as const;
   const output = outputText(result.output);
   return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;

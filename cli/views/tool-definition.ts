@@ -6,7 +6,7 @@
 import type { CatalogEntry } from '../../contracts/schemas/catalog.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
-import { visible } from '../../domain/escape.ts';
+import { named, visible } from '../../domain/escape.ts';
 import type { FieldDifference } from '../../domain/definition-diff.ts';
 import type { Paint } from '../terminal.ts';
 
@@ -44,12 +44,12 @@ export function diffText({ entry, differences }: ToolDiff, paint: Paint): string
   const from = acknowledged === undefined ? 'nothing was acknowledged' : `acknowledged ${acknowledged.hash}`;
   const shown = differences.map(({ path, before, after }) =>
     [
-      `  ${paint('bold', visible(path))}`,
+      `  ${paint('dim', 'at')} ${BAR} ${paint('bold', visible(path))}`,
       ...(before === undefined ? [] : linesOf(before).map((line) => `  ${paint('red', `- ${BAR} ${line}`)}`)),
       ...(after === undefined ? [] : linesOf(after).map((line) => `  ${paint('green', `+ ${BAR} ${line}`)}`)),
     ].join('\n'),
   );
-  const head = `${paint('bold', visible(name))}\n  ${paint('dim', from)}\n  ${paint('dim', `now ${definition.hash}`)}`;
+  const head = `${paint('bold', named(name))}\n  ${paint('dim', from)}\n  ${paint('dim', `now ${definition.hash}`)}`;
   return [head, ...(shown.length > 0 ? shown : ['  nothing has changed'])].join('\n');
 }
 

@@ -1,5 +1,5 @@
 /** Small pieces of lines that people read. */
-import { bounded, visible } from '../../domain/escape.ts';
+import { bounded, named, visible } from '../../domain/escape.ts';
 
 /** Free text of people, models and servers: cut, and inert. */
 export function said(text: string): string {
@@ -8,15 +8,25 @@ export function said(text: string): string {
 
 /** Of a hash, as much as tells it from others. */
 export function short(hash: string): string {
-  return `${hash.slice(0, 12)}…`;
+  return `${visible(hash.slice(0, 12))}…`;
+}
+
+/** A tool as people read it: its server has named it. */
+export function toolText(server: string, tool: string): string {
+  return `${named(server)}/${named(tool)}`;
 }
 
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
+/** A foreign name, cut. */
+export function shortName(name: string): string {
+  return bounded(named(name), 200);
+}
+
 /** Foreign names, as many as fit into a line. */
 export function names(list: readonly string[], most = 20): string {
-  const shown = list.slice(0, most).map(said).join(', ');
+  const shown = list.slice(0, most).map(shortName).join(', ');
   return list.length > most ? `${shown}, and ${list.length - most} more` : shown;
 }

@@ -76,7 +76,8 @@ describe('somebody answers', () => {
           directory: engine.directory,
         });
       const run = await world.start(asks);
-      expect(await question(run)).toMatchObject({
+      const asked = await question(run);
+      expect(asked).toMatchObject({
         generation: 1,
         approvers: { allOf: [{ ids: ['ann', 'bob'] }] },
         about: { kind: 'input', round: 1, held: true },
@@ -84,8 +85,13 @@ describe('somebody answers', () => {
       const shown = await cli('requests', run.runId);
       expect(shown.out).toContain('Please provide inputs for the following fields:');
       expect(shown.out).toContain('the server, on an open connection');
-      const answer = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann');
-      expect(answer).toMatchObject({ exitCode: 0 });
+      const words = ['answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann'];
+      // The server may have asked something else since they looked: nothing is sent, and they are shown what it asks.
+      const unread = await cli(...words);
+      expect(unread).toMatchObject({ exitCode: 2, err: expect.stringContaining('error USAGE: ') });
+      expect(unread.out).toContain('Please provide inputs for the following fields:');
+      expect(unread.out).toContain(` --digest ${asked.digest}`);
+      expect(await cli(...words, '--digest', asked.digest)).toMatchObject({ exitCode: 0 });
       expect(await run.result()).toMatchObject({ status: 'completed' });
       expect(await said(run)).toContain('Ann');
       const ledger = await run.ledger();

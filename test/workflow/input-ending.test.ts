@@ -66,23 +66,29 @@ describe('the command line', () => {
 
   test('shows what is asked, refuses what does not fit, answers, and tells the same answer once more', async () => {
     const run = await world.start(steps('book'));
-    await question(run);
+    const { digest } = await question(run);
     const shown = await cli('requests', run.runId);
     expect(shown.out).toContain('For whom?');
     expect(shown.out).toContain('required, text, at least 2 characters');
-    const short = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=A');
+    const answer = ['answer', run.runId, 't1.c0', '--as', 'ann'];
+    const short = await cli(...answer, '--digest', digest, '--set', 'name=A');
     expect(short).toMatchObject({ exitCode: 2, err: expect.stringContaining('name must have at least 2 characters') });
-    const none = await cli('answer', run.runId, 't1.c0', '--as', 'ann');
+    const none = await cli(...answer, '--digest', digest);
     expect(none).toMatchObject({ exitCode: 2, err: expect.stringContaining('Nothing was sent.') });
-    const said = ['answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann', '--decision-id', 'cli-1', '--json'];
+    const unread = await cli(...answer, '--set', 'name=Ann', '--json');
+    expect(unread).toMatchObject({ exitCode: 2, err: expect.stringContaining('"USAGE"') });
+    expect(JSON.parse(unread.out)).toMatchObject({ requests: [{ digest, about: { round: 1 } }] });
+    const said = [...answer, '--digest', digest, '--set', 'name=Ann', '--decision-id', 'cli-1', '--json'];
     const first = await cli(...said);
     expect(JSON.parse(first.out)).toMatchObject({ answer: 'provide', decidedBy: 'ann', tool: 'book' });
-    await question(run, 2);
+    const second = await question(run, 2);
     const { tool: _, server: __, digest: ___, ...ack } = JSON.parse(first.out) as Record<string, unknown>;
     expect(JSON.parse((await cli(...said)).out)).toEqual(ack);
     // An answer may be personal data: no output has it.
     expect(first.out).not.toContain('Ann');
-    const declined = await cli('answer', run.runId, 't1.c0', '--as', 'ann', '--cancel');
+    const stale = await cli(...answer, '--digest', digest, '--cancel');
+    expect(stale).toMatchObject({ exitCode: 5, err: expect.stringContaining('DIGEST_MISMATCH') });
+    const declined = await cli(...answer, '--digest', second.digest, '--cancel');
     expect(declined).toMatchObject({ exitCode: 0, out: expect.stringContaining('cancelled') });
     const third = await question(run, 3);
     expect((await cli('answer', run.runId, 't9.c0', '--as', 'ann', '--decline')).exitCode).toBe(5);

@@ -69,7 +69,7 @@ test('a call that waits for its server says for what, since when, and when it as
     plain,
   );
   expect(text).toMatch(
-    /held back +t3\.c0 tickets\/close.* since 2026-01-01 00:09:00Z, asks again at 2026-01-01 00:10:12Z: Server "tickets" failed again/,
+    /held back +t3\.c0 tickets\/"close.*" since 2026-01-01 00:09:00Z, asks again at 2026-01-01 00:10:12Z: Server "tickets" failed again/,
   );
   expect(text).not.toContain('\u001b');
 });
@@ -90,7 +90,7 @@ test('a call that its server works on as a task says how far it is, in the words
     plain,
   );
   expect(text).toMatch(
-    /task +t3\.c0 mine\/dig.* since 2026-01-01 00:09:00Z, asked again at 2026-01-01 00:10:12Z, given up at 2026-01-01 01:09:00Z: half.* way/,
+    /task +t3\.c0 mine\/"dig.*" since 2026-01-01 00:09:00Z, asked again at 2026-01-01 00:10:12Z, given up at 2026-01-01 01:09:00Z: half.* way/,
   );
   expect(text).not.toContain('\u001b');
   expect(stateText({ ...state, status: 'acting', tasks: [task] }, NOW, plain)).toMatch(

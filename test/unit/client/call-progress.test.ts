@@ -1,6 +1,14 @@
 /** Telling how far calls have come is beside the watch: it ends no watch, and ends with it. */
 import { expect, test } from '@jest/globals';
-import { type CallProgress, tellingOnce, tellWhile, type Underway } from '../../../client/call-progress.ts';
+import type { Client } from '@temporalio/client';
+import { defaultPayloadConverter, toPayloads } from '@temporalio/common';
+import {
+  type CallProgress,
+  readProgress,
+  tellingOnce,
+  tellWhile,
+  type Underway,
+} from '../../../client/call-progress.ts';
 
 const at = (progress: number): CallProgress => ({ callId: 't1.c0', sentAt: '2026-01-01T00:00:00.000Z', progress });
 
@@ -56,4 +64,40 @@ test('each word of a server is told once, for each call', () => {
   tell([]);
   tell([at(0.75), other]);
   expect(heard).toEqual([at(0.5), other, at(0.75)]);
+});
+
+/** As Temporal describes an execution whose activities said this last. */
+async function read(...heartbeats: readonly unknown[]): Promise<Underway> {
+  const pendingActivities = heartbeats.map((details) => ({
+    activityType: { name: 'callTool' },
+    heartbeatDetails: { payloads: toPayloads(defaultPayloadConverter, details) },
+  }));
+  const client = {
+    workflow: { getHandle: () => ({ describe: async () => await Promise.resolve({ raw: { pendingActivities } }) }) },
+    options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
+  };
+  // Sound: `readProgress` uses nothing else of a client.
+  return await readProgress(client as unknown as Client, 'nightly', 'run-1');
+}
+
+test('a heartbeat says what it says', async () => {
+  expect(await read({ ...at(0.5), phase: 'sent', total: 2 }, at(3))).toEqual({
+    waits: true,
+    progress: [{ ...at(0.5), total: 2 }, at(3)],
+  });
+});
+
+test.each([
+  { sentAt: '\u001b]0;owned\u0007' },
+  { sentAt: '2026-01-01' },
+  { sentAt: 5 },
+  { callId: '\u001b[2J' },
+  { progress: '\u001b[2J' },
+  { progress: null },
+])('a heartbeat that anybody may send is left out where it says %p', async (odd) => {
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [] });
+});
+
+test.each([{ total: '\u001b[2J' }, { total: null }])('of a heartbeat is left out %p', async (odd) => {
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)] });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { byteLength } from '../../../domain/canonical.ts';
-import { bounded, boundedBytes, codeSpan, markdown, visible } from '../../../domain/escape.ts';
+import { bounded, boundedBytes, codeSpan, markdown, named, quoted, spaced, visible } from '../../../domain/escape.ts';
 import { anyText, unicodeText } from '../../support/builders/arbitraries.ts';
 
 /** Characters that show nothing, or something else than what they are, each with the name Unicode gives it. */
@@ -56,6 +56,31 @@ describe('visible text', () => {
   test('what everybody can see is left alone', () => {
     for (const text of ['plain text, 1 + 1 = 2!', 'Größe 寸法 размер', '😀', 'é e\u0301'])
       expect(visible(text)).toBe(text);
+  });
+});
+
+describe('text of others beside words of ours', () => {
+  test('ends where its mark stands, whatever it holds', () => {
+    expect(quoted('say "no", \\')).toBe('"say \\"no\\", \\\\"');
+    fc.assert(
+      fc.property(anyText(), anyText(), (one, other) => {
+        const line = `${quoted(one)}, ${quoted(other)}`;
+        expect(line).toMatch(/^"(?:[^"\\]|\\.)*", "(?:[^"\\]|\\.)*"$/u);
+        expect(line).not.toMatch(/ {2}/);
+        expect(visible(line)).toBe(line);
+      }),
+    );
+  });
+
+  test('shows each space after the first: no terminal can break it into what looks like another line', () => {
+    expect(spaced('a   b c')).toBe('a \\u{20}\\u{20}b c');
+  });
+
+  test('is a name as it is where it is one word, and quoted where it could pass for more', () => {
+    for (const name of ['delete_all', 'files/read.2', 'größe', '寸法', 'a:b@c']) expect(named(name)).toBe(name);
+    expect(named('book  approved by ann')).toBe('"book \\u{20}approved by ann"');
+    for (const name of ['a b', 'a,b', 'a;b', 'a"b', 'a\\b', '(x)', 'a\u200bb', 'a\nb', ''])
+      expect(named(name)).toBe(quoted(name));
   });
 });
 

@@ -36,6 +36,31 @@ test('where no worker tells, it may have left when the run handed it over', () =
   });
 });
 
+test.each([{}, { at: 'yesterday' }, { at: '\u001b]0;owned\u0007' }, { at: 5 }])(
+  'a completion that anybody may send tells no time with %p: it counts from when the run handed it over',
+  (sent) => {
+    // Sound: whoever may write to the namespace completes an activity with whatever they like.
+    const result = { kind: 'ended', outcome: UNSURE, sent } as unknown as Parameters<typeof outcomePause>[1];
+    expect(outcomePause(flight(), result, START).sentAt).toBe('2026-01-01T00:00:00.000Z');
+  },
+);
+
+test.each([{ bytes: '\u001b[2J' }, { bytes: -1 }, { bytes: 0.5 }, { progress: '\u001b[2J' }, { progress: Number.NaN }])(
+  'what such a completion says of an answer is left out where it is no number: %p',
+  (odd) => {
+    // Sound: as above.
+    const result = { kind: 'ended', outcome: UNSURE, sent: { at: AT, ...odd } } as unknown as Parameters<
+      typeof outcomePause
+    >[1];
+    expect(outcomePause(flight(), result, START)).toEqual({
+      kind: 'outcome',
+      sentAt: AT,
+      message: UNSURE.message,
+      attempt: 1,
+    });
+  },
+);
+
 test('an outcome without words is said to be unknown', () => {
   const outcome = { kind: 'cancelled', reason: 'x' } as const;
   expect(outcomePause(flight(), { kind: 'ended', outcome }, START).message).toBe('Its outcome is not known.');

@@ -16,6 +16,13 @@ test('says that it may have run, what is known, and what to do; text of servers 
   expect(text).not.toContain('[x](');
 });
 
+test('no time is markup, whoever told it', () => {
+  const about = outcomePause({ sentAt: '[now](http://evil)\u001b[2J' });
+  const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
+  expect(text).not.toContain('[now](');
+  expect(text).not.toContain('\u001b');
+});
+
 test('leaves out what nobody knows', () => {
   const text = currentDetails('waiting', pausedRun());
   expect(text).toContain('attempt 1\n');

@@ -79,6 +79,9 @@ describe('a server that asks', () => {
     expect(text).toContain('open a page of ` id.example `');
     expect(text).toContain(markdown('<b>**now**</b>'));
     expect(text).not.toContain('<b>');
+    // Our words first: a question called `host` is no word of ours, and no text of it stands before what is to be opened.
+    expect(text).toContain('    - open a page of ` id.example `; question ` page `: ');
+    expect(text).toMatch(/^ {4}- fill in ` name `; question ` a `: /m);
     expect(text).toContain('and 2 more');
     expect(text).toContain('countersign answer');
     expect(currentDetails('waiting', askedRun())).not.toContain('more');
@@ -135,6 +138,12 @@ describe('an answer', () => {
     );
     expect(refusal).toMatchObject({ code: 'DECISION_INVALID', facts: { path: 'responses.who.content.name' } });
     expect(refusal?.message).not.toContain('Z');
+    // The name is the server's, and shown to people as it is in errors.
+    const odd = askedRun({ requests: { 'who\n': NAME } });
+    const missing = provisionIn(odd, { responses: {} });
+    expect(refuseProvision(odd, askedOf(odd), missing)?.message).toBe(
+      'responses.who\\u{a} has no answer; nothing was changed.',
+    );
     expect(refuseProvision(askedRun(), asked, provisionIn(askedRun(), { responses: [] } as object))?.message).toContain(
       'responses',
     );
