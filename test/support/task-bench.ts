@@ -19,7 +19,7 @@ import type { PollInput, PollResult } from '../../contracts/server-task.ts';
 import { loopbackEgress } from './egress.ts';
 import { aDefinition } from './mcp-call.ts';
 import type { TaskServer } from './task-server.ts';
-import { allowedDispatch, type GoingActivity, goingActivity, inActivity } from './tool-activities.ts';
+import { allowedDispatch, type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const seal = createStateSeal(
@@ -30,8 +30,8 @@ export interface TaskBench {
   /** Requests for tokens, and the tokens. */
   readonly minted: { readonly request: TokenRequest; readonly token: string }[];
   dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
-  poll(begun: DispatchResult, over?: Partial<PollInput>): Promise<PollResult>;
-  polling(begun: DispatchResult): GoingActivity<PollResult>;
+  poll(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): Promise<PollResult>;
+  polling(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): GoingActivity<PollResult>;
 }
 
 export interface TaskBenchOptions {
@@ -93,7 +93,7 @@ export async function taskBench(
   return {
     minted,
     dispatch: async (over = {}) => await inActivity(callTool, { ...input, ...over }),
-    poll: async (begun, over = {}) => await inActivity(pollTask, { ...question(begun), ...over }),
-    polling: (begun) => goingActivity(pollTask, question(begun)),
+    poll: async (begun, over = {}, tried) => await inActivity(pollTask, { ...question(begun), ...over }, tried),
+    polling: (begun, over = {}, tried) => goingActivity(pollTask, { ...question(begun), ...over }, tried),
   };
 }
