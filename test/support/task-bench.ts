@@ -15,7 +15,7 @@ import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/tools/state-seal.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import type { PollInput, PollResult } from '../../contracts/server-task.ts';
+import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/server-task.ts';
 import { loopbackEgress } from './egress.ts';
 import { aDefinition } from './mcp-call.ts';
 import type { TaskServer } from './task-server.ts';
@@ -26,10 +26,14 @@ const seal = createStateSeal(
   new Map([['k', derivedFrom(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))]]),
 );
 
+const FIRST_TRY: Tried = { attempt: 1 };
+const LAST_TRY: Tried = { attempt: MOST_TRIES };
+
 export interface TaskBench {
   /** Requests for tokens, and the tokens. */
   readonly minted: { readonly request: TokenRequest; readonly token: string }[];
   dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
+  /** @param tried default: the first time, and the last time where it is given up */
   poll(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): Promise<PollResult>;
   polling(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): GoingActivity<PollResult>;
 }
@@ -93,7 +97,8 @@ export async function taskBench(
   return {
     minted,
     dispatch: async (over = {}) => await inActivity(callTool, { ...input, ...over }),
-    poll: async (begun, over = {}, tried) => await inActivity(pollTask, { ...question(begun), ...over }, tried),
+    poll: async (begun, over = {}, tried = over.giveUp === undefined ? FIRST_TRY : LAST_TRY) =>
+      await inActivity(pollTask, { ...question(begun), ...over }, tried),
     polling: (begun, over = {}, tried) => goingActivity(pollTask, { ...question(begun), ...over }, tried),
   };
 }

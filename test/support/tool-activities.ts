@@ -15,15 +15,14 @@ export const RUN: RunIdentity = {
 };
 const RUN_ID = 'run-1';
 
-/** Which try of an activity it is, of how many. */
+/** Which try of an activity it is. */
 export interface Tried {
   readonly attempt: number;
-  readonly of: number;
   /** Epoch ms. All tries have four minutes. */
   readonly scheduledAt?: number;
 }
 
-/** Runs an activity as Temporal would for the one run that there is. @param tried default: once, and never again */
+/** Runs an activity as Temporal would for the one run that there is. @param tried default: the first time */
 export async function inActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
@@ -32,12 +31,11 @@ export async function inActivity<Input, Output>(
   return await environmentOfRun(tried).run(activity, input);
 }
 
-function environmentOfRun({ attempt, of, scheduledAt }: Tried = { attempt: 1, of: 1 }): MockActivityEnvironment {
+function environmentOfRun({ attempt, scheduledAt = Date.now() }: Tried = { attempt: 1 }): MockActivityEnvironment {
   return new MockActivityEnvironment(
     {
       attempt,
-      retryPolicy: { maximumAttempts: of },
-      scheduledTimestampMs: scheduledAt ?? Date.now(),
+      scheduledTimestampMs: scheduledAt,
       scheduleToCloseTimeoutMs: 240_000,
       workflowType: 'agentRun',
       namespace: RUN.namespace,
