@@ -45,6 +45,8 @@ export interface TaskBenchOptions {
   readonly listedWith?: Pick<CurrentTool, 'secrets' | 'shown'>;
   /** Of the worker that polls. */
   readonly artifacts?: ArtifactStore;
+  /** By the operator's word the server may ask people. */
+  readonly asks?: true;
 }
 
 export async function taskBench(
@@ -54,6 +56,7 @@ export async function taskBench(
     mints = (_request: TokenRequest, count: number): string => `token-of-mint-${count}`,
     listedWith = { secrets: [] },
     artifacts: kept,
+    asks,
   }: TaskBenchOptions = {},
 ): Promise<TaskBench> {
   const minted: TaskBench['minted'] = [];
@@ -66,7 +69,8 @@ export async function taskBench(
   if (tool === undefined) throw new Error('no tool');
   const egress = loopbackEgress();
   // Two names, one address.
-  const servers = { mine: { url: server.url }, other: { url: server.url } };
+  const at = { url: server.url, ...(asks === undefined ? {} : { elicitation: { holdSeconds: 60 } }) };
+  const servers = { mine: at, other: at };
   const common = {
     config: Config.parse({ servers, policy: { strategy: 'never' } }),
     loadToolset,
