@@ -125,6 +125,18 @@ describe('the last question', () => {
     expect(methods().at(-1)).toBe('DELETE');
   });
 
+  test('is tried again where the server did not cancel, and then could not say why', async () => {
+    let looks = 0;
+    server.become({
+      get: () => ({ status: looks > 2 ? 'completed' : 'working' }),
+      cancel: () => undefined,
+      intercept: (method, response) =>
+        method === 'tasks/get' && (looks += 1) === 2 && (response.writeHead(503).end(), true),
+    });
+    await expect(bench.poll(begun, { giveUp: 'time' }, FIRST)).rejects.toMatchObject({ type: 'TOOL_UNAVAILABLE' });
+    expect(await bench.poll(begun, { giveUp: 'time' }, SECOND)).toMatchObject(SUCCEEDED);
+  });
+
   test('waits before that as long as the server says', async () => {
     server.become(refusing('tasks/result', 503, 1, { 'retry-after': '7' }));
     await expect(bench.poll(begun, { giveUp: 'time' }, FIRST)).rejects.toMatchObject({ nextRetryDelay: 7_000 });
