@@ -35,6 +35,9 @@ export interface PollInput {
   readonly giveUp?: 'withdrawn' | 'time';
 }
 
+/** Of a question: Temporal gives it to whichever worker is there. */
+export const MOST_TRIES = 3;
+
 export type PollResult =
   /** The server works on it. */
   | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }

@@ -4,6 +4,7 @@ import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
+import { MOST_TRIES } from '../contracts/server-task.ts';
 
 /**
  * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
@@ -157,7 +158,7 @@ export function pollActivities(
     cancellationType: giveUp
       ? ActivityCancellationType.TRY_CANCEL
       : ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: 3 },
+    retry: { initialInterval: '1s', maximumInterval: '10s', maximumAttempts: MOST_TRIES },
     summary,
     ...inTurn(priority),
   });

@@ -104,7 +104,10 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
   }
 }
 
-async function poll(live: LiveRun, state: OnTask, giveUp?: PollInput['giveUp']): Promise<PollResult> {
+async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp']): Promise<PollResult> {
+  // While the run slept another grant may have come, and with it the call was given the one that it was sent with.
+  const now = callOf(live.run, before.call.callId);
+  const state = now !== undefined && isOnTask(now) ? now : before;
   const { call, judgement, attempts, task } = state;
   const { spec, prepared } = live;
   const server = serverOf(live, state);

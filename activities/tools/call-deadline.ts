@@ -4,13 +4,20 @@
 export interface CallDeadline {
   /** Stands still from now on. @returns what lets it run again; as many as there are must do so */
   hold(): () => void;
+  /** For how long it has stood still so far. */
+  heldMs(): number;
   stop(): void;
 }
 
-/** @param onPassed called once, where the time is over */
-export function startDeadline(timeoutMs: number, onPassed: () => void): CallDeadline {
+/**
+ * @param onPassed called once, where the time is over
+ * @param onGoesOn called each time it runs again
+ */
+export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
   let leftMs = timeoutMs;
   let runningSince = performance.now();
+  let heldMs = 0;
+  let heldSince = 0;
   let holders = 0;
   let isOver = false;
   const pass = (): void => {
@@ -24,7 +31,8 @@ export function startDeadline(timeoutMs: number, onPassed: () => void): CallDead
       holders += 1;
       if (holders === 1) {
         clearTimeout(timer);
-        leftMs = Math.max(0, leftMs - (performance.now() - runningSince));
+        heldSince = performance.now();
+        leftMs = Math.max(0, leftMs - (heldSince - runningSince));
         // Whoever holds it again and again would leave its timer no time to ring.
         if (leftMs === 0) pass();
       }
@@ -35,9 +43,12 @@ export function startDeadline(timeoutMs: number, onPassed: () => void): CallDead
         holders -= 1;
         if (holders > 0 || isOver) return;
         runningSince = performance.now();
+        heldMs += runningSince - heldSince;
         timer = setTimeout(pass, leftMs);
+        onGoesOn?.();
       };
     },
+    heldMs: () => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
     stop: () => {
       isOver = true;
       clearTimeout(timer);

@@ -24,7 +24,7 @@ import { type Pulse, startPulse } from './pulse.ts';
 import { isSessionRefusal } from './refusal.ts';
 import type { Scrubber } from './scrub.ts';
 import { faultOfCall, faultOfConnect, withFault } from './server-fault.ts';
-import { ConnectFailure, openSession, type Session } from './session.ts';
+import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
 import { begunTask, isTask, isTaskAnswer, noTasks } from './task-begun.ts';
 import type { Questions } from './server-questions.ts';
 import { sendCall, takesTasks, type Trace } from './tool-call.ts';
@@ -73,7 +73,7 @@ export function createMcpToolServer({
   /** Opens a session; what is known of the server is used, and dropped where it turns out wrong. */
   const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
     const prior = known ? priors.recall(connection) : undefined;
-    const common = { connection, signal: call.signal, asks: call.people && ('heard' as const), ...sessionOptions };
+    const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
     try {
       const session = await openSession({ ...common, ...(prior === undefined ? {} : { prior }) });
       if (prior === undefined) priors.learn(connection, session.learned);
@@ -196,6 +196,15 @@ export function createMcpToolServer({
       }
     },
   };
+}
+
+/**
+ * A task and a read never ask people by their connection. Their server is told the same as for the listing all the same, or would
+ * have no such tool. A call whose run does not know how to hold it is not told so: it would begin, and its question be refused.
+ */
+function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['asks'] {
+  if (call.people !== undefined) return 'heard';
+  return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
 }
 
 /** A worker that is lost once its server has seen another token leaves that one, too. */

@@ -5,15 +5,16 @@
  * 1. Executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
  * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection till then.
  * 3. What may pass says nothing of the task. Only the server's own word that it does not know it, or its session, ends it.
- * 4. Everything returned is scrubbed, also of the ids (INV-S1).
+ * 4. Of a task that has completed nothing is known without its result, which may say that the tool has failed (INV-X1).
+ * 5. Everything returned is scrubbed, also of the ids (INV-S1).
  */
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { isSessionRefusal, reasonOf, refusalIn } from './refusal.ts';
 import type { Names } from './ending.ts';
 import type { CallEnding, ServerConnection, TaskId } from './port.ts';
-import { type Answered, executed, oversized, quoted, resultLost, scrubberFor } from './meaning.ts';
-import { secretsOf, type TaskWord, wordOf } from './task-begun.ts';
+import { type Answered, executed, oversized, quoted, scrubberFor } from './meaning.ts';
+import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './task-begun.ts';
 import { openTaskLink, type TaskLink } from './task-link.ts';
 import type { Trace } from './tool-call.ts';
 
@@ -27,7 +28,11 @@ export interface TaskQuestion extends Answered {
   readonly tool: string;
   /** What has not ended is to be cancelled. */
   readonly giveUp: boolean;
+  /** Nobody asks after this question, whatever comes of it: the session is ended. */
+  readonly isLast: boolean;
 }
+
+type Ended = Extract<TaskStatus, 'completed' | 'failed'>;
 
 export type TaskReport =
   | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }
@@ -36,9 +41,11 @@ export type TaskReport =
       readonly reason: string;
       readonly unauthorized?: true;
       readonly retryAfterMs?: number;
+      /** The server has said that it has ended so; its result may be had yet. */
+      readonly ended?: Ended;
     }
-  /** Nobody will say what became of it. */
-  | { readonly kind: 'lost'; readonly reason: string }
+  /** Nobody will say what became of it; `completed`: save that it was done, by the server's word. */
+  | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
   /** It has run to its end. */
   | { readonly kind: 'over'; readonly ending: CallEnding };
 
@@ -72,8 +79,10 @@ export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
         report = await reportOf({ ...options, question, names, scrub, link });
       } finally {
         const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
+        // Another token may be taken where this one was not.
+        const isRefused = report?.kind === 'unreached' && report.unauthorized === true;
         // Withdrawn: whoever withdrew it may not hear of the result, and asks once more.
-        await link.close((goesOn && !question.giveUp) || signal.aborted ? 'kept' : undefined);
+        await link.close((goesOn && !question.isLast) || isRefused || signal.aborted ? 'kept' : undefined);
       }
       return report;
     },
@@ -87,30 +96,28 @@ async function reportOf(asking: Asking): Promise<TaskReport> {
   if (first.word.status !== 'input_required' && !(first.word.status === 'working' && question.giveUp))
     return await followed(asking, first.word);
   const answer = await link.ask('tasks/cancel', ASK_MS);
-  const said = cancelledAs(asking, answer);
-  if (said === undefined) {
+  if (answer.kind === 'failed') return unanswered(asking, answer);
+  const said = answer.answer.kind === 'error' ? undefined : wordOf(answer.answer.result, asking.scrub);
+  if (said !== undefined && isOver(said)) return await followed(asking, said);
+  if (answer.answer.kind === 'error') {
     // Turned away: it may have ended in this very moment.
     const last = await look(asking);
-    if (last.kind === 'word' && isOver(last.word)) return await followed(asking, last.word);
+    if (last.kind === 'unreached' || (last.kind === 'word' && isOver(last.word)))
+      return last.kind === 'word' ? await followed(asking, last.word) : last;
   }
   const why =
     first.word.status === 'input_required'
       ? 'it asks for input in the middle of a task, which is not passed on to people'
       : 'nobody waits for it any longer';
-  const heard = said ?? 'and did not say that it did';
+  const heard =
+    said === undefined ? 'and did not say that it did' : `and says that it is ${asking.names.quote(said.status)}`;
   return { kind: 'lost', reason: `${why}; the server was asked to cancel the task, ${heard}` };
 }
 
-/** What the server says of having been asked to cancel; undefined where it refused. */
-function cancelledAs({ names, scrub }: Asking, trace: Trace): string | undefined {
-  if (trace.kind === 'failed') return 'and was not reached';
-  if (trace.answer.kind === 'error') return undefined;
-  const word = wordOf(trace.answer.result, scrub);
-  return word === undefined ? undefined : `and says that it is ${names.quote(word.status)}`;
-}
+type Over = TaskWord & { readonly status: Ended };
 
-function isOver({ status }: TaskWord): boolean {
-  return status === 'completed' || status === 'failed';
+function isOver(word: TaskWord): word is Over {
+  return word.status === 'completed' || word.status === 'failed';
 }
 
 async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
@@ -174,20 +181,22 @@ const STOPPED = {
   lost: 'the connection ended without an answer',
 } as const;
 
-async function resultIn(asking: Asking, { status, message }: TaskWord): Promise<TaskReport> {
+async function resultIn(asking: Asking, { status, message }: Over): Promise<TaskReport> {
   const { link, names, question, artifacts, scrub } = asking;
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
     if (trace.exchange.tooLarge === true && trace.exchange.status === 200)
-      return { kind: 'over', ending: status === 'failed' ? withoutResult(status, TOO_LARGE) : oversized() };
+      return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
     const gone = unanswered(asking, trace);
-    if (gone.kind !== 'lost' && !question.giveUp) return { ...gone, reason: `it is ${status}, but: ${gone.reason}` };
-    return { kind: 'over', ending: withoutResult(status, gone.reason) };
+    return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);
   }
   if (trace.answer.kind === 'error') {
     const { code, message: text } = trace.answer;
     const reason = `JSON-RPC error ${code}: ${names.quote(text)}`;
-    return { kind: 'over', ending: withoutResult(status, message === undefined ? reason : `${message}; ${reason}`) };
+    // Of a call that has failed with an error, that is the result (MCP 2025-11-25, tasks, "Result Retrieval").
+    if (status === 'failed')
+      return { kind: 'over', ending: failedWithout(message === undefined ? reason : `${message}; ${reason}`) };
+    return NOT_KNOWN.has(code) ? lostResult(status, reason) : { kind: 'unreached', reason, ended: status };
   }
   // A failed task has failed, whatever its result says of itself.
   const raw = status === 'failed' ? { ...trace.answer.result, isError: true } : trace.answer.result;
@@ -196,8 +205,13 @@ async function resultIn(asking: Asking, { status, message }: TaskWord): Promise<
 
 const TOO_LARGE = 'its result is larger than this service reads, and is lost';
 
-/** The server has said how it ended, and does not say with what. */
-function withoutResult(status: TaskWord['status'], reason: string): CallEnding {
-  if (status !== 'failed') return resultLost(`its result cannot be had: ${reason}`);
+/** The server has said how it ended, and will not say with what. */
+export function lostResult(status: Ended, reason: string): Extract<TaskReport, { kind: 'lost' | 'over' }> {
+  return status === 'failed'
+    ? { kind: 'over', ending: failedWithout(reason) }
+    : { kind: 'lost', reason, completed: true };
+}
+
+function failedWithout(reason: string): CallEnding {
   return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
 }

@@ -78,11 +78,7 @@ export async function executed(
 
 /** The tool has run: what is one answer, and with status 200, can only be a result where it is larger than a session reads. */
 export function oversized(): CallEnding {
-  return resultLost('the result is larger than this service reads, and is lost');
-}
-
-/** Done, and what it came to cannot be had. */
-export function resultLost(note: string): CallEnding {
+  const note = 'the result is larger than this service reads, and is lost';
   return {
     kind: 'executed',
     isError: false,

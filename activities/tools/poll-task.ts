@@ -5,10 +5,11 @@
  * 1. The seal is the proof that the call has left by the gate (`task-seal.ts`); nothing else in the input is believed.
  * 2. A token is minted for each poll and dropped with it; one that names the call, by which it could be executed, is not (INV-S2).
  * 3. Whatever stands in the way is said, and may pass. That it will not is for the time to say.
+ * 4. The last question has as many tries as Temporal gives it, and what it says in the last of them is final.
  */
-import { cancellationSignal, heartbeat } from '@temporalio/activity';
+import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import type { PollInput, PollResult } from '../../contracts/server-task.ts';
-import { codedFailureIn } from '../../contracts/failure.ts';
+import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
@@ -16,13 +17,20 @@ import type { LoadToolset } from '../catalog/toolset.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
 import { resultOf } from './dispatch-result.ts';
-import type { TaskQuestion, TaskReport, TaskServer } from './mcp-tasks.ts';
+import { isLastTry } from './last-try.ts';
+import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from './mcp-tasks.ts';
 import type { ServerConnection } from './port.ts';
 import { pulsing } from './pulse.ts';
 import { currentScheduler } from './scheduler.ts';
 import { accessTo, connectionOf, credentialsOf, secretsOf } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
 import { openedTask } from './task-seal.ts';
+
+/** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */
+const AGAIN_MS = 5_000;
+const LONGEST_AGAIN_MS = 30_000;
+
+type Unreached = Extract<TaskReport, { kind: 'unreached' }>;
 
 export interface PollTaskParts {
   readonly config: Config;
@@ -37,21 +45,32 @@ export function createPollTask(parts: PollTaskParts): (input: PollInput) => Prom
   return pulsing(heartbeat, async (input: PollInput): Promise<PollResult> => {
     const mistaken = checkRun(input.run, currentScheduler());
     if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
-    try {
-      return resultFrom(input, await polled(parts, input));
-    } catch (error) {
-      // Withdrawn: whoever withdrew it asks again.
+    const isLast = input.giveUp !== undefined && isLastTry();
+    const report = await polled(parts, input, isLast).catch(unreachedBy);
+    if (report.kind === 'unreached') {
+      // This worker goes, or whoever asked wants to ask something else: nothing that is said of it then is final.
       cancellationSignal().throwIfAborted();
-      const coded = codedFailureIn(error);
-      if (coded === undefined) throw error;
-      const { retryAfterMs } = coded.facts;
-      const later = typeof retryAfterMs === 'number' ? { retryAfterMs } : {};
-      return resultFrom(input, { kind: 'unreached', reason: coded.message, ...later });
+      if (input.giveUp !== undefined && !isLast) throw again(report);
     }
+    return resultFrom(input, report);
   });
 }
 
-async function polled(parts: PollTaskParts, input: PollInput): Promise<TaskReport> {
+function unreachedBy(error: unknown): Unreached {
+  cancellationSignal().throwIfAborted();
+  const coded = codedFailureIn(error);
+  if (coded === undefined) throw error;
+  const { retryAfterMs } = coded.facts;
+  return { kind: 'unreached', reason: coded.message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+}
+
+/** Temporal tries it once more, at another worker where this one is gone by then. */
+function again(report: Unreached): Error {
+  const wanted = report.retryAfterMs ?? AGAIN_MS * activityInfo().attempt;
+  return failureOf('TOOL_UNAVAILABLE', reasonOf(report), {}, Math.min(wanted, LONGEST_AGAIN_MS));
+}
+
+async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): Promise<TaskReport> {
   const { config, broker, tasks } = parts;
   const { run, server, target } = input;
   const opened = await openedTask(input, parts.seal);
@@ -85,6 +104,7 @@ async function polled(parts: PollTaskParts, input: PollInput): Promise<TaskRepor
     id,
     tool: target.tool,
     giveUp: input.giveUp !== undefined,
+    isLast,
     definition: { outputSchema: pinned?.definition.outputSchema },
     resultBytes,
     ...(sharedBy === undefined ? {} : { sharedBy }),
@@ -113,11 +133,15 @@ async function asked(
   }
 }
 
+function reasonOf({ reason, ended }: Unreached): string {
+  return ended === undefined ? reason : `it is ${ended}, but: ${reason}`;
+}
+
 function resultFrom(input: PollInput, report: TaskReport): PollResult {
   const { server, target, giveUp } = input;
-  const task = `Tool "${target.tool}" of server "${server.name}" was begun as a task and may or may not have run`;
-  const unknown = (reason: string): PollResult => {
-    const message = `${task}: ${reason}. Find out at the server before anything is done again.`;
+  const task = `Tool "${target.tool}" of server "${server.name}" was begun as a task`;
+  const unknown = (reason: string, said = 'and may or may not have run'): PollResult => {
+    const message = `${task} ${said}: ${reason}. Find out at the server before anything is done again.`;
     return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
   };
   const because = giveUp === undefined ? '' : `${GIVEN_UP[giveUp]}; `;
@@ -126,13 +150,18 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
       // Not while it is given up: then the server was asked to cancel it.
       return giveUp === undefined ? report : unknown(`${because}the server still works on it`);
     case 'unreached': {
-      const { reason, retryAfterMs } = report;
-      if (giveUp !== undefined) return unknown(`${because}the server could not be asked to cancel it: ${reason}`);
-      const message = `the server could not be asked: ${reason}`;
+      const { reason, retryAfterMs, ended } = report;
+      if (giveUp !== undefined)
+        return ended === undefined
+          ? unknown(`${because}the server could not be asked to cancel it: ${reason}`)
+          : resultFrom(input, lostResult(ended, reason));
+      const message = `the server could not be asked: ${reasonOf(report)}`;
       return { kind: 'unreached', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
     }
     case 'lost':
-      return unknown(`${because}${report.reason}`);
+      return report.completed === true
+        ? unknown(`${because}${report.reason}`, COMPLETED)
+        : unknown(`${because}${report.reason}`);
     case 'over': {
       const result =
         report.ending.kind === 'input' || report.ending.kind === 'task'
@@ -144,6 +173,9 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
     }
   }
 }
+
+/** Whether it did what it should stands in the result. */
+const COMPLETED = 'and has completed, as its server says; with what result cannot be had';
 
 const GIVEN_UP: Readonly<Record<NonNullable<PollInput['giveUp']>, string>> = {
   withdrawn: 'the run ended before it',

@@ -95,6 +95,8 @@ export interface ResumePoint {
   readonly eventId: string;
   /** ISO 8601. */
   readonly sentAt: string;
+  /** For how long the time of the call has stood still since, while people were asked. Absent: for none; earlier releases know of none. */
+  readonly heldMs?: number;
 }
 
 /** A call whose answer is asked for, and which is not sent. */

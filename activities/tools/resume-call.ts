@@ -150,10 +150,10 @@ function refuseIf(refused: Refused | undefined): void {
   if (refused !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', refused.message);
 }
 
-/** The call's own time, of which some has passed. Clocks of two workers differ: never more than all of it. */
-function timeLeft({ sentAt }: ResumePoint, { limits }: DispatchInput): number {
+/** The call's own time, of which some has passed: not while people were asked. Clocks of two workers differ: never more than all of it. */
+function timeLeft({ sentAt, heldMs = 0 }: ResumePoint, { limits }: DispatchInput): number {
   const all = limits.callTimeoutSeconds * 1_000;
-  const left = all - (Date.now() - Date.parse(sentAt));
+  const left = all - (Date.now() - Date.parse(sentAt) - heldMs);
   return Math.min(Math.max(left, LEAST_MS), Math.max(all, LEAST_MS));
 }
 

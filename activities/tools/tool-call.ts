@@ -21,7 +21,7 @@ import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { startDeadline } from './call-deadline.ts';
 import { uriOf } from './linked-resource.ts';
-import type { CallProgress, ToolCall } from './port.ts';
+import type { CallProgress, ResumePoint, ToolCall } from './port.ts';
 import type { Pulse } from './pulse.ts';
 import { NEVER_MS, type Session } from './session.ts';
 import { answerQuestions, type Questions } from './server-questions.ts';
@@ -77,15 +77,21 @@ export async function sendCall(
   };
   const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
   transport.onLost = () => stop('lost');
-  transport.onPassed = (requestId, eventId) => {
+  let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
+  const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
+    const heldMs = deadline.heldMs();
     // Servers of 2026-07-28 have no sessions: what they have not answered is lost with the connection.
-    if (sessionId !== undefined && protocolVersion !== undefined)
-      pulse.keep({ sessionId, protocolVersion, requestId, eventId, sentAt });
+    if (passed !== undefined && sessionId !== undefined && protocolVersion !== undefined)
+      pulse.keep({ sessionId, protocolVersion, ...passed, sentAt, ...(heldMs === 0 ? {} : { heldMs }) });
+  };
+  transport.onPassed = (requestId, eventId) => {
+    passed = { requestId, eventId };
+    keepPassed();
   };
   call.signal.addEventListener('abort', onCancel, { once: true });
   if (call.signal.aborted) onCancel();
-  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'));
+  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'), keepPassed);
   const over = new AbortController();
   if (call.people !== undefined && session.learned.kind === 'legacy')
     answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);

@@ -7,9 +7,10 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { AskPeople, CallEnding, ToolCall } from '../../activities/tools/port.ts';
-import { A_QUESTION, answerAt, question, YES } from '../support/asking-server.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import { A_QUESTION, answerAt, declared, end, question, YES } from '../support/asking-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
-import { aCall, aConnection } from '../support/mcp-call.ts';
+import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
 import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
 
 let server: RawServer;
@@ -130,4 +131,20 @@ test('a ping proves nothing: what is refused after it did not run', async () => 
   });
   expect(await call({ people: accepting })).toMatchObject({ kind: 'refused', code: 'TOOL_REFUSED' });
   expect(server.executions()).toBe(0);
+});
+
+describe('a server whose operator lets it ask, and that is called by whoever asks nobody', () => {
+  test.each<[string, Partial<ToolCall>]>([
+    ['a task', { task: { ttlMs: 60_000, only: false } }],
+    ['a read', { definition: aDefinition({ name: READ_RESOURCE }), arguments: { uri: 'file:///a' } }],
+  ])('%s: it is told what it was told as it listed, and what it asks is refused', async (_, fields) => {
+    const asking = (exchange: CallExchange): void => {
+      exchange.stream(question(7));
+      void answerAt(server, 7).then(() => end(exchange, 'done'));
+    };
+    await start(asking, { onRead: asking });
+    await toolServer().call(aConnection({ url: server.url, asks: true }), aCall(fields));
+    expect(declared(server)).toEqual([{ elicitation: { form: {}, url: {} } }]);
+    expect(await answerAt(server, 7)).toMatchObject({ error: { code: -32_601 } });
+  });
 });

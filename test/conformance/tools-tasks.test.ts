@@ -41,6 +41,13 @@ test('INV-X1: it is begun once, and what it comes to is told without its ids', a
   expect(JSON.stringify(begun)).not.toContain(task?.session);
 });
 
+test('a tool that its server shows only to clients that can be asked is begun as a task, where the operator says that they can', async () => {
+  server.become({ asks: true });
+  expect(await (await bench()).dispatch()).toMatchObject({ outcome: { kind: 'failed', code: 'TOOL_UNKNOWN' } });
+  const { dispatch, poll } = await bench({ asks: true });
+  expect(await poll(await dispatch())).toMatchObject({ outcome: { kind: 'succeeded' } });
+});
+
 describe('what may pass', () => {
   test.each([
     ['a server that answers 503', 503, 'HTTP 503'],

@@ -15,23 +15,27 @@ import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/tools/state-seal.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import type { PollInput, PollResult } from '../../contracts/server-task.ts';
+import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/server-task.ts';
 import { loopbackEgress } from './egress.ts';
 import { aDefinition } from './mcp-call.ts';
 import type { TaskServer } from './task-server.ts';
-import { allowedDispatch, type GoingActivity, goingActivity, inActivity } from './tool-activities.ts';
+import { allowedDispatch, type GoingActivity, goingActivity, inActivity, type Tried } from './tool-activities.ts';
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const seal = createStateSeal(
   new Map([['k', derivedFrom(String(privateKey.export({ type: 'pkcs8', format: 'pem' })))]]),
 );
 
+const FIRST_TRY: Tried = { attempt: 1 };
+const LAST_TRY: Tried = { attempt: MOST_TRIES };
+
 export interface TaskBench {
   /** Requests for tokens, and the tokens. */
   readonly minted: { readonly request: TokenRequest; readonly token: string }[];
   dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
-  poll(begun: DispatchResult, over?: Partial<PollInput>): Promise<PollResult>;
-  polling(begun: DispatchResult): GoingActivity<PollResult>;
+  /** @param tried default: the first time, and the last time where it is given up */
+  poll(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): Promise<PollResult>;
+  polling(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): GoingActivity<PollResult>;
 }
 
 export interface TaskBenchOptions {
@@ -41,6 +45,8 @@ export interface TaskBenchOptions {
   readonly listedWith?: Pick<CurrentTool, 'secrets' | 'shown'>;
   /** Of the worker that polls. */
   readonly artifacts?: ArtifactStore;
+  /** By the operator's word the server may ask people. */
+  readonly asks?: true;
 }
 
 export async function taskBench(
@@ -50,6 +56,7 @@ export async function taskBench(
     mints = (_request: TokenRequest, count: number): string => `token-of-mint-${count}`,
     listedWith = { secrets: [] },
     artifacts: kept,
+    asks,
   }: TaskBenchOptions = {},
 ): Promise<TaskBench> {
   const minted: TaskBench['minted'] = [];
@@ -62,7 +69,8 @@ export async function taskBench(
   if (tool === undefined) throw new Error('no tool');
   const egress = loopbackEgress();
   // Two names, one address.
-  const servers = { mine: { url: server.url }, other: { url: server.url } };
+  const at = { url: server.url, ...(asks === undefined ? {} : { elicitation: { holdSeconds: 60 } }) };
+  const servers = { mine: at, other: at };
   const common = {
     config: Config.parse({ servers, policy: { strategy: 'never' } }),
     loadToolset,
@@ -93,7 +101,8 @@ export async function taskBench(
   return {
     minted,
     dispatch: async (over = {}) => await inActivity(callTool, { ...input, ...over }),
-    poll: async (begun, over = {}) => await inActivity(pollTask, { ...question(begun), ...over }),
-    polling: (begun) => goingActivity(pollTask, question(begun)),
+    poll: async (begun, over = {}, tried = over.giveUp === undefined ? FIRST_TRY : LAST_TRY) =>
+      await inActivity(pollTask, { ...question(begun), ...over }, tried),
+    polling: (begun, over = {}, tried) => goingActivity(pollTask, { ...question(begun), ...over }, tried),
   };
 }

@@ -33,6 +33,8 @@ export interface TaskScript {
   readonly intercept?: (method: string, response: ServerResponse, request: IncomingMessage, id: unknown) => boolean;
   /** Answers as an event stream. */
   readonly streams?: true;
+  /** Its tool is there only in sessions of clients that can be asked, as with the reference server. */
+  readonly asks?: true;
 }
 
 export interface TaskServer {
@@ -61,6 +63,8 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
   const asked: { method: string; session: string | undefined }[] = [];
   const sessions = new Set<string>();
   const known = new Set<string>();
+  /** Whose client can be asked. */
+  const askable = new Set<string>();
   /** Session and id of every request. */
   const ids = new Set<string>();
 
@@ -98,6 +102,8 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
     if (method === 'initialize') {
       const id = randomUUID();
       sessions.add(id);
+      if (isObject(message.params?.['capabilities']) && 'elicitation' in message.params['capabilities'])
+        askable.add(id);
       const result = {
         protocolVersion: '2025-11-25',
         capabilities: script.capabilities ?? TAKES_TASKS,
@@ -118,13 +124,16 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
     if (message.id !== undefined && ids.has(used))
       return answer(response, message.id, { error: { code: -32_600, message: 'the id was used before' } });
     ids.add(used);
+    const isThere = script.asks === undefined || askable.has(session);
     switch (method) {
       case 'tools/list': {
+        if (!isThere) return answer(response, message.id, { result: { tools: [] } });
         const tools = [{ name: 'dig', inputSchema: SCHEMA, execution: { taskSupport: script.support ?? 'required' } }];
         return answer(response, message.id, { result: { tools } });
       }
       case 'tools/call': {
         const { params = {} } = message;
+        if (!isThere) return answer(response, message.id, { error: { code: -32_602, message: 'Tool dig not found' } });
         calls.push(params);
         if (params['task'] === undefined)
           return answer(response, message.id, { result: { content: [{ type: 'text', text: 'dug at once' }] } });
@@ -196,6 +205,10 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
     },
     close: server.close,
   };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 interface Message {

@@ -15,17 +15,28 @@ export const RUN: RunIdentity = {
 };
 const RUN_ID = 'run-1';
 
-/** Runs an activity as Temporal would for the one run that there is. */
+/** Which try of an activity it is. */
+export interface Tried {
+  readonly attempt: number;
+  /** Epoch ms. All tries have four minutes. */
+  readonly scheduledAt?: number;
+}
+
+/** Runs an activity as Temporal would for the one run that there is. @param tried default: the first time */
 export async function inActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
+  tried?: Tried,
 ): Promise<Output> {
-  return await environmentOfRun().run(activity, input);
+  return await environmentOfRun(tried).run(activity, input);
 }
 
-function environmentOfRun(): MockActivityEnvironment {
+function environmentOfRun({ attempt, scheduledAt = Date.now() }: Tried = { attempt: 1 }): MockActivityEnvironment {
   return new MockActivityEnvironment(
     {
+      attempt,
+      scheduledTimestampMs: scheduledAt,
+      scheduleToCloseTimeoutMs: 240_000,
       workflowType: 'agentRun',
       namespace: RUN.namespace,
       workflowNamespace: RUN.namespace,
@@ -47,8 +58,9 @@ export interface GoingActivity<Output> {
 export function goingActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
+  tried?: Tried,
 ): GoingActivity<Output> {
-  const environment = environmentOfRun();
+  const environment = environmentOfRun(tried);
   const beats: unknown[] = [];
   environment.on('heartbeat', (details: unknown) => beats.push(details));
   return {

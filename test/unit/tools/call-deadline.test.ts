@@ -58,6 +58,32 @@ test('held again and again without a moment between, it passes all the same', ()
   expect(passed).toBe(1);
 });
 
+test('it knows for how long it stood still, and tells when it goes on', () => {
+  let times = 0;
+  const deadline = startDeadline(
+    100,
+    () => (passed += 1),
+    () => (times += 1),
+  );
+  jest.advanceTimersByTime(60);
+  expect(deadline.heldMs()).toBe(0);
+  const [one, other] = [deadline.hold(), deadline.hold()];
+  jest.advanceTimersByTime(1_000);
+  expect(deadline.heldMs()).toBe(1_000);
+  one();
+  expect(times).toBe(0);
+  jest.advanceTimersByTime(500);
+  other();
+  jest.advanceTimersByTime(20);
+  expect(deadline.heldMs()).toBe(1_500);
+  deadline.hold()();
+  expect(times).toBe(2);
+  const late = deadline.hold();
+  deadline.stop();
+  late();
+  expect(times).toBe(2);
+});
+
 test('stopped, it passes no more, not even where it is let go afterwards', () => {
   const deadline = start(100);
   const goOn = deadline.hold();
