@@ -12,6 +12,8 @@ type Executed = Extract<CallEnding, { kind: 'executed' }>;
 
 const PNG = Buffer.from('iVBORw0KGgo=', 'base64');
 const MIB = 1_048_576;
+/** Each is two values by their marks, and three bytes. */
+const OBJECTS = `[${'{},'.repeat(260_000)}0]`;
 
 export function resultSuite({ name, create }: ToolServerHarness): void {
   describe.each(['modern', 'legacy'] as const)(`${name}: results of a %s server`, (era) => {
@@ -153,6 +155,44 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       expect({ isError, result }).toMatchObject({
         isError: false,
         result: { warnings: [expect.stringContaining('larger than')] },
+      });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('INV-X1: an answer of more values than are read counts as executed, too: it is not parsed, and is said to be lost', async () => {
+      const { isError, result } = await callThat(({ json, id }) =>
+        json(
+          `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"content":[],"structuredContent":{"x":${OBJECTS}}}}`,
+        ),
+      );
+      expect({ isError, result }).toMatchObject({
+        isError: false,
+        result: { warnings: [expect.stringContaining('larger than')] },
+      });
+      expect(server.executions()).toBe(1);
+    });
+
+    test('what a text holds is not counted: a table of two million commas is kept', async () => {
+      const text = '"a",[b],{c},\\\n'.repeat(600_000);
+      const { result } = await callThat(({ result: answer }) => answer({ content: [{ type: 'text', text }] }));
+      expect(result.warnings).toBeUndefined();
+      expect(result.full).toMatchObject({ contentType: 'application/json' });
+    });
+
+    test('a result of more values than are read, in a stream, does not say that the tool has run', async () => {
+      server.become({
+        era,
+        onCall: (exchange) => {
+          exchange.execute();
+          const head = `"jsonrpc":"2.0","id":${JSON.stringify(exchange.id)}`;
+          exchange.stream(`data: {${head},"result":{"content":[],"structuredContent":{"x":${OBJECTS}}}}\n\n`);
+        },
+      });
+      const ending = await create({}).call(aConnection({ url: server.url }), aCall());
+      expect(ending).toMatchObject({
+        kind: 'unknown',
+        code: 'OUTCOME_UNKNOWN',
+        message: expect.stringContaining('in its stream is larger than'),
       });
       expect(server.executions()).toBe(1);
     });
