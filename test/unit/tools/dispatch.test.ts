@@ -1,36 +1,20 @@
 /** The dispatch activity as Temporal sees it: alive from first to last, and what leaves within the time in which somebody waits for it. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { MockActivityEnvironment } from '@temporalio/testing';
 import { fakeRun } from '../../support/held-run.ts';
-import { Conditions } from '../../../activities/policy/conditions.ts';
-import { type CallToolParts, createCallTool } from '../../../activities/tools/call-tool.ts';
+import type { CallToolParts } from '../../../activities/tools/call-tool.ts';
 import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.ts';
 import type { CallProgress, ServerConnection } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
-import { CountersignError, type ErrorCode } from '../../../contracts/errors.ts';
+import type { DispatchResult } from '../../../contracts/activities.ts';
+import { CountersignError } from '../../../contracts/errors.ts';
 import { Config, ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
-import { definitionHash } from '../../../domain/digest.ts';
-import type { OfferedTool } from '../../../domain/toolset.ts';
-import { toolDefinition } from '../../support/builders/tool.ts';
-import { allowedDispatch, RUN } from '../../support/tool-activities.ts';
+import { DISPATCH_URL as url, dispatchScene } from '../../support/dispatch-scene.ts';
 
-const url = 'https://files.example/mcp';
-const definition = toolDefinition();
-const tool: OfferedTool = {
-  modelName: 'files__write_file',
-  server: 'files',
-  serverUrl: url,
-  definition,
-  hash: definitionHash(definition),
-};
-const input: DispatchInput = allowedDispatch(tool, { path: 'a' }, [], { server: { name: 'files', url } });
-
-let beats: CallProgress[];
-let done: string[];
+const { beats, done, partsWith, dispatched } = dispatchScene();
 
 beforeEach(() => {
-  [beats, done] = [[], []];
+  beats.length = 0;
+  done.length = 0;
   // The pulse and the clock; promises and all else are real.
   const doNotFake = [
     'nextTick',
@@ -45,51 +29,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers();
 });
-
-function partsWith(over: Partial<CallToolParts>): CallToolParts {
-  return {
-    config: Config.parse({ policy: { strategy: 'never' }, servers: { files: { url, credentials: { kind: 'none' } } } }),
-    conditions: new Conditions(),
-    loadToolset: async () => [tool],
-    readCatalog: async () => undefined,
-    liveTools: {
-      current: async (_, known) => {
-        done.push('listed');
-        return { tool: known, secrets: [] };
-      },
-    },
-    broker: {
-      mint: async () => {
-        done.push('minted');
-        return { evidence: { strategy: 'none' }, secrets: [], release: () => void done.push('released') };
-      },
-    },
-    server: {
-      list: () => Promise.reject(new Error('the list is asked for elsewhere')),
-      call: async () => {
-        done.push('called');
-        return { kind: 'executed', isError: false, result: { content: [] } };
-      },
-    },
-    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
-    ...over,
-  };
-}
-
-async function dispatched(
-  over: Partial<CallToolParts> = {},
-  more: Partial<DispatchInput> = {},
-): Promise<DispatchResult> {
-  const { namespace, workflowId } = RUN;
-  const environment = new MockActivityEnvironment({
-    workflowType: 'agentRun',
-    namespace,
-    workflowNamespace: namespace,
-    workflowExecution: { workflowId, runId: input.runId },
-  });
-  environment.on('heartbeat', (details: CallProgress) => beats.push(details));
-  return await environment.run(createCallTool(partsWith(over)), { ...input, ...more });
-}
 
 /** Half a minute, in which a worker that says nothing is taken for dead; answers how often it said something. */
 function halfAMinute(): number {
@@ -181,84 +120,6 @@ describe('INV-X1: nothing leaves when nobody would wait for its answer', () => {
   });
 });
 
-describe('INV-X1: a fault of ours before a call has left is not taken for a call that may have run', () => {
-  const fault = (): never => {
-    throw new TypeError('with a secret in it');
-  };
-  class Unjudged extends Conditions {
-    override asked(): never {
-      return fault();
-    }
-  }
-  class Unlimited extends ServerLimits {
-    readonly #enter: () => never;
-    constructor(enter: () => never) {
-      super({ configured: new Map(), tell: () => {} });
-      this.#enter = enter;
-    }
-    override enter(): never {
-      return this.#enter();
-    }
-  }
-  const asking = Config.parse({
-    policy: { strategy: 'never', rules: [{ id: 'never-true', when: 'false', then: 'deny' }] },
-    servers: { files: { url, credentials: { kind: 'none' } } },
-  });
-  const evidence = { strategy: 'none' } as const;
-  test.each<[string, Partial<CallToolParts>, string[]]>([
-    ['in the store', { loadToolset: async () => fault() }, []],
-    ['in the catalog', { readCatalog: async () => fault() }, []],
-    ['in policy', { conditions: new Unjudged(), config: asking }, []],
-    ['at its limits', { limits: new Unlimited(fault) }, []],
-    ['in its list', { liveTools: { current: fault } }, []],
-    ['at the issuer', { broker: { mint: fault } }, ['listed']],
-    [
-      'once there is a token',
-      {
-        broker: {
-          mint: async () => ({
-            evidence,
-            get secrets(): never {
-              return fault();
-            },
-            release: () => void done.push('released'),
-          }),
-        },
-      },
-      ['listed', 'released'],
-    ],
-  ])('%s', async (_, over, then) => {
-    const result = await dispatched(over);
-    expect(result).toMatchObject({
-      kind: 'not-sent',
-      code: 'INTERNAL',
-      message: expect.stringMatching(/^This worker failed before the call was sent \(TypeError\)/),
-    });
-    expect(JSON.stringify(result)).not.toContain('secret');
-    expect(done).toEqual(then);
-  });
-
-  test('one that has a code keeps it, wherever it comes from', async () => {
-    const limitsThat = (code: ErrorCode): ServerLimits =>
-      new Unlimited(() => {
-        throw new CountersignError(code, 'not today');
-      });
-    expect(await dispatched({ limits: limitsThat('POLICY_DENIED') })).toMatchObject({
-      kind: 'ended',
-      outcome: { kind: 'failed', code: 'POLICY_DENIED', executed: false },
-    });
-    expect(await dispatched({ limits: limitsThat('JUDGE_UNAVAILABLE') })).toMatchObject({
-      kind: 'not-sent',
-      code: 'JUDGE_UNAVAILABLE',
-    });
-  });
-
-  test('what was handed to its server may have run: nobody says that it did not', async () => {
-    const { server } = partsWith({});
-    await expect(dispatched({ server: { ...server, call: async () => fault() } })).rejects.toThrow(TypeError);
-  });
-});
-
 describe('behind the limits of its server', () => {
   const limitsOf = (limits: (typeof Limits)['_zod']['input']): ServerLimits =>
     new ServerLimits({ configured: new Map([[url, { name: 'files', limits: Limits.parse(limits) }]]), tell: () => {} });
@@ -271,7 +132,7 @@ describe('behind the limits of its server', () => {
       kind: 'not-sent',
       code: 'TOOL_UNAVAILABLE',
     });
-    done = [];
+    done.length = 0;
     const list = jest.fn<CallToolParts['liveTools']['current']>();
     list.mockRejectedValue(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
     expect(await dispatched({ limits, liveTools: { current: list } })).toMatchObject({
