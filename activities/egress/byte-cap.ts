@@ -1,20 +1,26 @@
 /**
- * Bounds the memory that one response may take, whatever the server sends.
+ * Bounds the memory and the time that one response may take, whatever the server sends.
  *
- * 1. A plain body is bounded as a whole; an event stream per event, because a long call may report progress for hours.
+ * 1. A plain body is bounded as a whole; an event stream per event, because a long call may report progress for hours. All its events
+ *    together are bounded, too: for hours of progress it is enough, and not for one large event after the other.
  * 2. Counted after decompression: a small compressed body may be a large one.
+ * 3. Bytes alone bound no JSON: of three (`{},`) an object is made, which takes twenty times as much and is walked several times, while
+ *    everything else of this process waits.
  */
+import { countMarks } from './json-marks.ts';
 
 /** Thrown into the body's reader; the capped response also tells its owner. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
-  constructor(maxBytes: number) {
-    super(`the response is larger than ${maxBytes} bytes`);
+  constructor(most: string) {
+    super(`the response is larger than ${most}`);
   }
 }
 
 export interface ByteCap {
   readonly maxBytes: number;
+  /** That its JSON may hold (`json-marks.ts`); default: they are not counted. */
+  readonly maxValues?: number | undefined;
   /** An event stream is bounded as a whole, too. */
   readonly wholeStreams?: boolean;
   readonly onTooLarge?: () => void;
@@ -25,31 +31,59 @@ export interface ByteCap {
 const LF = 0x0a;
 const CR = 0x0d;
 
+/** Of a stream that is bounded per event: so many of the largest events together. */
+const MOST_FULL_EVENTS = 16;
+
 /** The same response, whose body fails once it is too large. */
 export function capResponse(
   response: Response,
-  { maxBytes, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
+  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
 ): Response {
   const { body } = response;
   if (body === null) return response;
   const perEvent = !wholeStreams && isEventStream(response);
-  let count = 0;
+  const bytes = gauge(maxBytes, 'bytes', perEvent);
+  const values = maxValues === undefined ? undefined : gauge(maxValues, 'values', perEvent);
+  const counter = countMarks();
   let last = 0;
-  const counter = new TransformStream<Uint8Array, Uint8Array>({
+  const cap = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
       onBytes?.(chunk.length);
       const boundary = perEvent ? lastBoundary(chunk, last) : -1;
-      // Events that end inside one chunk are counted with what came before them: at most a chunk too much.
-      const whole = count + (boundary === -1 ? chunk.length : boundary);
-      count = boundary === -1 ? whole : chunk.length - boundary;
       last = chunk.at(-1) ?? last;
-      if (whole <= maxBytes && count <= maxBytes) return controller.enqueue(chunk);
+      // Events that end inside one chunk are counted with what came before them: at most a chunk too much.
+      const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
+      const after = boundary === -1 ? undefined : chunk.subarray(boundary);
+      const over =
+        bytes.exceeded(before.length, after?.length) ??
+        values?.exceeded(counter.count(before), after && counter.count(after));
+      if (over === undefined) return controller.enqueue(chunk);
       onTooLarge?.();
-      controller.error(new ResponseTooLarge(maxBytes));
+      controller.error(new ResponseTooLarge(over));
     },
   });
   const { status, statusText, headers } = response;
-  return new Response(body.pipeThrough(counter), { status, statusText, headers });
+  return new Response(body.pipeThrough(cap), { status, statusText, headers });
+}
+
+interface Gauge {
+  /** @param after of an event that has begun with it; undefined where none has. @returns the bound that is exceeded */
+  exceeded(before: number, after: number | undefined): string | undefined;
+}
+
+function gauge(most: number, unit: string, perEvent: boolean): Gauge {
+  const mostInAll = perEvent ? most * MOST_FULL_EVENTS : most;
+  let count = 0;
+  let all = 0;
+  return {
+    exceeded(before, after) {
+      const whole = count + before;
+      count = after ?? whole;
+      all += before + (after ?? 0);
+      if (whole > most || count > most) return `${most} ${unit}`;
+      return all > mostInAll ? `${mostInAll} ${unit} in one stream` : undefined;
+    },
+  };
 }
 
 export function isEventStream(response: Response): boolean {

@@ -37,6 +37,8 @@ export interface OutletOptions {
   readonly to: readonly string[];
   /** Of one body; of an event stream, of each event. */
   readonly maxBytes: number;
+  /** Of one body or event, too: values that its JSON may hold, for what is parsed and not trusted. Default: any number. */
+  readonly maxValues?: number;
   /** An event stream is bounded as a whole, too: where none goes on for hours. */
   readonly wholeStreams?: boolean;
   /** Each request has a connection of its own: one that was idle may be closed by its server just as it is used. */
@@ -66,7 +68,7 @@ export interface EgressOptions {
 export function createEgress({ rules, origins, resolve = systemResolve }: EgressOptions): Egress {
   const connect = guardedConnector(rules, resolve);
   return {
-    outlet({ what, to, maxBytes, wholeStreams = false, unshared = false, onConnected }) {
+    outlet({ what, to, maxBytes, maxValues, wholeStreams = false, unshared = false, onConnected }) {
       const targets = new Set(to.map((url) => new URL(url).origin));
       const dispatcher = new Agent({
         headersTimeout: 0,
@@ -94,7 +96,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
             const own = { ...(init as object), redirect: 'manual', dispatcher } as const;
             // Sound: as its response.
             const response = (await fetch(url, own)) as unknown as Response;
-            return capResponse(response, { maxBytes, wholeStreams, ...watch });
+            return capResponse(response, { maxBytes, maxValues, wholeStreams, ...watch });
           } catch (error) {
             const forbidden = addressForbiddenIn(error);
             throw forbidden === undefined ? error : egressForbidden(what, forbidden.host, forbidden.reason);

@@ -12,6 +12,7 @@ import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
 import type { Issuer } from '../../contracts/schemas/credentials.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { Egress } from '../egress/fetch.ts';
+import { faultName } from '../fault-name.ts';
 import { createAuthorizationServers } from './authorization-server.ts';
 import { clientCredentialsStrategy } from './client-credentials.ts';
 import { takeGrant } from './clients.ts';
@@ -111,9 +112,7 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
 /** Whatever a library throws: without a code the run would take its call for one that was sent, and its outcome for unknown. */
 function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
   if (codedFailureIn(error) !== undefined) throw error;
-  // Its name alone: what it says may quote requests and keys.
-  const name = typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : typeof error;
-  warn('A token could not be asked for: a fault of this worker.', { server, error: name.slice(0, 64) });
+  warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
   const message = `No token for ${server}: this worker failed while it asked for one. Its log names the fault.`;
   throw tokenError('TOKEN_UNAVAILABLE', message, { server });
 }

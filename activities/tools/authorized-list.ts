@@ -2,9 +2,12 @@
  * A server's tools, listed with a token that is there for the list alone.
  *
  * 1. One fresh token where the server refuses the first one (401), as for calls; no other refusal is answered with a token.
- * 2. A token ends with the list for which it was minted, whatever became of that (`MintedToken.release`).
+ * 2. Whatever a list fails with has a code: without one a run would take the call that it goes before for one that was sent (INV-X1).
+ * 3. A token ends with the list for which it was minted, whatever became of that (`MintedToken.release`).
  */
 import { CountersignError } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { faultName } from '../fault-name.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { shownOf } from './call-authority.ts';
 import { secretsOf } from './server-access.ts';
@@ -42,6 +45,8 @@ export async function listAuthorized({
       const listing = await server.list(connection, signal, options);
       const shown = [refused, token].flatMap((each) => (each === undefined ? [] : shownOf(each)));
       return { listing, token, secrets: secretsOf(connection), shown };
+    } catch (error) {
+      throw codedFailureIn(error) === undefined ? faultIn(request.server, error) : error;
     } finally {
       token.release?.();
     }
@@ -57,6 +62,12 @@ export async function listAuthorized({
     fresh.release?.();
     throw error;
   }
+}
+
+/** Its name alone: what it says may quote the server, or what it was asked with. */
+function faultIn(server: string, error: unknown): CountersignError {
+  const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
+  return new CountersignError('DISCOVERY_FAILED', message);
 }
 
 /** Where there is none, the refusal of the server stands, with the reason. */

@@ -2,7 +2,7 @@
  * The dispatch activity: the only way a `tools/call` leaves a worker (INV-G1).
  *
  * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
- * 1. One attempt; every ending is a value. A thrown error means a fault of ours before anything was sent.
+ * 1. One attempt; every ending is a value. An error is thrown only where the call was handed over: then it may have run (INV-X1).
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
  * 3. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
  */
@@ -61,42 +61,60 @@ export interface CallToolParts extends LinkCheckParts {
 }
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
-  const { loadToolset, readCatalog, checkSignatures } = parts;
   const checker = new ArgumentChecker();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
-    const began = Date.now();
-    const scheduler = currentScheduler();
-    const unscheduled = checkScheduler(input, scheduler);
-    if (unscheduled !== undefined) return unscheduled;
-    const { run, server } = input;
-    let said: readonly AuthorizationProof[];
-    let now: ToolNow | undefined;
-    let catalog: CatalogSnapshot | undefined;
+    const { server, isHanded } = watched(parts.server);
     try {
-      const unsigned = await checkSignatures?.(input, scheduler);
-      if (unsigned !== undefined) return unsigned;
-      said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
-      const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
-      catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
-      now = pinned && (await currentTool(loadToolset, catalog, pinned));
+      return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
+      // What was handed over may have left, whatever is wrong here.
+      if (isHanded()) throw error;
       return endedBeforeSending(error);
     }
-    const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
-    if (mistaken !== undefined || now === undefined)
-      return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
-    const weighed = await weigh(parts, checker, input, now, catalog);
-    // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
-    if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-    // The run's own word for it is not believed; what cannot be looked up is not sent.
-    const unlinked = await checkLink(input, parts).catch((error: unknown) => endedBeforeSending(error));
-    if (unlinked !== undefined) return unlinked;
-    const meeting = { scheduler, now, catalog, weighed, said };
-    // The list before the call leaves from the same place as the call.
-    return await withinLimits(parts.limits, parts.server, input, (limited) =>
-      callAsListed({ ...parts, server: limited, pulse, began }, checker, input, meeting),
-    );
   });
+}
+
+/** The server, and whether a call was handed to it. */
+function watched(server: ToolServer): { readonly server: ToolServer; readonly isHanded: () => boolean } {
+  let handed = false;
+  return {
+    server: {
+      list: async (...asked) => await server.list(...asked),
+      call: async (...call) => {
+        handed = true;
+        return await server.call(...call);
+      },
+    },
+    isHanded: () => handed,
+  };
+}
+
+async function dispatched(parts: Underway, checker: ArgumentChecker, input: DispatchInput): Promise<DispatchResult> {
+  const { loadToolset, readCatalog, checkSignatures } = parts;
+  const scheduler = currentScheduler();
+  const unscheduled = checkScheduler(input, scheduler);
+  if (unscheduled !== undefined) return unscheduled;
+  const { run, server } = input;
+  const unsigned = await checkSignatures?.(input, scheduler);
+  if (unsigned !== undefined) return unsigned;
+  const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+  const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+  const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
+  const now = pinned && (await currentTool(loadToolset, catalog, pinned));
+  const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
+  if (mistaken !== undefined || now === undefined)
+    return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+  const weighed = await weigh(parts, checker, input, now, catalog);
+  // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
+  if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
+  // The run's own word for it is not believed; what cannot be looked up is not sent.
+  const unlinked = await checkLink(input, parts);
+  if (unlinked !== undefined) return unlinked;
+  const meeting = { scheduler, now, catalog, weighed, said };
+  // The list before the call leaves from the same place as the call.
+  return await withinLimits(parts.limits, parts.server, input, (limited) =>
+    callAsListed({ ...parts, server: limited }, checker, input, meeting),
+  );
 }
 
 interface Meeting {

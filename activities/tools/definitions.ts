@@ -10,6 +10,7 @@
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/canonical.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber } from './endless-number.ts';
 import { MAX_NESTING, nestsTooDeeply } from './nesting.ts';
 import { paramHeaderFault } from './param-headers.ts';
 import type { ToolListing } from './port.ts';
@@ -24,28 +25,60 @@ const CUT = ' […]';
 /** `forbidden` is what a tool is that says nothing. */
 const TASK_SUPPORT = ['required', 'optional'] as const;
 
-/** @param takesTasks does the server, in this session, take calls as tasks? */
-export function readDefinitions(listed: readonly unknown[], scrub: Scrubber, takesTasks = false): ToolListing {
-  const tools: ToolDefinition[] = [];
-  const refused: RefusedTool[] = [];
-  const times = new Map<string, number>();
-  for (const tool of listed) {
-    const name = nameOf(tool);
-    times.set(name, (times.get(name) ?? 0) + 1);
+const TWICE = 'the server lists this name more than once';
+
+interface Listed {
+  readonly name: string;
+  /** The definition, or why there can be none. */
+  read: ToolDefinition | string;
+  bytes: number;
+}
+
+/** What a server lists, read as it comes: what cannot be offered is not held until the list has ended. */
+export class ListedTools {
+  readonly #scrub: Scrubber;
+  readonly #takesTasks: boolean;
+  readonly #listed: Listed[] = [];
+  readonly #named = new Map<string, Listed>();
+  #bytes = 0;
+
+  /** @param takesTasks does the server, in this session, take calls as tasks? */
+  constructor(scrub: Scrubber, takesTasks: boolean) {
+    this.#scrub = scrub;
+    this.#takesTasks = takesTasks;
   }
-  const doubled = new Set<string>();
-  for (const tool of listed) {
+
+  /** Of all definitions that can be offered, as JSON. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(tool: unknown): void {
     const name = nameOf(tool);
-    if (name !== '' && (times.get(name) ?? 0) > 1) {
-      if (!doubled.has(name)) refused.push(refusal(scrub, name, 'the server lists this name more than once'));
-      doubled.add(name);
-      continue;
+    const twin = name === '' ? undefined : this.#named.get(name);
+    if (twin !== undefined) {
+      this.#bytes -= twin.bytes;
+      twin.read = TWICE;
+      twin.bytes = 0;
+      return;
     }
-    const read = definitionOf(tool, scrub, takesTasks);
-    if (typeof read === 'string') refused.push(refusal(scrub, name, read));
-    else tools.push(read);
+    const read = definitionOf(tool, this.#scrub, this.#takesTasks);
+    const bytes = typeof read === 'string' ? 0 : byteLength(JSON.stringify(read));
+    const listed = { name, read, bytes };
+    this.#bytes += bytes;
+    this.#listed.push(listed);
+    this.#named.set(name, listed);
   }
-  return { tools, refused };
+
+  listing(): ToolListing {
+    const tools: ToolDefinition[] = [];
+    const refused: RefusedTool[] = [];
+    for (const { name, read } of this.#listed) {
+      if (typeof read === 'string') refused.push(refusal(this.#scrub, name, read));
+      else tools.push(read);
+    }
+    return { tools, refused };
+  }
 }
 
 /** The definition, or why there can be none. */
@@ -67,8 +100,9 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
   const taskSupport = isObject(execution) ? TASK_SUPPORT.find((each) => each === execution['taskSupport']) : undefined;
   if (taskSupport === 'required' && !takesTasks)
     return 'it can only be called as a task, and its server takes none (MCP 2025-11-25, tasks.requests.tools.call)';
-  const fields = { name, title, description, inputSchema, outputSchema, annotations };
-  const bytes = byteLength(JSON.stringify(fields));
+  const kept = { inputSchema, outputSchema, annotations };
+  if (holdsEndlessNumber(kept)) return `it holds ${ENDLESS_NUMBER}`;
+  const bytes = byteLength(JSON.stringify({ name, title, description, ...kept }));
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;

@@ -1,15 +1,16 @@
 /**
  * What a dispatch says to its run of how a call ended.
  *
- * 1. Every ending is a value; only a fault of ours before anything was sent is thrown.
+ * 1. Every ending is a value, also a fault of ours before anything was sent: thrown, the run would take it for a lost answer.
  * 2. `not-sent` is what the run may try again: proven not to have run, and likely to pass (INV-X1).
  */
-import { cancellationDetails, cancellationSignal, Context } from '@temporalio/activity';
+import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import type { DispatchResult } from '../../contracts/activities.ts';
 import type { HeldTold } from '../../contracts/held-input.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { resultText } from '../../domain/model-text.ts';
+import { faultName } from '../fault-name.ts';
 import type { MintedToken } from '../tokens/port.ts';
 import type { CallEnding, CallProgress } from './port.ts';
 
@@ -118,11 +119,19 @@ export function endedBeforeSending(error: unknown): DispatchResult {
   if (cancellationSignal().aborted)
     return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'The worker shut down before the call was sent.' };
   const coded = codedFailureIn(error);
-  if (coded === undefined) throw error;
+  if (coded === undefined) return failedUnsent(error);
   const { code, message, facts } = coded;
   const { retryAfterMs } = facts;
   if (traitsOf(code).retryable) {
     return { kind: 'not-sent', code, message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
   }
   return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
+}
+
+/** Another worker, or this one in a moment, may do better: an approval is not lost for it. */
+function failedUnsent(error: unknown): DispatchResult {
+  const name = faultName(error);
+  log.error('A call was not sent: a fault of this worker.', { error: name });
+  const message = `This worker failed before the call was sent (${name}). Its log names the fault.`;
+  return { kind: 'not-sent', code: 'INTERNAL', message };
 }

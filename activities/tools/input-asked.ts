@@ -10,6 +10,7 @@ import type { FormField, InputRequest, InputRequests } from '../../contracts/sch
 import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
 import { type Fields, isFields } from '../../domain/field-checks.ts';
 import { LONGEST_TEXT } from '../../domain/form.ts';
+import { ENDLESS_NUMBER, holdsEndlessNumber } from './endless-number.ts';
 import { nestsTooDeeply } from './nesting.ts';
 
 /** Of one answer. */
@@ -46,6 +47,7 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
     // It has no UTF-8 form, and would not come back as it was.
     if (state !== undefined && /\p{Surrogate}/u.test(state)) throw new NotUnderstood('its state is no legal Unicode');
     if (nestsTooDeeply(inputRequests)) throw new NotUnderstood('its requests nest too deeply');
+    if (holdsEndlessNumber(inputRequests)) throw new NotUnderstood(`its requests hold ${ENDLESS_NUMBER}`);
     const given = scrubbed(inputRequests, state);
     if (!isFields(given)) throw new NotUnderstood('its requests are no object');
     const entries = Object.entries(given);

@@ -5,14 +5,13 @@
  *
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
  * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
- *    what is missing.
+ *    what is missing. Of what is listed only what can be offered is held.
  */
 import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { byteLength } from '../../domain/canonical.ts';
 import type { Health } from '../../domain/breaker.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { readDefinitions } from './definitions.ts';
+import { ListedTools } from './definitions.ts';
 import { reasonOf, refusalIn } from './refusal.ts';
 import { ListingFailure } from './listing-failure.ts';
 import type { ServerConnection, ServerFault, ToolListing } from './port.ts';
@@ -28,7 +27,7 @@ const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
 /** Of definitions that are kept: they are read and parsed for every run, and held for as long as it works. */
 const MAX_BYTES = 4_194_304;
-/** Of all that is listed, held until the last page has come. */
+/** Of all pages, as they come: what is not kept is read, too. */
 const MAX_LISTED_BYTES = 33_554_432;
 const WALK_MS = 40_000;
 
@@ -91,14 +90,9 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
     const { tools, resources } = session.client.getServerCapabilities() ?? {};
     const linked = resources === undefined ? {} : { resources: true as const };
     if (tools === undefined) return { tools: [], refused: [], ...linked };
-    const listing = readDefinitions(await walk(session, request), scrub, takesTasks(session));
-    const bytes = byteLength(JSON.stringify(listing.tools));
-    if (bytes > MAX_BYTES)
-      throw failed(
-        request,
-        `its definitions have ${bytes} bytes, more than ${MAX_BYTES} of one server. Offer fewer tools or shorter schemas there, or make it two servers`,
-      );
-    return { ...listing, ...linked };
+    const listed = new ListedTools(scrub, takesTasks(session));
+    await walk(session, request, listed);
+    return { ...listed.listing(), ...linked };
   } finally {
     await session.close();
   }
@@ -110,7 +104,7 @@ const STOPPED = {
   lost: 'the connection ended without an answer',
 } as const;
 
-async function walk(session: Session, request: ListingRequest): Promise<unknown[]> {
+async function walk(session: Session, request: ListingRequest, listed: ListedTools): Promise<void> {
   const { transport, wire } = session;
   const ending = new AbortController();
   let stopped: keyof typeof STOPPED | undefined;
@@ -124,8 +118,8 @@ async function walk(session: Session, request: ListingRequest): Promise<unknown[
   if (request.signal.aborted) onCancel();
   const timer = setTimeout(() => stop('deadline'), WALK_MS);
   try {
-    const listed: unknown[] = [];
     const cursors = new Set<string>();
+    let count = 0;
     let bytes = 0;
     for (let cursor: string | undefined; ;) {
       const page = await pageAt(session, cursor, ending.signal);
@@ -139,11 +133,18 @@ async function walk(session: Session, request: ListingRequest): Promise<unknown[
         );
       const { tools, nextCursor } = page.result;
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
-      listed.push(...(tools as readonly unknown[]));
-      if (listed.length > MAX_TOOLS) throw failed(request, `it lists more than ${MAX_TOOLS} tools`);
-      bytes += byteLength(JSON.stringify(tools));
+      count += tools.length;
+      if (count > MAX_TOOLS) throw failed(request, `it lists more than ${MAX_TOOLS} tools`);
+      // As they came: a tool may nest deeper than it could be written again.
+      bytes += wire.exchange().received ?? 0;
       if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
-      if (typeof nextCursor !== 'string') return listed;
+      for (const tool of tools as readonly unknown[]) listed.add(tool);
+      if (listed.bytes > MAX_BYTES)
+        throw failed(
+          request,
+          `its definitions have more than ${MAX_BYTES} bytes, the most of one server. Offer fewer tools or shorter schemas there, or make it two servers`,
+        );
+      if (typeof nextCursor !== 'string') return;
       if (cursors.has(nextCursor) || cursors.size + 1 >= MAX_PAGES)
         throw failed(request, `its list does not end within ${MAX_PAGES} pages`);
       cursors.add(nextCursor);

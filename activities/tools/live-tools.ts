@@ -4,11 +4,12 @@
  * Owns: when a list is asked for again. Does not own what follows from a change (`dispatch-check.ts`).
  * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
  * 2. One list at a time for a server and a principal; to a modern server that is known it is one request.
- * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called.
+ * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Whatever goes wrong here has a code.
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
@@ -17,6 +18,7 @@ import { hashOf } from '../../domain/canonical.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
+import { faultName } from '../fault-name.ts';
 import type { MintedToken, TokenBroker } from '../tokens/port.ts';
 import { listAuthorized } from './authorized-list.ts';
 import type { ServerConnection, ToolListing, ToolServer } from './port.ts';
@@ -155,18 +157,24 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
       const latest = known.get(key);
       const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
       if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
-      let listed: Listed;
       try {
-        listed = await listingOf(key, principal, catalog, signal, through);
+        const listed = await listingOf(key, principal, catalog, signal, through);
+        return { tool: listedAs(tool, listed.listing), secrets: listed.secrets, shown: listed.shown };
       } catch (error) {
-        throw error instanceof CountersignError && error.code === 'DISCOVERY_FAILED'
-          ? new CountersignError('TOOL_UNAVAILABLE', `${error.message}. The call was not sent.`, error.facts)
-          : error;
+        throw notSent(name, error);
       }
-      const { listing, secrets, shown: tokens } = listed;
-      return { tool: listedAs(tool, listing), secrets, shown: tokens };
     },
   };
+}
+
+function notSent(server: string, error: unknown): unknown {
+  const coded = codedFailureIn(error);
+  if (coded !== undefined && coded.code !== 'DISCOVERY_FAILED') return error;
+  const { message, facts } = coded ?? {
+    message: `What server "${server}" lists could not be compared: a fault of this worker (${faultName(error)})`,
+    facts: {},
+  };
+  return new CountersignError('TOOL_UNAVAILABLE', `${message.replace(/\.$/, '')}. The call was not sent.`, facts);
 }
 
 function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTool {

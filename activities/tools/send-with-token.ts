@@ -81,8 +81,8 @@ export async function callWithToken(
   const sendWith = async (minted: MintedToken, known: readonly string[]): Promise<CallEnding> => {
     const renewal =
       meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
-    const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
     try {
+      const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
       return await send(parts, input, meant, connection, told, authority);
     } finally {
       minted.release?.();

@@ -18,6 +18,8 @@ import { egressRefusalIn } from '../egress/refusal.ts';
 
 /** Well above any result that is kept whole, so that an oversized one can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
+/** Likewise: fifty thousand rows of eight columns have fewer. What a text holds does not count. */
+const MAX_RESPONSE_VALUES = 500_000;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
@@ -59,6 +61,7 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
     what: `Server "${server.name}"`,
     to: [server.url],
     maxBytes: MAX_RESPONSE_BYTES,
+    maxValues: MAX_RESPONSE_VALUES,
     onConnected: () => {
       reached = true;
     },

@@ -120,9 +120,47 @@ export function listSuite({ name, create }: ToolServerHarness): void {
       });
     });
 
+    /** What no JSON value of ours can say. */
+    const listing = (tools: string): Partial<RawServerScript> => ({
+      intercept: (_, response, method, id) => {
+        if (method !== 'tools/list') return false;
+        response.writeHead(200, { 'content-type': 'application/json' });
+        const fields = '"resultType":"complete","ttlMs":0,"cacheScope":"private"';
+        response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{${fields},"tools":[${tools}]}}`);
+        return true;
+      },
+    });
+    const before = JSON.stringify(aTool({ name: 'before' }));
+    const after = JSON.stringify(aTool({ name: 'after' }));
+
+    test.each([
+      ['nests 5,000 levels', `{"type":"object","not":${'['.repeat(5_000)}${']'.repeat(5_000)}}`, 'nests'],
+      ['has a number that no JSON can keep', '{"type":"object","properties":{"n":{"maximum":1e999}}}', '1e999'],
+      ['has one below zero', '{"type":"object","minimum":-1e999}', '1e999'],
+    ])('INV-G4: a tool whose schema %s is refused by name, and hides no other', async (_, inputSchema, reason) => {
+      const odd = `{"name":"odd","inputSchema":${inputSchema}}`;
+      const { tools, refused } = await listOf(listing(`${before},${odd},${after}`));
+      expect(tools.map((tool) => tool.name)).toEqual(['before', 'after']);
+      expect(refused).toEqual([{ name: 'odd', reason: expect.stringContaining(reason) }]);
+    });
+
+    test('a number in what is not kept of a tool is no reason to refuse it', async () => {
+      const tool = '{"name":"fine","inputSchema":{"type":"object"},"_meta":{"n":1e999}}';
+      expect(await listOf(listing(tool))).toEqual({ tools: [aTool({ name: 'fine' })], refused: [] });
+    });
+
+    test.each([
+      ['more entries than a stack holds', `${'0,'.repeat(200_000)}0`, '1000 tools'],
+      ['more values than are read', `${'{},'.repeat(260_000)}0`, 'could not be listed'],
+    ])('a page of %s fails the discovery, with its code', async (_, tools, reason) => {
+      const { code, message } = await failureOf(listing(tools));
+      expect(code).toBe('DISCOVERY_FAILED');
+      expect(message).toContain(reason);
+    });
+
     test('a server without tools has an empty list', async () => {
       const capabilities = {};
-      const listing = await listOf({
+      const empty = await listOf({
         intercept: (_, response, method, id) => {
           if (method !== 'server/discover' && method !== 'initialize') return false;
           if (era === 'legacy' && method === 'server/discover') return false;
@@ -141,7 +179,7 @@ export function listSuite({ name, create }: ToolServerHarness): void {
           return true;
         },
       });
-      expect(listing).toEqual({ tools: [], refused: [] });
+      expect(empty).toEqual({ tools: [], refused: [] });
     });
 
     test('the list is read with the token and headers that calls are made with (S1.7)', async () => {

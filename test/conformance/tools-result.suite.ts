@@ -146,51 +146,6 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       expect(result.content[0]).toMatchObject({ type: 'text', text: expect.stringMatching(/^\{"rows":"zzz/) });
     });
 
-    test('an answer beyond what is read counts as executed and is said to be lost', async () => {
-      const { isError, result } = await callThat(({ response }) =>
-        pour(response, 'application/json', '{"jsonrpc":"2.0","id":0,"result":{"x":"'),
-      );
-      expect({ isError, result }).toMatchObject({
-        isError: false,
-        result: { warnings: [expect.stringContaining('larger than')] },
-      });
-      expect(server.executions()).toBe(1);
-    });
-
-    test.each([
-      ['a result', (id: unknown) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":{"x":"`],
-      ['a notification', () => '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"'],
-    ])(
-      '%s beyond what is read, in a stream, does not say that the tool has run: nobody saw what it was',
-      async (_, head) => {
-        server.become({
-          era,
-          onCall: (exchange) => {
-            exchange.execute();
-            pour(exchange.response, 'text/event-stream', `data: ${head(exchange.id)}`);
-          },
-        });
-        const ending = await create({}).call(aConnection({ url: server.url }), aCall());
-        expect(ending).toMatchObject({
-          kind: 'unknown',
-          code: 'OUTCOME_UNKNOWN',
-          message: expect.stringContaining('in its stream is larger than'),
-        });
-        expect(ending).not.toHaveProperty('fault');
-        expect(server.executions()).toBe(1);
-      },
-    );
-
-    test('progress of more bytes than a result may have is no result that is too large', async () => {
-      const { result } = await callThat(({ response, answerWith }) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream' });
-        const comment = `: ${'x'.repeat(MIB)}\n\n`;
-        for (let sent = 0; sent < 33; sent += 1) response.write(comment);
-        response.end(`data: ${answerWith({ content: [{ type: 'text', text: 'at last' }] })}\n\n`);
-      });
-      expect(result.content).toEqual([{ type: 'text', text: 'at last' }]);
-    });
-
     test('a structured result that nests deeper than can be walked is dropped, the rest is kept (F11)', async () => {
       const depth = 200_000;
       const { result } = await callThat(({ json, id }) =>
@@ -247,20 +202,4 @@ export function resultSuite({ name, create }: ToolServerHarness): void {
       });
     });
   });
-}
-
-/** More than 32 MiB, as fast as it is read. */
-function pour(response: CallExchange['response'], contentType: string, head: string): void {
-  response.writeHead(200, { 'content-type': contentType });
-  response.write(head);
-  const block = Buffer.alloc(MIB, 'x');
-  let left = 34;
-  const more = (): void => {
-    while (left > 0) {
-      left -= 1;
-      if (!response.write(block)) return void response.once('drain', more);
-    }
-    response.end('"}}');
-  };
-  more();
 }

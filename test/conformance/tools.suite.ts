@@ -4,6 +4,7 @@ import type { GuardedFetch } from '../../activities/egress/fetch.ts';
 import type { ToolServer } from '../../activities/tools/port.ts';
 import { failureSuite } from './tools-failure.suite.ts';
 import { listSuite } from './tools-list.suite.ts';
+import { oversizedSuite } from './tools-oversized.suite.ts';
 import { resourceSuite } from './tools-resource.suite.ts';
 import { resultSuite } from './tools-result.suite.ts';
 import { secretSuite } from './tools-secret.suite.ts';
@@ -26,6 +27,7 @@ export function toolServerSuite(harness: ToolServerHarness): void {
   stopSuite(harness);
   failureSuite(harness);
   resultSuite(harness);
+  oversizedSuite(harness);
   resourceSuite(harness);
   secretSuite(harness);
 }

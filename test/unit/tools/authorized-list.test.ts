@@ -92,11 +92,13 @@ test('where no other token is to be had the refusal stands, with the reason; wha
   expect(ended).toEqual(['token-1', 'token-2']);
 });
 
-test('also where nothing can be sent with it', async () => {
-  const fault = new Error('a fault of ours');
+test('also where nothing can be sent with it; a fault without a code is a list that cannot be had', async () => {
   const broken = (): never => {
-    throw fault;
+    throw new TypeError('with a secret in it');
   };
-  expect(await list(broken)).toBe(fault);
+  expect(await list(broken)).toEqual({
+    code: 'DISCOVERY_FAILED',
+    message: 'The tools of server "files" could not be listed: a fault of this worker (TypeError).',
+  });
   expect(ended).toEqual(['token-1']);
 });

@@ -1,36 +1,20 @@
 /** The dispatch activity as Temporal sees it: alive from first to last, and what leaves within the time in which somebody waits for it. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { MockActivityEnvironment } from '@temporalio/testing';
 import { fakeRun } from '../../support/held-run.ts';
-import { Conditions } from '../../../activities/policy/conditions.ts';
-import { type CallToolParts, createCallTool } from '../../../activities/tools/call-tool.ts';
+import type { CallToolParts } from '../../../activities/tools/call-tool.ts';
 import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.ts';
 import type { CallProgress, ServerConnection } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/activities.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { Config, ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
-import { definitionHash } from '../../../domain/digest.ts';
-import type { OfferedTool } from '../../../domain/toolset.ts';
-import { toolDefinition } from '../../support/builders/tool.ts';
-import { allowedDispatch, RUN } from '../../support/tool-activities.ts';
+import { DISPATCH_URL as url, dispatchScene } from '../../support/dispatch-scene.ts';
 
-const url = 'https://files.example/mcp';
-const definition = toolDefinition();
-const tool: OfferedTool = {
-  modelName: 'files__write_file',
-  server: 'files',
-  serverUrl: url,
-  definition,
-  hash: definitionHash(definition),
-};
-const input: DispatchInput = allowedDispatch(tool, { path: 'a' }, [], { server: { name: 'files', url } });
-
-let beats: CallProgress[];
-let done: string[];
+const { beats, done, partsWith, dispatched } = dispatchScene();
 
 beforeEach(() => {
-  [beats, done] = [[], []];
+  beats.length = 0;
+  done.length = 0;
   // The pulse and the clock; promises and all else are real.
   const doNotFake = [
     'nextTick',
@@ -45,51 +29,6 @@ beforeEach(() => {
 afterEach(() => {
   jest.useRealTimers();
 });
-
-function partsWith(over: Partial<CallToolParts>): CallToolParts {
-  return {
-    config: Config.parse({ policy: { strategy: 'never' }, servers: { files: { url, credentials: { kind: 'none' } } } }),
-    conditions: new Conditions(),
-    loadToolset: async () => [tool],
-    readCatalog: async () => undefined,
-    liveTools: {
-      current: async (_, known) => {
-        done.push('listed');
-        return { tool: known, secrets: [] };
-      },
-    },
-    broker: {
-      mint: async () => {
-        done.push('minted');
-        return { evidence: { strategy: 'none' }, secrets: [], release: () => void done.push('released') };
-      },
-    },
-    server: {
-      list: () => Promise.reject(new Error('the list is asked for elsewhere')),
-      call: async () => {
-        done.push('called');
-        return { kind: 'executed', isError: false, result: { content: [] } };
-      },
-    },
-    limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
-    ...over,
-  };
-}
-
-async function dispatched(
-  over: Partial<CallToolParts> = {},
-  more: Partial<DispatchInput> = {},
-): Promise<DispatchResult> {
-  const { namespace, workflowId } = RUN;
-  const environment = new MockActivityEnvironment({
-    workflowType: 'agentRun',
-    namespace,
-    workflowNamespace: namespace,
-    workflowExecution: { workflowId, runId: input.runId },
-  });
-  environment.on('heartbeat', (details: CallProgress) => beats.push(details));
-  return await environment.run(createCallTool(partsWith(over)), { ...input, ...more });
-}
 
 /** Half a minute, in which a worker that says nothing is taken for dead; answers how often it said something. */
 function halfAMinute(): number {
@@ -193,7 +132,7 @@ describe('behind the limits of its server', () => {
       kind: 'not-sent',
       code: 'TOOL_UNAVAILABLE',
     });
-    done = [];
+    done.length = 0;
     const list = jest.fn<CallToolParts['liveTools']['current']>();
     list.mockRejectedValue(new CountersignError('TOOL_UNAVAILABLE', 'the list cannot be had'));
     expect(await dispatched({ limits, liveTools: { current: list } })).toMatchObject({

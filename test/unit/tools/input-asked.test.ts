@@ -78,6 +78,8 @@ describe('forms', () => {
   });
 
   test.each<[string, Record<string, unknown>]>([
+    ['a number that no JSON can keep', formOf({ a: { type: 'number', default: Infinity } })],
+    ['one where nobody reads it', formOf({ a: { type: 'boolean' } }, { x: [-Infinity] })],
     ['a nested object', formOf({ a: { type: 'object', properties: {} } })],
     ['a list of anything', formOf({ a: { type: 'array', items: { type: 'string' } } })],
     ['a list without items', formOf({ a: { type: 'array' } })],

@@ -146,6 +146,20 @@ test('a server that cannot be listed is not called; the call may be sent later',
   await expect(current(liveTools())).rejects.toMatchObject({ code: 'TOOL_UNAVAILABLE', facts: { retryAfterMs: 7 } });
 });
 
+test.each<[string, () => Promise<ToolListing>]>([
+  ['a list that fails for want of anything else', () => Promise.reject(new TypeError('only JSON values'))],
+  [
+    'a definition that has no hash',
+    async () => ({ tools: [toolDefinition({ inputSchema: { type: 'object', maximum: Infinity } })], refused: [] }),
+  ],
+])('INV-X1: %s is a call that was not sent, and no fault that nobody names', async (_, given) => {
+  listing = given;
+  await expect(current(liveTools())).rejects.toMatchObject({
+    code: 'TOOL_UNAVAILABLE',
+    message: expect.stringMatching(/"files".*TypeError.*was not sent/),
+  });
+});
+
 test('a token that is refused is minted anew, once', async () => {
   listing = () => Promise.reject(new CountersignError('TOOL_UNAUTHORIZED', 'HTTP 401'));
   await expect(current(liveTools())).rejects.toMatchObject({ code: 'TOOL_UNAUTHORIZED' });

@@ -15,6 +15,13 @@ describe('the scrubber', () => {
     );
   });
 
+  test('looks at what is as long as the shortest form, and what is shorter is well-formed all the same', () => {
+    const { text, value } = createScrubber(['abcd', 'a-secret-that-is-long']);
+    expect(text('abcd')).toBe(MASK);
+    expect(value(['abc', 'a\ud800', { abcd: 'x' }])).toEqual(['abc', 'a\ufffd', { [MASK]: 'x' }]);
+    expect(createScrubber([]).text('a\ud800')).toBe('a\ufffd');
+  });
+
   test('finds a secret raw, escaped, URL-encoded and in base64, wherever it stands', () => {
     const forms = (value: string): string[] => [
       value,

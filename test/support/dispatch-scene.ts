@@ -1,0 +1,89 @@
+/** One dispatch of a call that policy allows, through the activity, with everything that it reaches in the test's hands. */
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { Conditions } from '../../activities/policy/conditions.ts';
+import { type CallToolParts, createCallTool } from '../../activities/tools/call-tool.ts';
+import type { CallProgress } from '../../activities/tools/port.ts';
+import { ServerLimits } from '../../activities/tools/server-limits.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import { definitionHash } from '../../domain/digest.ts';
+import type { OfferedTool } from '../../domain/toolset.ts';
+import { toolDefinition } from './builders/tool.ts';
+import { allowedDispatch, RUN } from './tool-activities.ts';
+
+export const DISPATCH_URL = 'https://files.example/mcp';
+const definition = toolDefinition();
+const tool: OfferedTool = {
+  modelName: 'files__write_file',
+  server: 'files',
+  serverUrl: DISPATCH_URL,
+  definition,
+  hash: definitionHash(definition),
+};
+const input: DispatchInput = allowedDispatch(tool, { path: 'a' }, [], { server: { name: 'files', url: DISPATCH_URL } });
+
+export interface DispatchScene {
+  /** What Temporal heard. */
+  readonly beats: CallProgress[];
+  /** What was done, in that order: listed, minted, called, released. */
+  readonly done: string[];
+  partsWith(over: Partial<CallToolParts>): CallToolParts;
+  dispatched(over?: Partial<CallToolParts>, more?: Partial<DispatchInput>): Promise<DispatchResult>;
+}
+
+export function dispatchScene(): DispatchScene {
+  const beats: CallProgress[] = [];
+  const done: string[] = [];
+  function partsWith(over: Partial<CallToolParts>): CallToolParts {
+    return {
+      config: Config.parse({
+        policy: { strategy: 'never' },
+        servers: { files: { url: DISPATCH_URL, credentials: { kind: 'none' } } },
+      }),
+      conditions: new Conditions(),
+      loadToolset: async () => [tool],
+      readCatalog: async () => undefined,
+      liveTools: {
+        current: async (_, known) => {
+          done.push('listed');
+          return { tool: known, secrets: [] };
+        },
+      },
+      broker: {
+        mint: async () => {
+          done.push('minted');
+          return { evidence: { strategy: 'none' }, secrets: [], release: () => void done.push('released') };
+        },
+      },
+      server: {
+        list: () => Promise.reject(new Error('the list is asked for elsewhere')),
+        call: async () => {
+          done.push('called');
+          return { kind: 'executed', isError: false, result: { content: [] } };
+        },
+      },
+      limits: new ServerLimits({ configured: new Map(), tell: () => {} }),
+      ...over,
+    };
+  }
+
+  async function dispatched(
+    over: Partial<CallToolParts> = {},
+    more: Partial<DispatchInput> = {},
+  ): Promise<DispatchResult> {
+    const { namespace, workflowId } = RUN;
+    const environment = new MockActivityEnvironment(
+      {
+        workflowType: 'agentRun',
+        namespace,
+        workflowNamespace: namespace,
+        workflowExecution: { workflowId, runId: input.runId },
+      },
+      { logger: new DefaultLogger('ERROR') },
+    );
+    environment.on('heartbeat', (details: CallProgress) => beats.push(details));
+    return await environment.run(createCallTool(partsWith(over)), { ...input, ...more });
+  }
+  return { beats, done, partsWith, dispatched };
+}
