@@ -10,7 +10,7 @@ import { sharedBundle } from '../support/shared-bundle.ts';
  * field, grants and consents to scopes; calls that wait for their server (docs/adr/0037), lists that wait for a grant (0043), tasks (0041)
  * linked resources (0042), and questions on open connections, with what was told to them (0040).
  */
-const MAX_BYTES = 2_876_000;
+const MAX_BYTES = 2_900_000;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
