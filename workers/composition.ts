@@ -45,6 +45,7 @@ import { loadQuestionMacs } from '../activities/tools/question-mac.ts';
 import { loadStateSeal } from '../activities/tools/state-seal.ts';
 import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
+import { createNamesakes } from '../activities/trust/namesake.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
@@ -158,7 +159,7 @@ export async function toolSideActivities(
     macs,
     readCatalog,
     ...(signing && {
-      checkSignatures: createSignatureCheck(signing),
+      checkSignatures: createSignatureCheck(signing, createNamesakes(config, readCatalog)),
       saidAuthorizations: createAuthorizationProof(signing),
     }),
   };
