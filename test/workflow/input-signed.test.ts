@@ -15,7 +15,7 @@ import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
 import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 let engine: TestEngine;
 let server: MrtrServer;
@@ -33,7 +33,11 @@ beforeAll(async () => {
   await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, bob);
   const config: ConfigInput = {
-    servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
+    servers: {
+      desk: { url: server.url, credentials: { kind: 'none' } },
+      // At the same address, with more rights.
+      admin: { url: server.url, credentials: { kind: 'none' }, headers: { 'X-Role': 'admin' } },
+    },
     policy: { servers: { desk: { default: 'allow' } }, approvers: { ids: ['acme|ann'] } },
   };
   world = await startWorld({
@@ -159,6 +163,27 @@ test('INV-G1: a question that somebody puts into a run in a worker’s place has
   await run.result();
   expect(server.executed).toEqual(['visited: accept']);
   expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+});
+
+test('INV-G1: what is approved goes to no server with whose address another one of the run has other credentials', async () => {
+  const started = async (...names: readonly string[]): Promise<RunHandle> => {
+    const servers = names.map((name) => ({ name }));
+    const calls = [{ tool: 'admin/visit', arguments: {} }];
+    const run = await world.start([{ calls }, END], { initiator: { id: 'acme|ann' }, servers });
+    const [asked] = await openRequests(run);
+    if (asked === undefined) throw new Error('it is asked');
+    await run.decide(decisionOn(asked, 'acme|ann'));
+    return run;
+  };
+  const both = await started('desk', 'admin');
+  await both.result();
+  expect(await outcomes(both)).toEqual({ 't1.c0': 'denied' });
+  expect(JSON.stringify(await results(world, both))).toContain('Servers admin and desk');
+  expect(server.legs).toEqual([]);
+  const one = await started('admin');
+  await question(one, 'page');
+  expect(server.legs).toHaveLength(1);
+  await one.stop({ by: 'acme|ann', reason: 'enough', inFlight: 'cancel' });
 });
 
 test('without a key in grants.keys no server may ask, and the refusal names the setting', async () => {
