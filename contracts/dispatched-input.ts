@@ -16,5 +16,6 @@ export interface InputLeg {
   readonly requests: Readonly<Record<string, Pick<InputRequest, 'hash'>>>;
   /** Hashes of the questions that were answered since the call began. */
   readonly used: readonly string[];
+  /** With the server's state, where it gave one: that a worker of the zone was asked this. */
   readonly state?: SealedState;
 }

@@ -41,9 +41,11 @@ import { createResumeCall } from '../activities/tools/resume-call.ts';
 import { createMcpTaskServer } from '../activities/tools/mcp-tasks.ts';
 import { createPollTask } from '../activities/tools/poll-task.ts';
 import { ServerLimits } from '../activities/tools/server-limits.ts';
+import { loadQuestionMacs } from '../activities/tools/question-mac.ts';
 import { loadStateSeal } from '../activities/tools/state-seal.ts';
 import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
+import { createNamesakes } from '../activities/trust/namesake.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
@@ -143,6 +145,7 @@ export async function toolSideActivities(
   });
   const server = createMcpToolServer({ artifacts, egress });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
+  const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);
   const readCatalog = createCatalogReader(client);
   const liveTools = createLiveTools({ config, broker, server });
   const loadToolset = createToolsetLoader(artifacts);
@@ -153,9 +156,10 @@ export async function toolSideActivities(
     broker,
     server,
     seal,
+    macs,
     readCatalog,
     ...(signing && {
-      checkSignatures: createSignatureCheck(signing),
+      checkSignatures: createSignatureCheck(signing, createNamesakes(config, readCatalog)),
       saidAuthorizations: createAuthorizationProof(signing),
     }),
   };

@@ -4,6 +4,7 @@ import type { Config } from '../contracts/schemas/config.ts';
 import { pathText } from '../contracts/schemas/issues.ts';
 import { approverWarnings } from './approver-warnings.ts';
 import { catalogWarnings } from './catalog-warnings.ts';
+import { namesakeWarnings } from './namesake-warnings.ts';
 import { ruleWarnings } from './rule-warnings.ts';
 import { credentialsOf, isExchanged } from '../activities/tokens/clients.ts';
 
@@ -64,5 +65,6 @@ export function warningsOf(config: Config): string[] {
     ...ruleWarnings(config.policy, configured),
     ...approverWarnings(config),
     ...catalogWarnings(config),
+    ...namesakeWarnings(config),
   ];
 }

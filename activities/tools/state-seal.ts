@@ -6,7 +6,8 @@
  * Owns the keys and what is sealed is bound to. Does not own when it is opened (`input-leg.ts`, `resume-point.ts`, `task-seal.ts`).
  * 1. Only a worker of the zone can make or open one: the key is derived from the zone's private key (`grants.keys`), which no
  *    client has. A state that somebody else wrote into a history does not open.
- * 2. It opens for one namespace, run, call, round or attempt, and server URL, and where a token is given for it for one server and tool; what it was sealed with elsewhere is not said in it.
+ * 2. It opens for one namespace, run, call, round or attempt, and server URL; that of a pause for its questions, and where a token is
+ *    given for it for one server and tool. What it was sealed with elsewhere is not said in it.
  * 3. The first key seals, all open: keys rotate while people think. A state that does not open is no failure: see `input-leg.ts`.
  */
 import { createPrivateKey, hkdfSync } from 'node:crypto';
@@ -48,6 +49,17 @@ export interface AnswerBinding {
   readonly argumentsHash: string;
 }
 
+/** With what was asked, so that what people answer goes to these questions and to no others. */
+export interface LegBinding extends StateBinding {
+  readonly use: 'leg';
+  /** Its name. */
+  readonly server: string;
+  readonly tool: string;
+  readonly argumentsHash: string;
+  /** Of the hashes of the questions, and of those that were answered before. */
+  readonly asked: string;
+}
+
 /** No state of one use opens as one of the other. */
 export interface TaskBinding extends Omit<StateBinding, 'round'> {
   readonly use: 'task';
@@ -58,7 +70,7 @@ export interface TaskBinding extends Omit<StateBinding, 'round'> {
   readonly tool: string;
 }
 
-export type SealBinding = StateBinding | AnswerBinding | TaskBinding;
+export type SealBinding = StateBinding | AnswerBinding | LegBinding | TaskBinding;
 
 export interface StateSeal {
   seal(state: string, binding: SealBinding): Promise<SealedState>;
@@ -75,17 +87,26 @@ export async function loadStateSeal(
   keys: readonly SealingKey[],
   baseDirectory: string,
 ): Promise<StateSeal | undefined> {
+  return createStateSeal(await derivedKeys(keys, baseDirectory, PURPOSE));
+}
+
+/** By their ids, the newest first. */
+export async function derivedKeys(
+  keys: readonly SealingKey[],
+  baseDirectory: string,
+  purpose: string,
+): Promise<ReadonlyMap<string, Uint8Array>> {
   const derived = new Map<string, Uint8Array>();
   for (const { kid, privateKeyFile } of keys)
-    derived.set(kid, derivedFrom(await readFile(resolve(baseDirectory, privateKeyFile), 'utf8')));
-  return createStateSeal(derived);
+    derived.set(kid, derivedFrom(await readFile(resolve(baseDirectory, privateKeyFile), 'utf8'), purpose));
+  return derived;
 }
 
 /** RFC 5869: what is made of the private key for this purpose tells nothing of it, nor of what is made for another. */
-export function derivedFrom(pem: string): Uint8Array {
+export function derivedFrom(pem: string, purpose = PURPOSE): Uint8Array {
   const { d } = createPrivateKey(pem).export({ format: 'jwk' });
   if (d === undefined) throw new CountersignError('INTERNAL', 'A private key has no private part.');
-  return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', PURPOSE, 32));
+  return new Uint8Array(hkdfSync('sha256', Buffer.from(d, 'base64url'), '', purpose, 32));
 }
 
 export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSeal | undefined {

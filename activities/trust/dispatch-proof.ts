@@ -4,17 +4,19 @@
  * 1. By this worker's own keys, as they are now: what was signed with a key that was revoked since does not count.
  * 2. A vote was made in the Temporal run that schedules the call, or in one before it in the same chain, by Temporal's own word:
  *    what the workflow says of it is not believed.
- * 3. What is no longer proven is asked again; what was never true is refused.
+ * 3. What is no longer proven is asked again; what was never true is refused, and what may be meant for another server.
  */
 import type { DispatchInput } from '../../contracts/activities.ts';
 import type { DispatchProof, RetryProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { SIGNING } from '../../contracts/signing.ts';
 import { wasGoodAt } from '../../domain/jws.ts';
 import { checkSignedAnswer, checkSignedDecision } from '../../domain/signed-decision.ts';
 import { isSameVoice } from '../../domain/signed-message.ts';
 import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
+import type { Namesakes } from './namesake.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 
@@ -23,16 +25,19 @@ type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 /** Undefined: proven. @throws CountersignError where something cannot be read, and may be later */
 export type CheckSignatures = (input: DispatchInput, scheduler: Scheduler) => Promise<Refused | undefined>;
 
-export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
+export function createSignatureCheck(parts: StartProofParts, namesakes: Namesakes): CheckSignatures {
   return async (input, scheduler) => {
     const { run, proof } = input;
     let kept: TrustSet;
+    let spec: RunSpec;
     try {
-      kept = await proveRun(parts, input.signedSpec, input, scheduler);
+      ({ trust: kept, spec } = await proveRun(parts, input.signedSpec, input, scheduler));
     } catch (error) {
       if (!(error instanceof CountersignError) || error.traits.retryable) throw error;
       return { kind: 'refused', code: error.code, message: error.message };
     }
+    const mistakable = await checkNamesakes(input, spec, namesakes);
+    if (mistakable !== undefined) return mistakable;
     const unsaid = input.retry && (await checkRetrySignature(parts, input.retry, input, scheduler, kept));
     if (unsaid !== undefined) return unsaid;
     const unprovided = await proveProvided(parts, input, kept, scheduler);
@@ -41,6 +46,22 @@ export function createSignatureCheck(parts: StartProofParts): CheckSignatures {
     // A key may be newer than what was read last.
     const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
     return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler)) ?? unprovided;
+  };
+}
+
+/** What people have said of the call names its server by its address: is that one server? What policy allows is judged by its name. */
+async function checkNamesakes(
+  { proof, retry, server }: DispatchInput,
+  spec: RunSpec,
+  namesakes: Namesakes,
+): Promise<Refused | undefined> {
+  if (proof.kind === 'policy' && retry === undefined) return undefined;
+  const other = await namesakes(spec, server);
+  if (other === undefined) return undefined;
+  return {
+    kind: 'refused',
+    code: 'DISPATCH_FORBIDDEN',
+    message: `Servers ${server.name} and ${other} of this run have one address and other credentials: what people have signed may be meant for either. Start a run with one of them, or give each an address of its own.`,
   };
 }
 

@@ -71,7 +71,7 @@ export async function proveRun(
   signedSpec: SignedSpec | undefined,
   claims: RunClaims,
   scheduler: Scheduler,
-): Promise<TrustSet> {
+): Promise<{ readonly trust: TrustSet; readonly spec: RunSpec }> {
   if (signedSpec === undefined)
     throw new CountersignError(
       'SIGNATURE_MISSING',
@@ -86,7 +86,7 @@ export async function proveRun(
   const other = differenceOf(spec, given as RunSpecInput, claims);
   if (other !== undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', `The call names another ${other} than the spec that was signed.`);
-  return trust;
+  return { trust, spec };
 }
 
 async function judgeSpec(

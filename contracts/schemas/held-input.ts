@@ -1,6 +1,12 @@
 /** What the dispatch of a call tells its run of a question that a server asks on an open connection (`held-input.ts`). */
 import { z } from 'zod';
-import { InputRequests } from './input.ts';
+import { FormRequest, UrlRequest } from './input.ts';
+
+/** The worker that asks compares them itself. */
+const requests = z.record(
+  z.string(),
+  z.discriminatedUnion('kind', [FormRequest.omit({ mac: true }), UrlRequest.omit({ mac: true })]),
+);
 
 /** Argument of the update `inputAsked`. Its id is `held/<callId>/<attempt>/<round>`, so that a repeat is the same one. */
 export const HeldQuestions = z.strictObject({
@@ -9,6 +15,6 @@ export const HeldQuestions = z.strictObject({
   attempt: z.int().positive(),
   /** Times that this dispatch has asked, from 1. */
   round: z.int().positive(),
-  requests: InputRequests,
+  requests,
 });
 export type HeldQuestions = z.infer<typeof HeldQuestions>;

@@ -42,6 +42,11 @@ export type FormField = z.infer<typeof FormField>;
 const message = z.string();
 /** Of the key and the whole request as the server sent it: the same hash is the same question. */
 const hash = Sha256Hex;
+/**
+ * By a key of the zone, over the question with its hash, its key, and the call: that a worker was asked it, and nobody else has
+ * written it. Absent where the question is held, and in runs of earlier releases.
+ */
+const mac = Sha256Hex.optional();
 
 export const FormRequest = z.strictObject({
   kind: z.literal('form'),
@@ -49,6 +54,7 @@ export const FormRequest = z.strictObject({
   fields: z.record(z.string(), FormField),
   required: z.array(z.string()),
   hash,
+  mac,
 });
 export type FormRequest = z.infer<typeof FormRequest>;
 
@@ -60,6 +66,7 @@ export const UrlRequest = z.strictObject({
   /** Whole, in ASCII, with the port where it is not 443. */
   host: z.string(),
   hash,
+  mac,
 });
 export type UrlRequest = z.infer<typeof UrlRequest>;
 

@@ -11,16 +11,25 @@ import {
   inputResponse,
   Server,
 } from '@modelcontextprotocol/server';
+import { later } from './asking-server.ts';
 import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface MrtrServer {
   readonly url: string;
   /** Of every `tools/call`, in the order they came. */
-  readonly legs: readonly { readonly tool: string; readonly key: string; readonly state: string | undefined }[];
+  readonly legs: readonly {
+    readonly tool: string;
+    readonly key: string;
+    readonly state: string | undefined;
+    /** Names of the questions that it answers. */
+    readonly answers: readonly string[];
+  }[];
   /** What was done, in the words of the tool. */
   readonly executed: readonly string[];
   /** States that were given out, as the client gets them. */
   readonly states: readonly string[];
+  /** Calls that come wait until what it returns is called. */
+  hold(): () => void;
   /** From now on no state that was given out is taken. */
   expireStates(): void;
   /** From now on `deploy` asks with another text, `book` for another field in its second question. */
@@ -37,7 +46,8 @@ export const MRTR_TOOLS = ['deploy', 'book', 'visit', 'think', 'stubborn', 'agai
 }));
 
 export async function startMrtrServer(): Promise<MrtrServer> {
-  const legs: { tool: string; key: string; state: string | undefined }[] = [];
+  const legs: MrtrServer['legs'][number][] = [];
+  let held: Promise<void> = Promise.resolve();
   const executed: string[] = [];
   const states: string[] = [];
   let epoch = 0;
@@ -85,7 +95,13 @@ export async function startMrtrServer(): Promise<MrtrServer> {
       const { inputResponses } = mcpReq;
       const state = mcpReq.requestState<{ step: number; name?: string }>();
       const raw = new Headers(requestInfo?.headers);
-      legs.push({ tool: params.name, key: raw.get('idempotency-key') ?? '', state: state && JSON.stringify(state) });
+      legs.push({
+        tool: params.name,
+        key: raw.get('idempotency-key') ?? '',
+        state: state && JSON.stringify(state),
+        answers: Object.keys(inputResponses ?? {}),
+      });
+      await held;
       switch (params.name) {
         case 'deploy': {
           const answer = inputResponse(inputResponses, 'confirm');
@@ -141,6 +157,11 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     legs,
     executed,
     states,
+    hold: () => {
+      const { promise, resolve } = later<void>();
+      held = promise;
+      return () => resolve();
+    },
     expireStates: () => {
       epoch += 1;
     },

@@ -3,6 +3,7 @@ import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { Scheduler } from '../../activities/tools/dispatch-check.ts';
 import { createSignatureCheck } from '../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../activities/trust/executions.ts';
+import type { Namesakes } from '../../activities/trust/namesake.ts';
 import { createTrustedKeys } from '../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../activities/trust/start-proof.ts';
 import type { DispatchInput } from '../../contracts/activities.ts';
@@ -122,8 +123,14 @@ export async function prepareInput(): Promise<void> {
   });
 }
 
-export async function answer(over: Partial<DispatchInput> = {}, by: Partial<Scheduler> = {}): Promise<string> {
-  const refused = await createSignatureCheck(parts)({ ...input, ...over }, { ...scheduler, ...by });
+export const noNamesakes: Namesakes = async () => undefined;
+
+export async function answer(
+  over: Partial<DispatchInput> = {},
+  by: Partial<Scheduler> = {},
+  namesakes = noNamesakes,
+): Promise<string> {
+  const refused = await createSignatureCheck(parts, namesakes)({ ...input, ...over }, { ...scheduler, ...by });
   return refused === undefined ? 'proven' : `${refused.kind} ${refused.code}`;
 }
 export const withProof = (over: object): Partial<DispatchInput> => ({

@@ -15,7 +15,7 @@ import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
 import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
-import { startWorld, type World } from '../support/world.ts';
+import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 let engine: TestEngine;
 let server: MrtrServer;
@@ -33,7 +33,11 @@ beforeAll(async () => {
   await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, bob);
   const config: ConfigInput = {
-    servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
+    servers: {
+      desk: { url: server.url, credentials: { kind: 'none' } },
+      // At the same address, with more rights.
+      admin: { url: server.url, credentials: { kind: 'none' }, headers: { 'X-Role': 'admin' } },
+    },
     policy: { servers: { desk: { default: 'allow' } }, approvers: { ids: ['acme|ann'] } },
   };
   world = await startWorld({
@@ -61,13 +65,14 @@ afterAll(async () => {
 const END = { text: 'done' };
 const steps = (tool: string) => [{ calls: [{ tool: `desk/${tool}`, arguments: { n: 1 } }] }, END];
 
-async function question(run: RunHandle, round = 1): Promise<ApprovalRequest> {
+async function question(run: RunHandle, key = 'confirm', text = ''): Promise<ApprovalRequest> {
   return await until(
     async () =>
       (await run.requests()).find(
-        ({ status, about }) => status === 'open' && about?.kind === 'input' && about.round === round,
+        ({ status, about }) =>
+          status === 'open' && about?.kind === 'input' && about.requests[key]?.message.includes(text) === true,
       ),
-    { what: `question ${round} of ${run.runId}` },
+    { what: `a question of ${run.runId}` },
   );
 }
 
@@ -77,25 +82,30 @@ function answerTo({ callId, digest, runId }: ApprovalRequest, decisionId: string
   return { kind: 'provide', decisionId, callId, digest, runId, approver, responses };
 }
 
+const claimsAbout = (run: RunHandle, { runId }: ApprovalRequest) => ({
+  purpose: UPDATES.provideInput,
+  namespace: 'default',
+  tenant: 'default',
+  workflowId: run.runId,
+  runId,
+  iss: 'acme',
+  sub: 'ann',
+});
+
+async function sendTo(run: RunHandle, input: object): Promise<unknown> {
+  return await world.client.workflow
+    .getHandle(run.runId)
+    .executeUpdate(UPDATES.provideInput, { args: [input] })
+    .catch((error: unknown) => codedFailureIn(error)?.code ?? error);
+}
+
 test('an answer counts as it was signed; unsigned, by somebody else, changed, or signed for another purpose it does not', async () => {
   const run = await world.start(steps('deploy'), { initiator: { id: 'acme|ann' } });
   const shown = await question(run);
   const message = answerTo(shown, 'signed-1');
-  const about = {
-    purpose: UPDATES.provideInput,
-    namespace: 'default',
-    tenant: 'default',
-    workflowId: run.runId,
-    runId: shown.runId,
-    iss: 'acme',
-    sub: 'ann',
-  };
+  const about = claimsAbout(run, shown);
   const good = await signedWith(ann, claimsFor(message, about, { jti: 'signed-1' }));
-  const send = async (input: object): Promise<unknown> =>
-    await world.client.workflow
-      .getHandle(run.runId)
-      .executeUpdate(UPDATES.provideInput, { args: [input] })
-      .catch((error: unknown) => codedFailureIn(error)?.code ?? error);
+  const send = async (input: object): Promise<unknown> => await sendTo(run, input);
   expect(await send(message)).toBe('SIGNATURE_MISSING');
   expect(await send({ ...answerTo(shown, 'signed-1', false), signature: good })).toBe('SIGNATURE_INVALID');
   expect(
@@ -113,6 +123,67 @@ test('an answer counts as it was signed; unsigned, by somebody else, changed, or
   const where = ['--address', address, '--namespace', namespace];
   const verified = await runCommand(['verify-ledger', run.runId, ...trust, ...where], { directory: engine.directory });
   expect(verified).toMatchObject({ exitCode: 0 });
+});
+
+test('INV-G1: a question that somebody puts into a run in a worker’s place has an answer that goes to no server', async () => {
+  const yes = async (run: RunHandle, shown: ApprovalRequest): Promise<unknown> => {
+    const decisionId = `on-${shown.digest}`;
+    const message = { ...answerTo(shown, decisionId), responses: { page: { action: 'accept' as const } } };
+    const claims = claimsFor(message, claimsAbout(run, shown), { jti: decisionId });
+    return await sendTo(run, { ...message, signature: await signedWith(ann, claims) });
+  };
+  // What the server asks, as anybody may read it elsewhere.
+  const before = await world.start(steps('visit'), { initiator: { id: 'acme|ann' } });
+  const known = await question(before, 'page');
+  await yes(before, known);
+  await before.result();
+  server.reset();
+
+  const goOn = server.hold();
+  const run = await world.start(steps('visit'), { initiator: { id: 'acme|ann' } });
+  const handle = world.client.workflow.getHandle(run.runId);
+  const activityId = await until(
+    async () =>
+      server.legs.length === 0
+        ? undefined
+        : ((await handle.describe()).raw.pendingActivities?.[0]?.activityId ?? undefined),
+    { what: 'the call is under way' },
+  );
+  const { page } = known.about?.kind === 'input' ? known.about.requests : {};
+  const requests = { page: { ...page, message: 'Do you like blue?' } };
+  const forged = { kind: 'input', round: 1, requests, used: [] };
+  await world.client.activity.complete({ workflowId: run.runId, activityId }, forged);
+  goOn();
+  expect(await yes(run, await question(run, 'page', 'blue'))).toMatchObject({ answer: 'provide' });
+  // It begins anew, and she is asked what the server asks.
+  const asked = await question(run, 'page', 'Sign in.');
+  expect(server.legs.map(({ answers }) => answers)).toEqual([[], []]);
+  expect(server.executed).toEqual([]);
+  expect(await yes(run, asked)).toMatchObject({ answer: 'provide' });
+  await run.result();
+  expect(server.executed).toEqual(['visited: accept']);
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+});
+
+test('INV-G1: what is approved goes to no server with whose address another one of the run has other credentials', async () => {
+  const started = async (...names: readonly string[]): Promise<RunHandle> => {
+    const servers = names.map((name) => ({ name }));
+    const calls = [{ tool: 'admin/visit', arguments: {} }];
+    const run = await world.start([{ calls }, END], { initiator: { id: 'acme|ann' }, servers });
+    const [asked] = await openRequests(run);
+    if (asked === undefined) throw new Error('it is asked');
+    await run.decide(decisionOn(asked, 'acme|ann'));
+    return run;
+  };
+  const both = await started('desk', 'admin');
+  await both.result();
+  expect(await outcomes(both)).toEqual({ 't1.c0': 'denied' });
+  expect(JSON.stringify(await results(world, both))).toContain('Servers admin and desk');
+  expect(server.legs).toEqual([]);
+  const one = await started('admin');
+  await question(one, 'page');
+  expect(server.legs).toHaveLength(1);
+  await one.stop({ by: 'acme|ann', reason: 'enough', inFlight: 'cancel' });
 });
 
 test('without a key in grants.keys no server may ask, and the refusal names the setting', async () => {

@@ -4,12 +4,14 @@ import type { DispatchInput } from '../../../contracts/activities.ts';
 import type { ProvisionProof } from '../../../contracts/dispatch-proof.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { checkProvided as check } from '../../../activities/tools/provision-check.ts';
+import { createQuestionMacs } from '../../../activities/tools/question-mac.ts';
 import type { Leaving } from '../../../activities/tools/word-now.ts';
+import { requestDigest } from '../../../domain/digest.ts';
 import { provisionProofs } from '../../../domain/provision.ts';
 import { dispatched } from '../../../domain/call-changes.ts';
 import { callOf } from '../../../domain/run.ts';
 import { flyingRun } from '../../support/builders/pause.ts';
-import { askedRun, providedRun } from '../../support/builders/provision.ts';
+import { askedRun, NAME, PAGE, providedRun } from '../../support/builders/provision.ts';
 import { runIds } from '../../support/builders/run.ts';
 
 const run = providedRun(askedRun({}, flyingRun('approved')));
@@ -17,8 +19,9 @@ const state = callOf(dispatched(run, 't1.c0')?.run ?? run, 't1.c0');
 if (state?.status !== 'in-flight' || state.input === undefined) throw new Error('it flies');
 const { judgement, call, input } = state;
 const { namespace, workflowId, tenant } = runIds();
-const [proof] = provisionProofs(input.provided);
-if (proof === undefined) throw new Error('it is proven');
+const [proven] = provisionProofs(input.provided);
+if (proven === undefined) throw new Error('it is proven');
+const proof = proven;
 
 /** As the call leaves, with nothing changed since it was answered. */
 const LEAVING: Leaving = {
@@ -28,7 +31,7 @@ const LEAVING: Leaving = {
   at: Date.parse(proof.decidedAt),
 };
 const checkProvided = (dispatch: DispatchInput, over: Partial<Leaving> = {}) =>
-  check(dispatch, { ...LEAVING, ...over });
+  check(dispatch, { ...LEAVING, ...over }, () => true);
 
 function dispatchWith(over: Partial<ProvisionProof> = {}, more: Partial<DispatchInput> = {}): DispatchInput {
   // Sound: only the fields that the check reads.
@@ -38,7 +41,7 @@ function dispatchWith(over: Partial<ProvisionProof> = {}, more: Partial<Dispatch
     callId: call.callId,
     target: judgement.target,
     arguments: call.arguments,
-    input: { provided: [{ ...proof, ...over } as ProvisionProof], leg: input?.leg },
+    input: { provided: [{ ...proof, ...over }], leg: input?.leg },
     ...more,
   } as DispatchInput;
 }
@@ -132,5 +135,63 @@ describe('genuine, but spent as the call leaves: nothing of it is given to the s
     if (clause === undefined) throw new Error('somebody is asked');
     const approvers: ApproverRule = { allOf: [{ ...clause, need: 2 }] };
     expect(checkProvided(dispatchWith(), { approvers })).toBeUndefined();
+  });
+});
+
+describe('trust mode `signed`: an answer is to what a worker was asked, whatever its digest says', () => {
+  const macs = createQuestionMacs([Buffer.alloc(32, 1)]);
+  const others = createQuestionMacs([Buffer.alloc(32, 2)]);
+  if (macs === undefined || others === undefined) throw new Error('there are keys');
+  type Requests = ProvisionProof['about']['requests'];
+
+  /** As somebody has signed it who was shown this, and said no: the digest is that of what they read. */
+  function signedOn(requests: Requests, round = 1): ProvisionProof {
+    const { provision, generation, approvers } = proof;
+    const { runId, approver } = provision;
+    const about = { ...proof.about, requests, round };
+    const shown = { generation, approvers, about, target: judgement.target, arguments: call.arguments };
+    const digest = requestDigest({ namespace, tenant, workflowId, runId, callId: call.callId, ...shown });
+    const said = { kind: 'decline' as const, decisionId: `p-${round}`, callId: call.callId, runId, approver, digest };
+    return { ...proof, about, provision: said };
+  }
+
+  function answerTo(dispatch: DispatchInput, keys = macs): ReturnType<typeof check> {
+    return check(dispatch, LEAVING, (requests) => keys?.areOurs(requests, dispatch) === true);
+  }
+
+  function dispatchOf(provided: readonly ProvisionProof[], asked: Requests, round = 1): DispatchInput {
+    const leg = { round, requests: asked, used: [] };
+    return dispatchWith({}, { server: { name: 'bank', url: 'https://bank.example' }, input: { provided, leg } });
+  }
+
+  const genuine = macs.marked({ who: NAME, page: PAGE }, dispatchOf([], {}));
+  const { who = NAME, page = PAGE } = genuine;
+  const anew = { kind: 'reopen', asks: 'input', code: 'SIGNATURE_INVALID' };
+
+  test('as its server asked it', () => {
+    expect(answerTo(dispatchOf([signedOn({ who })], { who }))).toBeUndefined();
+  });
+
+  test('the same question in a later round has the answer of the first', () => {
+    const provided = [signedOn({ who }), signedOn({ page }, 2)];
+    expect(answerTo(dispatchOf(provided, { who, page }, 2))).toBeUndefined();
+  });
+
+  test.each<[string, Requests]>([
+    ['to a text of somebody else, with the hash of a question that was asked', { who: { ...who, message: 'Blue?' } }],
+    ['to one that is forged whole', { who: { ...NAME, message: 'Blue?', mac: 'f'.repeat(64) } }],
+    ['to one without what proves it, as a run of an earlier release has kept it', { who: NAME }],
+    ['to one under another key than it was asked under', { page: who }],
+  ])('INV-G2: %s, it goes to no server, and the server asks anew', (_, requests) => {
+    const dispatch = dispatchOf([signedOn(requests)], requests);
+    // In mode `temporal` whoever writes to the namespace is believed.
+    expect(checkProvided(dispatch)).toBeUndefined();
+    expect(answerTo(dispatch)).toMatchObject(anew);
+    // Beside one that is genuine, too.
+    expect(answerTo(dispatchOf([signedOn({ who, page }), signedOn(requests, 2)], { who }))).toMatchObject(anew);
+  });
+
+  test('INV-G2: to what a key proved that is gone: it is asked anew', () => {
+    expect(answerTo(dispatchOf([signedOn({ who })], { who }), others)).toMatchObject(anew);
   });
 });

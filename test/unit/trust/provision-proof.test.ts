@@ -107,14 +107,19 @@ beforeAll(async () => {
 async function checked(provision: SignedProvision, decidedAt = now): Promise<unknown> {
   // Sound: only the fields that the proof reads.
   const proof = { provision, decidedAt: new Date(decidedAt * 1_000).toISOString() } as ProvisionProof;
-  return await createSignatureCheck(parts)({ ...input, input: { provided: [proof] } }, scheduler);
+  return await createSignatureCheck(parts, async () => undefined)(
+    { ...input, input: { provided: [proof] } },
+    scheduler,
+  );
 }
 
 const ANEW = { kind: 'reopen', asks: 'input' };
 
 test('as it was signed, it is believed; with nothing answered, there is nothing to believe', async () => {
   expect(await checked(await answered(ann))).toBeUndefined();
-  expect(await createSignatureCheck(parts)({ ...input, input: { provided: [] } }, scheduler)).toBeUndefined();
+  expect(
+    await createSignatureCheck(parts, async () => undefined)({ ...input, input: { provided: [] } }, scheduler),
+  ).toBeUndefined();
   expect(await checked(await answered(ann, { runId: 'exec-1' }))).toBeUndefined();
 });
 

@@ -10,6 +10,7 @@ import {
   first,
   forged,
   input,
+  noNamesakes,
   now,
   parts,
   prepareInput,
@@ -51,7 +52,10 @@ describe('the word that a call is sent again is proven too, whatever let it leav
   test('what no longer counts asks the same again, and not for consent', async () => {
     reset();
     world.trusted = [backend, ben].map(({ entry }) => entry);
-    const refused = await createSignatureCheck(parts)({ ...input, ...(await said()), ...allowed }, scheduler);
+    const refused = await createSignatureCheck(parts, noNamesakes)(
+      { ...input, ...(await said()), ...allowed },
+      scheduler,
+    );
     expect(refused).toMatchObject({ kind: 'reopen', code: 'TRUST_KEY_UNKNOWN', asks: 'outcome' });
   });
 });
