@@ -41,10 +41,11 @@ export function capResponse(
 ): Response {
   const { body } = response;
   if (body === null) return response;
-  const perEvent = !wholeStreams && isEventStream(response);
+  const isStream = isEventStream(response);
+  const perEvent = !wholeStreams && isStream;
   const bytes = gauge(maxBytes, 'bytes', perEvent);
   const values = maxValues === undefined ? undefined : gauge(maxValues, 'values', perEvent);
-  const counter = countMarks();
+  const counter = countMarks(isStream ? 'event stream' : 'body');
   let last = 0;
   const cap = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {

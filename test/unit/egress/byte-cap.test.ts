@@ -70,6 +70,13 @@ describe('values of one event', () => {
     expect((await read(EVENTS, cutEvery(size, large), { maxValues })).failure).toContain('100 values');
   });
 
+  test('its lines count, too', async () => {
+    const lines = (count: number): string => `${'odd\r'.repeat(count)}data: 1\n\n`;
+    const fits = lines(98);
+    expect(await read(EVENTS, cutEvery(9, fits), { maxValues })).toEqual({ text: fits });
+    expect((await read(EVENTS, cutEvery(9, lines(99)), { maxValues })).failure).toContain('100 values');
+  });
+
   test('an event in several lines is one, and no quote of another field hides what follows', async () => {
     const lines = `id: "\n: "\ndata: [\n${'data: {},\n'.repeat(60)}data: 1]\n\n`;
     expect((await read(EVENTS, cutEvery(16, lines), { maxValues })).failure).toContain('100 values');

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { countMarks } from '../../../activities/egress/json-marks.ts';
 
 function marksOf(...parts: readonly (string | Uint8Array)[]): number {
-  const counter = countMarks();
+  const counter = countMarks('body');
   return parts.reduce((sum, part) => sum + counter.count(Buffer.from(part)), 0);
 }
 
@@ -52,5 +52,17 @@ describe('marks of JSON', () => {
     const cut = Buffer.concat([Buffer.from('["'), Buffer.from([0xf0]), Buffer.from('",1,2]')]);
     expect(JSON.parse(cut.toString('utf8'))).toEqual(['\ufffd', 1, 2]);
     expect(marksOf(cut)).toBe(3);
+  });
+
+  test('of an event stream each line is one more, wherever it ends', () => {
+    const lines = 'id: "\na\r: "\\\r\ndata: {"a":"b"}\n\n';
+    const bytes = Buffer.from(lines);
+    expect(marksOf(lines)).toBe(1);
+    for (const size of [1, 3, 100]) {
+      const counter = countMarks('event stream');
+      let marks = 0;
+      for (let at = 0; at < bytes.length; at += size) marks += counter.count(bytes.subarray(at, at + size));
+      expect(marks).toBe(7);
+    }
   });
 });
