@@ -157,12 +157,14 @@ async function callAsListed(
   const { tool, secrets: held, shown } = current;
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
+  // Nobody is asked about a change after which this run cannot call the tool.
+  if (wish.kind === 'refused' && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
+    return noTask(input, wish.reason);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
   const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
   if (unanswered !== undefined) return unanswered;
-  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
-  if (wish.kind === 'refused') return noTask(input, wish.reason);
   // What people have approved needs no glass.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);

@@ -68,7 +68,9 @@ export function checkTool({ target, server }: DispatchInput, tool: OfferedTool |
     tool.server === target.server &&
     tool.serverUrl === target.serverUrl &&
     tool.definition.name === target.tool &&
-    server.name === tool.server;
+    server.name === tool.server &&
+    // What was judged and signed names an address; the call goes to that of the binding.
+    server.url === target.serverUrl;
   return same ? undefined : forbidden('The call names another tool than the one that was judged.');
 }
 

@@ -5,8 +5,9 @@
  * Owns when the state is in clear: in this process, for one call (INV-S1). Does not own the sealing (`state-seal.ts`).
  * 1. A state that does not open is not asked about: the call begins anew and people's answers are given again, as where the server
  *    itself does not know its state any more.
- * 2. It is sealed with what was asked, also where the server gave none: nobody else says which questions are answered by what people
- *    said. A pause that an earlier release has kept is not proven so; in trust mode `signed` its call begins anew.
+ * 2. In trust mode `signed` it is sealed with what was asked, also where the server gave none: nobody else says which questions are
+ *    answered by what people said. A pause that an earlier release has kept is not proven so: its call begins anew. In mode `temporal`
+ *    it is kept as earlier releases keep it, which may take the call up where both are there.
  */
 import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
 import type { InputLeg } from '../../contracts/dispatched-input.ts';
@@ -62,10 +63,16 @@ async function openedLeg(
   return state === undefined ? undefined : { state };
 }
 
+interface Sealing {
+  readonly seal?: StateSeal | undefined;
+  readonly macs?: QuestionMacs | undefined;
+  readonly mode: TrustConfig['mode'];
+}
+
 export async function pausedBy(
   { requests, state, used }: Extract<CallEnding, { kind: 'input' }>,
   dispatch: DispatchInput,
-  { seal, macs }: { readonly seal?: StateSeal | undefined; readonly macs?: QuestionMacs | undefined },
+  { seal, macs, mode }: Sealing,
   token: TokenEvidence,
 ): Promise<DispatchResult> {
   const round = (dispatch.input?.leg?.round ?? 0) + 1;
@@ -75,9 +82,12 @@ export async function pausedBy(
   }
   // Servers are told that they may ask only where there is a key.
   if (seal === undefined || macs === undefined) throw new Error('a server has asked what nothing can seal');
-  const binding = legBindingOf(dispatch, { round, requests, used });
-  const sealed = await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding);
-  return { kind: 'input', round, requests: macs.marked(requests, dispatch), used, token, state: sealed };
+  const asked = { kind: 'input', round, requests: macs.marked(requests, dispatch), used, token } as const;
+  if (mode === 'signed') {
+    const binding = legBindingOf(dispatch, { round, requests, used });
+    return { ...asked, state: await seal.seal(state === undefined ? NO_STATE : `${STATE}${state}`, binding) };
+  }
+  return state === undefined ? asked : { ...asked, state: await seal.seal(state, bindingOf(dispatch, round)) };
 }
 
 function legBindingOf(dispatch: DispatchInput, { round, requests, used }: Omit<InputLeg, 'state'>): LegBinding {

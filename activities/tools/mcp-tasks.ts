@@ -185,7 +185,10 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   const { link, names, question, artifacts, scrub } = asking;
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
-    if (trace.exchange.tooLarge === true && trace.exchange.status === 200)
+    const { tooLarge, status: http, streamed } = trace.exchange;
+    // In a stream it need not have been the result that was too large, as with calls (`mcp-server.ts`).
+    if (tooLarge === true && streamed === true) return lostResult(status, TOO_LARGE);
+    if (tooLarge === true && http === 200)
       return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
     const gone = unanswered(asking, trace);
     return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);

@@ -71,7 +71,8 @@ export async function callWithToken(
   const seen: MintedToken[] = [token];
   const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
   const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> => {
-    if (ending.kind === 'input') return await pausedBy(ending, input, parts, minted.evidence);
+    if (ending.kind === 'input')
+      return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, minted.evidence);
     if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, minted.evidence);
     const ended = withTold(resultOf(ending, minted, told), meant.people?.told() ?? []);
     return wanting(ended, () =>

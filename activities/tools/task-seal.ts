@@ -46,7 +46,7 @@ export function taskWish(
   if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
   const reason =
     tasks !== true
-      ? 'the run was started by a release that cannot wait for tasks'
+      ? 'the run does not wait for tasks: configure `tasks` of its server ({} is enough), and start the run again'
       : seal === undefined
         ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
         : undefined;

@@ -51,12 +51,13 @@ export function createSignatureCheck(parts: StartProofParts, namesakes: Namesake
 
 /** What people have said of the call names its server by its address: is that one server? What policy allows is judged by its name. */
 async function checkNamesakes(
-  { proof, retry, server }: DispatchInput,
+  { proof, retry, server, authorizations = [] }: DispatchInput,
   spec: RunSpec,
   namesakes: Namesakes,
 ): Promise<Refused | undefined> {
   if (proof.kind === 'policy' && retry === undefined) return undefined;
-  const other = await namesakes(spec, server);
+  const regranted = authorizations.some(({ answer }) => answer.kind === 'grant');
+  const other = await namesakes(spec, { ...server, regranted });
   if (other === undefined) return undefined;
   return {
     kind: 'refused',

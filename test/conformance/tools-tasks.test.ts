@@ -189,6 +189,16 @@ describe('a result that is larger than this service reads (INV-X2)', () => {
   const large = { result: () => ({ result: { content: [{ type: 'text', text: huge }] } }) };
 
   test.each([
+    ['completed', { kind: 'unknown', message: expect.stringContaining('larger') }],
+    ['failed', { kind: 'failed', executed: true, message: expect.stringContaining('larger') }],
+  ])('in a stream, where it need not have been the result, of a task that has %s', async (status, outcome) => {
+    const { dispatch, poll } = await bench();
+    const begun = await dispatch();
+    server.become({ ...large, streams: true, get: () => ({ status }) });
+    expect(await poll(begun)).toMatchObject({ kind: 'ended', outcome });
+  });
+
+  test.each([
     ['completed', { kind: 'succeeded', result: { warnings: [expect.stringContaining('larger')] } }],
     ['failed', { kind: 'failed', executed: true, message: expect.stringContaining('larger') }],
   ])('of a task that has %s', async (status, outcome) => {
@@ -236,7 +246,7 @@ test('a result that is read while its question is withdrawn does not take the se
 
 describe('a task is begun nowhere', () => {
   test.each([
-    ['for a run of an earlier release', { tasks: undefined }, undefined, 'release'],
+    ['for a run that does not wait for any', { tasks: undefined }, undefined, 'configure `tasks`'],
     ['by a worker that can seal nothing', {}, 'none', 'grants.keys'],
   ] as const)('%s: nothing is sent, and it says so', async (_, over, sealing, text) => {
     const { dispatch, minted } = await bench({ sealing });

@@ -41,12 +41,16 @@ const dispatch = (input?: DispatchInput['input'], callId = 't1.c0'): DispatchInp
     ...(input === undefined ? {} : { input }),
   }) as DispatchInput;
 
-async function legOf(round = 1, state: { readonly state?: string } = { state: 'secret-state' }): Promise<InputLeg> {
+async function legOf(
+  round = 1,
+  state: { readonly state?: string } = { state: 'secret-state' },
+  mode: 'signed' | 'temporal' = 'signed',
+): Promise<InputLeg> {
   const before = round === 1 ? undefined : { provided: [], leg: { round: round - 1, requests: {}, used: [] } };
   const paused = await pausedBy(
     { kind: 'input', requests: { it: FORM }, used: [], ...state },
     dispatch(before),
-    { seal, macs },
+    { seal, macs, mode },
     { strategy: 'none' },
   );
   if (paused.kind !== 'input') throw new Error(JSON.stringify(paused));
@@ -54,11 +58,12 @@ async function legOf(round = 1, state: { readonly state?: string } = { state: 's
   return structuredClone({ ...paused, requests: { it: { hash: HASH } } });
 }
 
+const { run, callId, target } = dispatch();
+const EARLIER = { namespace: run.namespace, workflowId: run.workflowId, callId, serverUrl: target.serverUrl, round: 1 };
+
 /** As earlier releases sealed it. */
 async function earlierLeg(): Promise<InputLeg> {
-  const { run, callId, target } = dispatch();
-  const bound = { namespace: run.namespace, workflowId: run.workflowId, callId, serverUrl: target.serverUrl, round: 1 };
-  const state = await seal?.seal('secret-state', bound);
+  const state = await seal?.seal('secret-state', EARLIER);
   return { round: 1, requests: { it: { hash: HASH } }, used: [], ...(state && { state }) };
 }
 
@@ -111,6 +116,18 @@ describe('a call', () => {
     expect(await inputOf(dispatch({ provided: [ANSWER], leg: stateless }), seal, 'signed')).toEqual(ANEW);
   });
 
+  test('INV-D1: in mode `temporal` is kept as earlier releases take it up, and goes on without a state under any key', async () => {
+    const leg = await legOf(1, undefined, 'temporal');
+    expect(leg.state && (await seal?.open(leg.state, EARLIER))).toBe('secret-state');
+    expect(await inputOf(dispatch({ provided: [ANSWER], leg }), seal, 'temporal')).toEqual(GOES_ON);
+    const stateless = await legOf(1, {}, 'temporal');
+    expect(stateless).not.toHaveProperty('state');
+    const other = createStateSeal(new Map([['one', randomBytes(32)]]));
+    const { input } = await inputOf(dispatch({ provided: [ANSWER], leg: stateless }), other, 'temporal');
+    expect(input).not.toHaveProperty('begunAnew');
+    expect(input).toHaveProperty('leg');
+  });
+
   test.each<[string, Partial<InputLeg>]>([
     ['other questions', { requests: { it: { hash: '2'.repeat(64) } } }],
     ['a question under another key', { requests: { other: { hash: HASH } } }],
@@ -137,7 +154,7 @@ test.each<[string, Partial<DispatchInput>]>([
 
 test('people are asked with what proves that a worker was asked it', async () => {
   const ending = { kind: 'input', requests: { it: FORM }, used: [] } as const;
-  const paused = await pausedBy(ending, dispatch(), { seal, macs }, { strategy: 'none' });
+  const paused = await pausedBy(ending, dispatch(), { seal, macs, mode: 'signed' }, { strategy: 'none' });
   if (paused.kind !== 'input') throw new Error(JSON.stringify(paused));
   expect(macs?.areOurs(paused.requests, dispatch())).toBe(true);
   expect(paused.requests).toMatchObject({ it: FORM });

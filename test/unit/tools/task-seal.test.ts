@@ -67,7 +67,7 @@ describe('a call is a task', () => {
   });
 
   test.each([
-    ['a run of an earlier release', { ...dispatch, tasks: undefined }, seal, 'release'],
+    ['a run that does not wait for any', { ...dispatch, tasks: undefined }, seal, 'configure `tasks`'],
     ['a worker without a key', dispatch, undefined, 'grants.keys'],
   ])('and never of %s', (_, given, sealing, text) => {
     // Sound: an absent field and an undefined one read the same.

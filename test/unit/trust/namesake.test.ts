@@ -16,7 +16,7 @@ const ADMIN = {
   credentials: { kind: 'none' },
 } as const;
 const ELSEWHERE = { ...ADMIN, url: 'https://other.example/mcp' };
-const CALLED = { name: 'crm-admin', url: URL };
+const CALLED = { name: 'crm-admin', url: URL, regranted: false };
 
 type Servers = NonNullable<ConfigInput['servers']>;
 const configOf = (servers: Servers, mode: 'signed' | 'temporal' = 'signed'): Config =>
@@ -56,6 +56,23 @@ describe('another server of the run with the same address', () => {
     expect(await namesakesOf(servers)(specOf({ grants: both.slice(1) }), CALLED)).toBe('crm-ro');
     const same = both.map((grant) => ({ ...grant, ref: 'readers' }));
     expect(await namesakesOf(servers)(specOf({ grants: same }), CALLED)).toBeUndefined();
+  });
+
+  test('and a grant that was given later, which is of one name alone', async () => {
+    const servers = { 'crm-ro': { url: URL }, 'crm-admin': { url: URL } };
+    expect(await namesakesOf(servers)(specOf(), CALLED)).toBeUndefined();
+    expect(await namesakesOf(servers)(specOf(), { ...CALLED, regranted: true })).toBe('crm-ro');
+  });
+
+  test('INV-G3: is looked for without the catalogs of servers that are configured elsewhere', async () => {
+    const config = configOf({ 'crm-ro': ELSEWHERE, 'crm-admin': ADMIN });
+    const asked: string[] = [];
+    const namesakes = createNamesakes(config, async ({ server }) => {
+      asked.push(server);
+      throw new Error('the catalog is stuck');
+    });
+    expect(await namesakes(specOf(), CALLED)).toBeUndefined();
+    expect(asked).toEqual([]);
   });
 
   test('that the run brings by its URL, or reaches through a catalog', async () => {
