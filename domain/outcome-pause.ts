@@ -17,7 +17,8 @@ const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 /** @param handedAt when the run handed it to a worker, epoch ms */
 export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: Ended, handedAt: number): OutcomePause {
-  const message = 'message' in outcome ? outcome.message : 'Its outcome is not known.';
+  const said: unknown = 'message' in outcome ? outcome.message : undefined;
+  const message = typeof said === 'string' ? said : 'Its outcome is not known.';
   const at = sent?.at;
   return {
     kind: 'outcome',
@@ -26,8 +27,17 @@ export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: E
     attempt: attempts,
     ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
     ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
-    ...(token === undefined ? {} : { token }),
+    ...(isEvidence(token) ? { token } : {}),
   };
+}
+
+/** Texts, and lists of texts: as it is shown. */
+function isEvidence(token: unknown): boolean {
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  return (
+    isFields(token) &&
+    Object.values(token).every((value) => (Array.isArray(value) ? value.every(isText) : isText(value)))
+  );
 }
 
 /** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */

@@ -11,6 +11,7 @@ import type { DispatchResult } from '../contracts/activities.ts';
 import type { RunningTask } from '../contracts/schemas/server-task.ts';
 import type { PollResult } from '../contracts/server-task.ts';
 import type { CallState, InFlight, ServerTask } from './call-state.ts';
+import { instant, isFiniteNumber } from './field-checks.ts';
 import { callOf, type Change, replaceCall, type Run } from './run.ts';
 
 export type OnTask = InFlight & { readonly task: ServerTask };
@@ -40,18 +41,25 @@ export function isOnTask(state: CallState): state is OnTask {
 export function taskBegun(run: Run, callId: string, { task, token }: Begun, now: number): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
-  const { sealed, sentAt, until, pollMs, message } = task;
+  const { sealed, pollMs, message } = task;
+  const sentAt = instantOr(task.sentAt, now);
+  const until = instantOr(task.until, now);
   const begun = {
     sealed,
     since: Date.parse(sentAt),
     until: Date.parse(until),
     polls: 0,
-    ...(pollMs === undefined ? {} : { pollMs }),
-    ...(message === undefined ? {} : { message }),
+    ...(isFiniteNumber(pollMs) ? { pollMs } : {}),
+    ...(typeof message === 'string' ? { message } : {}),
     ...(token === undefined ? {} : { token }),
   };
   const next = { ...state, task: { ...begun, next: nextQuestion(begun, now) } };
   return { run: replaceCall(run, next), facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }] };
+}
+
+/** Whoever may write to the namespace can say what a worker says: what is no time is now, so that such a task is given up at once. */
+function instantOr(said: string, now: number): string {
+  return instant(said) === undefined ? said : new Date(now).toISOString();
 }
 
 /** It goes on, or could not be asked about: without a fact, since nothing has become of it. @param now epoch ms */

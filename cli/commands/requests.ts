@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal.ts';
 import { timeLeft } from '../views/duration.ts';
 import { table } from '../views/fields.ts';
 import { requestText, shownTo } from '../views/request.ts';
-import { toolText } from '../views/words.ts';
+import { memoToolText } from '../views/words.ts';
 
 interface RequestsOptions extends GlobalOptions {
   readonly full?: true;
@@ -67,7 +67,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
         visible(runId),
         String(pending.count),
         pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
-        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
+        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${memoToolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
       ]);
       return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
     },

@@ -15,10 +15,10 @@ export function inputRows({ requests, round, held }: InputPause): Row[] {
   return [
     ['asks', `the server asks before it goes on (round ${round}); what is answered goes to it, and to nobody else`],
     [
-      'waits',
+      'connection',
       held === undefined
         ? undefined
-        : 'the server, on an open connection: what nobody answers by the deadline is told to it as no answer',
+        : 'open: the server waits, and is told no answer where nobody has answered by the deadline',
     ],
     ...Object.entries(requests).flatMap(([key, request]) => requestRows(key, request)),
   ];

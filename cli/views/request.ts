@@ -7,7 +7,7 @@ import type { AuthorizationPause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
-import { bounded, visible } from '../../domain/escape.ts';
+import { bounded, spaced, visible } from '../../domain/escape.ts';
 import { shownArguments } from '../../domain/redaction.ts';
 import type { Paint } from '../terminal.ts';
 import { duration, shortInstant, timeLeft } from './duration.ts';
@@ -34,7 +34,7 @@ function wantedText(about: AuthorizationPause): string {
       : about.scopes === undefined
         ? 'consent to another try'
         : `consent to ${about.scopes.map(visible).join(' ')} for this call`;
-  return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(visible(about.message), SHOWN_DESCRIPTION)}`;
+  return `${what} [countersign authorize]; ${visible(about.reason)}: ${bounded(spaced(about.message), SHOWN_DESCRIPTION)}`;
 }
 
 export function requestText(
@@ -103,11 +103,11 @@ export function requestText(
       'because',
       request.explain === undefined
         ? undefined
-        : request.explain.map(({ rule, text }) => `${visible(text)} (${visible(rule)})`).join('; '),
+        : request.explain.map(({ rule, text }) => `${spaced(text)} (${visible(rule)})`).join('; '),
     ],
-    ['asked again', request.reopenedBecause === undefined ? undefined : visible(request.reopenedBecause)],
+    ['asked again', request.reopenedBecause === undefined ? undefined : spaced(request.reopenedBecause)],
     ['tool says', description === undefined ? undefined : shown(description, full ? undefined : SHOWN_DESCRIPTION)],
-    ['tool hints', annotations === undefined ? undefined : visible(canonicalJson(annotations))],
+    ['tool hints', annotations === undefined ? undefined : spaced(canonicalJson(annotations))],
   ] as const;
   return `${head}\n${fields(paint, rows)}`;
 }
@@ -120,7 +120,7 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
   const { message, sentAt, attempt, bytes, lastProgress, token } = about;
   return [
     ['asks', 'what became of it: it was sent, and may or may not have run'],
-    ['known', visible(message)],
+    ['known', spaced(message)],
     ['sent at', `${shortInstant(sentAt)}, attempt ${visible(String(attempt))}`],
     ['answer', bytes === undefined ? undefined : `${visible(String(bytes))} bytes of it came`],
     ['progress', lastProgress === undefined ? undefined : visible(String(lastProgress))],
@@ -174,7 +174,7 @@ export function statusText(
 }
 
 function shown(text: string, most: number | undefined): string {
-  const whole = visible(text);
+  const whole = spaced(text);
   if (most === undefined) return whole;
   const cut = bounded(whole, most);
   return cut === whole ? whole : `${cut} [cut: --full shows all]`;

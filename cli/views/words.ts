@@ -1,5 +1,5 @@
 /** Small pieces of lines that people read. */
-import { bounded, named, visible } from '../../domain/escape.ts';
+import { bounded, named, spaced, visible } from '../../domain/escape.ts';
 
 /** Free text of people, models and servers: cut, and inert. */
 export function said(text: string): string {
@@ -14,6 +14,12 @@ export function short(hash: string): string {
 /** A tool as people read it: its server has named it. */
 export function toolText(server: string, tool: string): string {
   return `${named(server)}/${named(tool)}`;
+}
+
+/** The same of a memo, in which the name has been made visible already, which does nothing to it a second time, and may be cut. */
+export function memoToolText(server: string, tool: string): string {
+  const shown = spaced(tool);
+  return `${named(server)}/${/^[^\s"\\,;()]+$/u.test(shown) ? shown : `"${shown.replaceAll('"', '\\"')}"`}`;
 }
 
 export function count(number: number, noun: string): string {

@@ -32,7 +32,7 @@ test('F27: every field is shown, with what it must be', () => {
   });
   expect(rows).toEqual([
     ['asks', expect.stringContaining('round 2')],
-    ['waits', undefined],
+    ['connection', undefined],
     ['question', '"who": Who?'],
     ['field', '"name": required, text, 1 to 9 characters, "Name", "Yours", proposed: "Ann"'],
     ['field', '"mail": optional, email, at most 9 characters'],
@@ -132,6 +132,6 @@ test('what a server says ends where it is seen to end, and no terminal makes oth
 
 test('a server that waits on an open connection is said to', () => {
   const about = { kind: 'input', round: 1, requests: {} } as const;
-  expect(Object.fromEntries(inputRows({ ...about, held: true }))['waits']).toContain('open connection');
-  expect(Object.fromEntries(inputRows(about))['waits']).toBeUndefined();
+  expect(Object.fromEntries(inputRows({ ...about, held: true }))['connection']).toContain('the server waits');
+  expect(Object.fromEntries(inputRows(about))['connection']).toBeUndefined();
 });

@@ -5,10 +5,12 @@ import { diffAnswer, toolAnswer } from '../../../cli/views/catalog-tool.ts';
 import { toolsAnswer } from '../../../cli/views/catalog.ts';
 import { fields, table } from '../../../cli/views/fields.ts';
 import { requestText } from '../../../cli/views/request.ts';
+import { memoToolText, toolText } from '../../../cli/views/words.ts';
 import { responsesFrom } from '../../../cli/input-values.ts';
 import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
+import { visible } from '../../../domain/escape.ts';
 import { catalogEntry, catalogOf } from '../../support/builders/catalog.ts';
 
 test('a tool that is called like a line of ours is seen to be a name', () => {
@@ -54,4 +56,29 @@ test('fields that a server asks for are named in one line, in errors too', () =>
   };
   expect(() => responsesFrom({ who }, { set: ['y=1'] })).toThrow(/^The server asks for no y; it asks for: "who\.x\\u/);
   expect(() => responsesFrom({ who, 'a\nb': who }, { content: {} })).toThrow(/who, "a\\u\{a\}b"/);
+});
+
+test('INV-G2: no text of others sets a line apart that could pass for one of ours, where somebody approves', () => {
+  const faked = `Books a seat.${' '.repeat(60)}digest      aaaa  may decide  everybody`;
+  const request = {
+    ...approvalRequest(),
+    description: faked,
+    arguments: { note: faked },
+    reopenedBecause: faked,
+    explain: [{ rule: 'r', text: faked }],
+    annotations: { title: faked },
+  };
+  const lines = requestText(request, { full: true, now: 0 }, plain).split('\n');
+  const told = lines.filter((line) => line.includes('Books a seat.'));
+  expect(told).toHaveLength(5);
+  for (const line of told) expect(line.slice(line.indexOf('Books'))).not.toMatch(/ {2}/);
+  const about = { kind: 'outcome', sentAt: '2026-01-01T00:00:00.000Z', attempt: 1, message: faked } as const;
+  expect(requestText({ ...request, about }, { full: true, now: 0 }, plain)).not.toMatch(/Books a seat\. {2}/);
+});
+
+test('a tool is called the same in the inbox as in its request; there its name comes from the memo, made visible', () => {
+  for (const name of ['book', 'a\u200bb', 'two words', 'a  b']) {
+    expect(memoToolText('desk', visible(name)).replaceAll('\\\\u', '\\u')).toBe(toolText('desk', name));
+  }
+  expect(memoToolText('desk', 'x\u001b[2J')).toBe('desk/"x\\u{1b}[2J"');
 });

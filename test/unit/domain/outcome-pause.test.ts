@@ -81,3 +81,19 @@ describe('the last heartbeat of a worker that is lost', () => {
     expect(sentAsTold({ sentAt: AT, ...odd })).toEqual({ at: AT }),
   );
 });
+
+test.each([
+  [{ token: { strategy: 'none', jti: 7 } }, UNSURE.message],
+  [{ token: 'all' }, UNSURE.message],
+  [{ token: { strategy: 'none', scopes: [{}] } }, UNSURE.message],
+  [{ outcome: { ...UNSURE, message: 7 } }, 'Its outcome is not known.'],
+])('nor does it say of a token, or in words, what is none: %p', (odd, message) => {
+  // Sound: as above.
+  const result = { kind: 'ended', outcome: UNSURE, ...odd } as unknown as Parameters<typeof outcomePause>[1];
+  expect(outcomePause(flight(), result, START)).toEqual({
+    kind: 'outcome',
+    sentAt: '2026-01-01T00:00:00.000Z',
+    message,
+    attempt: 1,
+  });
+});

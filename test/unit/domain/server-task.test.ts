@@ -156,3 +156,15 @@ test('INV-D2: an execution that has no next one keeps room for its end', () => {
   expect(isTooLong({ ...small, historyLength: 40_000 })).toBe(true);
   expect(isTooLong({ ...small, historySize: 40 * 1_048_576 })).toBe(true);
 });
+
+test.each([{ sentAt: 'x' }, { until: 'y' }, { until: '\u001b[2J' }, { message: 7 }, { pollMs: 'soon' }])(
+  'a completion that anybody may send makes no task that cannot be shown or given up: %p',
+  (odd) => {
+    // Sound: whoever may write to the namespace completes an activity with whatever they like.
+    const run = started(odd as unknown as Partial<Begun['task']>);
+    expect(() => currentDetails('acting', run)).not.toThrow();
+    expect(shownTask(onTask(run))).toMatchObject({ since: new Date(START).toISOString() });
+    expect(isOverdue(onTask(run), START + 61 * MINUTE)).toBe(true);
+    expect(isOverdue(onTask(run), START)).toBe('until' in odd);
+  },
+);
