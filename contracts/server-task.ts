@@ -1,5 +1,6 @@
 /** Between a run and the activity that asks a server how far a task has come. Written into history: no id of a task in clear (INV-S1). */
-import type { ResultRoom, RunIdentity, ToolsetRef } from './activities.ts';
+import type { RunIdentity, ToolsetRef } from './activities.ts';
+import type { ResultRoom } from './dispatch.ts';
 import type { Outcome, TokenEvidence, ToolTarget } from './schemas/call.ts';
 import type { SealedState } from './schemas/input.ts';
 import type { Grant } from './schemas/run-spec.ts';

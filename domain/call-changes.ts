@@ -1,5 +1,5 @@
 /** What becomes of one call of a run after it was judged: it leaves, comes back, is asked again, or ends. */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import { type CallState, notSent, sent, type Unsure } from './call-state.ts';

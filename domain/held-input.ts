@@ -9,7 +9,7 @@
  *    rounds out, and what it asks closes what it asked before.
  * 3. What nobody has answered in time is closed, and no answer that comes later is taken (INV-G2).
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { HeldQuestions } from '../contracts/held-input.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { InputPause } from '../contracts/schemas/pause.ts';

@@ -7,7 +7,7 @@
  * 1. Only what an activity says holds a call: runs of earlier releases have none, and replay as they were.
  * 2. Being held is no attempt: nothing was sent. What bounds it is time.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { HeldCall } from '../contracts/schemas/held.ts';
 import type { CallState, InFlight, Sendable } from './call-state.ts';
 import { notSent } from './call-state.ts';

@@ -1,7 +1,7 @@
 /**
  * Ceilings of a run. Reaching one is a named outcome, never a failing workflow task.
  */
-import type { ResultRoom } from '../contracts/activities.ts';
+import type { ResultRoom } from '../contracts/dispatch.ts';
 import type { ProposedCall, Verdict } from '../contracts/schemas/call.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
 import type { LimitsState } from '../contracts/schemas/run-state.ts';

@@ -4,7 +4,7 @@
  * 1. What a worker said, as it ended the call or before it was lost, is looked at like anything that comes from outside: whoever may
  *    write to the namespace can say it too. What does not fit is left out.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { OutcomePause } from '../contracts/schemas/pause.ts';
 import type { InFlight } from './call-state.ts';
 import { instant, isFields, isFiniteNumber, wholeNumber } from './field-checks.ts';

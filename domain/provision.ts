@@ -6,7 +6,7 @@
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
  * 2. They may be personal data: the ledger has their hash, and they are forgotten with the call.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { ProvisionProof } from '../contracts/dispatch-proof.ts';
 import type { InputAnswer, InputResponse } from '../contracts/schemas/input.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';

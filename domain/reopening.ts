@@ -3,7 +3,7 @@
  *
  * 1. Reopening makes a new generation, and with it another digest (INV-G2).
  */
-import type { ShownDefinition } from '../contracts/activities.ts';
+import type { ShownDefinition } from '../contracts/dispatch.ts';
 import type { ApproverRule } from '../contracts/schemas/policy.ts';
 import { type Asking, type InFlight, type ResolvedJudgement, askable, type Sendable } from './call-state.ts';
 

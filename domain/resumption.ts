@@ -7,7 +7,7 @@
  * 1. Asking for an answer is no attempt: nothing is sent.
  * 2. A last word is looked at like anything that comes from outside. What it holds is sealed; only its form is seen here.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { SealedState } from '../contracts/schemas/input.ts';
 import type { Unsure } from './call-state.ts';
 import { isFields } from './field-checks.ts';

@@ -7,7 +7,7 @@
  * 2. How often a server is asked is ours to say, whatever it wants: each question is eleven events of history.
  * 3. A task is bounded by time alone. What has not ended by then is not known.
  */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { RunningTask } from '../contracts/schemas/server-task.ts';
 import type { PollResult } from '../contracts/server-task.ts';
 import type { CallState, InFlight, ServerTask } from './call-state.ts';

@@ -1,6 +1,6 @@
 /** What the dispatch of a call is given: the call, and all that lets it leave, to be proven again where it leaves (INV-G1). */
 import { workflowInfo } from '@temporalio/workflow';
-import type { DispatchInput } from '../contracts/activities.ts';
+import type { DispatchInput } from '../contracts/dispatch.ts';
 import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import { READ_RESOURCE } from '../contracts/names.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';

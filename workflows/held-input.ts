@@ -7,7 +7,7 @@
  * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for its end.
  */
 import { patched, setHandler } from '@temporalio/workflow';
-import type { DispatchInput } from '../contracts/activities.ts';
+import type { DispatchInput } from '../contracts/dispatch.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { HeldAck, HeldQuestions } from '../contracts/held-input.ts';
 import { READ_RESOURCE } from '../contracts/names.ts';

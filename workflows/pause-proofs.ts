@@ -1,5 +1,5 @@
 /** What a dispatch is given of answers to requests about something else than consent: each with what was shown to whoever gave it. */
-import type { DispatchInput } from '../contracts/activities.ts';
+import type { DispatchInput } from '../contracts/dispatch.ts';
 import type { DiscoverInput } from '../contracts/discovery.ts';
 import type { RetryProof } from '../contracts/dispatch-proof.ts';
 import { authorizationsOf, grantsFor } from '../domain/authorization.ts';

@@ -7,7 +7,7 @@
  */
 import type { UpdateDefinition } from '@temporalio/common';
 import { patched, setHandler } from '@temporalio/workflow';
-import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../contracts/dispatch.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { InputPause, OutcomePause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
 import type { SignedProvision } from '../contracts/schemas/provision.ts';

@@ -6,7 +6,7 @@
  */
 import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
 import { isCancellation } from '@temporalio/workflow';
-import type { DispatchInput, DispatchResult } from '../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../contracts/dispatch.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { InFlight } from '../domain/call-state.ts';
 import { summaryOf } from '../domain/present.ts';

@@ -9,7 +9,7 @@
  */
 import { ActivityFailure, TimeoutFailure, TimeoutType } from '@temporalio/common';
 import { CancellationScope, condition, isCancellation, workflowInfo } from '@temporalio/workflow';
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { PollInput, PollResult } from '../contracts/server-task.ts';
 import { givenGrant } from '../domain/authorization.ts';

@@ -6,7 +6,7 @@
  *    operator calls the tool repeatable (INV-X1).
  */
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { Outcome } from '../contracts/schemas/call.ts';
 import type { CallState, InFlight, Sendable, Unsure } from '../domain/call-state.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';

@@ -1,5 +1,5 @@
 /** Approvals that are remembered, as the run applies them: what they answer, and how they are taken back. */
-import type { DispatchResult } from '../contracts/activities.ts';
+import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { DispatchProof } from '../contracts/dispatch-proof.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { Decision, DecisionAck, Forget, ForgetAck } from '../contracts/schemas/decision.ts';

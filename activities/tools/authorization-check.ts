@@ -6,7 +6,7 @@
  * 2. It counts as the call leaves: of the tool that is called, by whoever policy asks now, as long as an approval holds.
  * 3. A grant is taken from the run's initiator alone, for the server that it was asked for.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { isMet, type Voter } from '../../domain/approver.ts';

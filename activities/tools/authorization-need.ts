@@ -5,7 +5,7 @@
  * 1. A scope is asked for only where the operator lists it as one that people may consent to (`scopes.consentable`), and where it
  *    was not among those that the token had: consent that changes nothing is not asked for (INV-S2).
  */
-import type { DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchResult } from '../../contracts/dispatch.ts';
 import type { AuthorizationNeed } from '../../contracts/dispatch-proof.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';

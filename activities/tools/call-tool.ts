@@ -7,7 +7,7 @@
  * 3. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';

@@ -5,7 +5,8 @@
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
  * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
  */
-import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { DispatchProof, ShownRequest } from '../../contracts/dispatch-proof.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';

@@ -5,7 +5,7 @@
  * 2. `not-sent` is what the run may try again: proven not to have run, and likely to pass (INV-X1).
  */
 import { cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
-import type { DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchResult } from '../../contracts/dispatch.ts';
 import type { HeldTold } from '../../contracts/held-input.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';

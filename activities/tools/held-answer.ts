@@ -8,7 +8,7 @@
  * 3. The call has been sent: what no longer counts ends nothing, and the server hears that nobody answers.
  */
 import { Context } from '@temporalio/activity';
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { HeldQuestions } from '../../contracts/held-input.ts';
 import { CountersignError } from '../../contracts/errors.ts';

@@ -9,7 +9,7 @@
  *    answered by what people said. A pause that an earlier release has kept is not proven so: its call begins anew. In mode `temporal`
  *    it is kept as earlier releases keep it, which may take the call up where both are there.
  */
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { InputLeg } from '../../contracts/dispatched-input.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';

@@ -7,7 +7,7 @@
  * 3. The list and the call leave from one place. Where both leave, the rate counts both: the call does not wait for its own list, or
  *    a server that takes few would be listed for ever and never called.
  */
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { Health } from '../../domain/breaker.ts';
 import { toldBy } from './listing-failure.ts';
 import type { CallEnding, ToolServer } from './port.ts';

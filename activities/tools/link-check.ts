@@ -5,7 +5,7 @@
  * 2. The link is looked up where it was named: in the conversation of the run that Temporal says has scheduled this, in the
  *    result of a tool of the same server, with exactly this URI.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ToolTarget } from '../../contracts/schemas/call.ts';

@@ -2,7 +2,7 @@
  * What a token may say of a call whose consent was proven (`dispatch-check.ts`, `standing-check.ts`): built for nothing else, and
  * after all checks (INV-G1).
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Decision } from '../../contracts/schemas/decision.ts';
 import type { IssuedCall, IssuedConsent } from '../../contracts/schemas/issued-claims.ts';

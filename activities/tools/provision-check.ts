@@ -7,7 +7,7 @@
  * 3. Nor does one hold of somebody whom policy does not ask any more, of another tool, or of longer ago than an approval holds. Whoever
  *    is asked then is whoever is asked for consent: where that was another, consent is asked for first.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { mayDecide } from '../../domain/approver.ts';

@@ -9,7 +9,7 @@
  * 3. The first key gives it, all prove it. Where the key is gone, the question is asked anew.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { SealingKey } from '../../contracts/schemas/config.ts';
 import type { InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
 import { canonicalJson, hashOf } from '../../domain/canonical.ts';

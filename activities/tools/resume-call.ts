@@ -11,7 +11,7 @@
  * 4. Whatever goes wrong, the call was sent: the end is `unknown`, and says why.
  */
 import { cancellationSignal, heartbeat } from '@temporalio/activity';
-import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/dispatch.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';

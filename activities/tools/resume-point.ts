@@ -7,7 +7,7 @@
  * 1. Whatever opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing stands behind the gate.
  * 2. With it goes with what the call was made: whoever asks gets no other authorization, and knows what the server was shown.
  */
-import type { DispatchInput, ResumeInput } from '../../contracts/activities.ts';
+import type { DispatchInput, ResumeInput } from '../../contracts/dispatch.ts';
 import { hashOf } from '../../domain/canonical.ts';
 import type { CallAuthority } from './call-authority.ts';
 import type { ResumePoint, ToolCall } from './port.ts';

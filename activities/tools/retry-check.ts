@@ -5,7 +5,7 @@
  * 2. It counts only by whoever would be asked now, and in a Temporal run that counts; else the same is asked again.
  * 3. Where one person does not meet the rule, consent to the call was given after they spoke.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { RetryProof } from '../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';

@@ -7,7 +7,7 @@
  * 3. What leaves too late to be waited for is not sent.
  */
 import { cancellationSignal } from '@temporalio/activity';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';

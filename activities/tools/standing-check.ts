@@ -5,7 +5,7 @@
  * 2. The rule of then and that of now must let it be remembered so far, and the same people must meet both.
  * 3. Not known here: whether it was taken back. The run does not send what was (docs/adr/0024).
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';

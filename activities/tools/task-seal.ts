@@ -6,7 +6,8 @@
  *    need not be shown that again: what does not open, or names another run, gets no token.
  * 2. It names who the call was made for and with which authorization; a poll has no other, and none that is wider (INV-S2).
  */
-import type { DispatchInput, DispatchResult, RunIdentity } from '../../contracts/activities.ts';
+import type { RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { PollInput } from '../../contracts/server-task.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';

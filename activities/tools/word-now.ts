@@ -4,7 +4,7 @@
  * Pure. What was shown then says who was asked then; a call may wait for weeks, and policy, tool and people change.
  * 1. It counts of the tool that is called, by whoever would be asked now, as long as the rules of then and now let an approval hold.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';

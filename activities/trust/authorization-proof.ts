@@ -2,7 +2,7 @@
  * Trust mode `signed`: which words on a call's authorization were said by who they name, while their signature was good, in a
  * Temporal run of this chain. The others count as not said.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { SIGNING } from '../../contracts/signing.ts';
 import { wasGoodAt } from '../../domain/jws.ts';

@@ -6,7 +6,7 @@
  *    what the workflow says of it is not believed.
  * 3. What is no longer proven is asked again; what was never true is refused, and what may be meant for another server.
  */
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { DispatchProof, RetryProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';

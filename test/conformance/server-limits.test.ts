@@ -5,7 +5,7 @@ import { withinLimits } from '../../activities/tools/limited-call.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../../activities/tools/port.ts';
 import { type LimitEvent, ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { Approved } from '../../domain/call-state.ts';
 import { accept } from '../../domain/decision.ts';
 import { callOf } from '../../domain/run.ts';

@@ -9,7 +9,7 @@ import { pinnedTools, stored } from '../../activities/tools/discover-tools.ts';
 import { createLiveTools, type LiveTools, type Principal } from '../../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';

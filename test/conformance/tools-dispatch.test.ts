@@ -9,7 +9,7 @@ import { Conditions } from '../../activities/policy/conditions.ts';
 import { createCallTool } from '../../activities/tools/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/tools/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchResult } from '../../contracts/dispatch.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { aDefinition } from '../support/mcp-call.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';

@@ -3,7 +3,7 @@
  * believed, and what the server hears.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchResult } from '../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { type HeldSceneOptions, heldScene } from '../support/held-activity.ts';

@@ -16,7 +16,7 @@ import { openPoint, sealFor } from '../../activities/tools/resume-point.ts';
 import { createResumeCall } from '../../activities/tools/resume-call.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import { createStateSeal } from '../../activities/tools/state-seal.ts';
-import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/dispatch.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import { loopbackEgress } from '../support/egress.ts';

@@ -1,5 +1,5 @@
 /** What a run does with the questions of a server, in short: somebody who may answers each form with a yes, and the call goes on. */
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';

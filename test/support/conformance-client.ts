@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';

@@ -5,7 +5,7 @@ import { Conditions } from '../../activities/policy/conditions.ts';
 import { type CallToolParts, createCallTool } from '../../activities/tools/call-tool.ts';
 import type { CallProgress } from '../../activities/tools/port.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';

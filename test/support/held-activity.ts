@@ -5,7 +5,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
 import { Config } from '../../contracts/schemas/config.ts';

@@ -8,7 +8,7 @@ import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { RunHandle } from '../../client/index.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
 import { QUERIES, UPDATES } from '../../contracts/names.ts';
 import { createDataConverter } from '../../workers/codec.ts';

@@ -2,7 +2,7 @@
 import { expect } from '@jest/globals';
 import { checkProof, checkScheduler, type Refused } from '../../activities/tools/dispatch-check.ts';
 import { checkStanding } from '../../activities/tools/standing-check.ts';
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/decision.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';

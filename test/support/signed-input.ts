@@ -6,7 +6,7 @@ import type { ExecutionFacts } from '../../activities/trust/executions.ts';
 import type { Namesakes } from '../../activities/trust/namesake.ts';
 import { createTrustedKeys } from '../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../activities/trust/start-proof.ts';
-import type { DispatchInput } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { SignedDecision } from '../../contracts/schemas/decision.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../contracts/schemas/trust.ts';

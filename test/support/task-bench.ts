@@ -13,7 +13,7 @@ import { createMcpTaskServer } from '../../activities/tools/mcp-tasks.ts';
 import { createPollTask } from '../../activities/tools/poll-task.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/tools/state-seal.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/server-task.ts';
 import { loopbackEgress } from './egress.ts';

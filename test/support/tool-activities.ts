@@ -2,7 +2,8 @@
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
-import type { DispatchInput, RunIdentity } from '../../contracts/activities.ts';
+import type { RunIdentity } from '../../contracts/activities.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';

@@ -9,7 +9,7 @@ import { createCallTool } from '../../activities/tools/call-tool.ts';
 import type { CallEnding } from '../../activities/tools/port.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import type { RunHandle } from '../../client/index.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { ledgerShows, refusalOf, replayOwn, scheduledInputs } from '../support/run-record.ts';

@@ -1,6 +1,6 @@
 /** Edits that a forged run makes up: the activity that calls tools trusts nothing that it is given (F22, F23, INV-G1, INV-G2). */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/decision.ts';

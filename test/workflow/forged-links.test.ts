@@ -9,7 +9,7 @@ import { createDiscoverTools } from '../../activities/tools/discover-tools.ts';
 import { createLiveTools } from '../../activities/tools/live-tools.ts';
 import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import { ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/discovery.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Discovery } from '../../contracts/schemas/tool.ts';

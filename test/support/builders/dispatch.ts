@@ -1,4 +1,4 @@
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { Approved } from '../../../domain/call-state.ts';
 import { shownToEditor } from '../../../domain/edit.ts';
 import type { Run } from '../../../domain/run.ts';

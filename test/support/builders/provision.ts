@@ -1,4 +1,4 @@
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import type { InputPause } from '../../../contracts/schemas/pause.ts';
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
 import type { Provision } from '../../../contracts/schemas/provision.ts';

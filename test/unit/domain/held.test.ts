@@ -1,6 +1,6 @@
 /** A call that its server holds back: no attempt is counted, time bounds it, and a person who lets it run anew starts that time anew. */
 import { expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import type { InFlight } from '../../../domain/call-state.ts';
 import {
   attemptsOf,

@@ -1,6 +1,6 @@
 /** A consent that no longer holds at dispatch is asked for again (D-5, D-6, H-7). */
 import { describe, expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import { accept } from '../../../domain/decision.ts';
 import { digestOf } from '../../../domain/facts.ts';
 import { askedAgain, dispatched, ended } from '../../../domain/call-changes.ts';

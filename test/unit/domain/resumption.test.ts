@@ -1,6 +1,6 @@
 /** What is believed of a worker that is lost, and how often an answer is asked for. */
 import { describe, expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import { afterAsking, isResumable, lostAnswer, resumed } from '../../../domain/resumption.ts';
 import { flyingRun, UNSURE } from '../../support/builders/pause.ts';
 

@@ -1,6 +1,6 @@
 /** A call that its server works on as a task: when it is asked about, when it is given up, and what is seen of it meanwhile. */
 import { expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import type { PollResult } from '../../../contracts/server-task.ts';
 import { currentDetails } from '../../../domain/present.ts';
 import { dispatched, ended, returned } from '../../../domain/call-changes.ts';

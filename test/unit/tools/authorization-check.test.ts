@@ -1,7 +1,7 @@
 /** What a dispatch believes of what people said of a call's authorization: nothing that is not proven (INV-S2, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import { provenAuthorization } from '../../../activities/tools/authorization-check.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../../contracts/dispatch-proof.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import type { Leaving } from '../../../activities/tools/word-now.ts';

@@ -1,7 +1,7 @@
 /** What a dispatch believes of a decision in time: nothing that it cannot prove (INV-G1, INV-G2, F-2, F-4, F-6, D-5). */
 import { describe, expect, test } from '@jest/globals';
 import { checkProof } from '../../../activities/tools/dispatch-check.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { DispatchProof } from '../../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../../contracts/schemas/call.ts';
 import type { Decision } from '../../../contracts/schemas/decision.ts';

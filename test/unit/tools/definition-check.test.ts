@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { ToolNow } from '../../../activities/catalog/layer.ts';
 import { checkDefinition } from '../../../activities/tools/dispatch-check.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { Verdict } from '../../../contracts/schemas/call.ts';
 import type { OfferedTool } from '../../../domain/toolset.ts';
 

@@ -5,7 +5,7 @@ import type { CallToolParts } from '../../../activities/tools/call-tool.ts';
 import type { MintedToken, TokenRequest } from '../../../activities/tokens/port.ts';
 import type { CallProgress, ServerConnection } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
-import type { DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchResult } from '../../../contracts/dispatch.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { Config, ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
 import { DISPATCH_URL as url, dispatchScene } from '../../support/dispatch-scene.ts';

@@ -5,7 +5,7 @@ import { type HeldAnswerParts, peopleOf } from '../../../activities/tools/held-a
 import type { AskPeople } from '../../../activities/tools/port.ts';
 import type { ReadCatalog } from '../../../activities/catalog/reader.ts';
 import { Conditions } from '../../../activities/policy/conditions.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { CatalogSnapshot } from '../../../contracts/schemas/catalog.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';

@@ -1,7 +1,7 @@
 /** What of a pause is opened before a call and sealed after it. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { InputLeg } from '../../../contracts/dispatched-input.ts';
 import type { ProvisionProof } from '../../../contracts/dispatch-proof.ts';
 import type { InputRequest } from '../../../contracts/schemas/input.ts';

@@ -4,7 +4,7 @@ import { withinLimits } from '../../../activities/tools/limited-call.ts';
 import { ListingFailure } from '../../../activities/tools/listing-failure.ts';
 import type { CallEnding, ToolListing, ToolServer } from '../../../activities/tools/port.ts';
 import { ServerLimits } from '../../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../../contracts/activities.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/dispatch.ts';
 import { ServerLimits as Limits } from '../../../contracts/schemas/config.ts';
 import { aCall, aConnection } from '../../support/mcp-call.ts';
 

@@ -1,7 +1,7 @@
 /** A read leaves only where the run's own conversation has the link: dispatch believes nothing it is given (INV-G1). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { checkLink } from '../../../activities/tools/link-check.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import type { Message } from '../../../contracts/schemas/transcript.ts';

@@ -1,7 +1,7 @@
 /** What a token says of a call: what is sent, and who consented to it (INV-G1, INV-S2). */
 import { expect, test } from '@jest/globals';
 import { provenCall } from '../../../activities/tools/proven-call.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { DispatchProof } from '../../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../contracts/schemas/issued-claims.ts';

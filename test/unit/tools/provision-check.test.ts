@@ -1,6 +1,6 @@
 /** Whether answers were given by somebody who may, to what they read, before a server gets them (INV-G1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../../contracts/dispatch-proof.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { checkProvided as check } from '../../../activities/tools/provision-check.ts';

@@ -1,7 +1,7 @@
 /** That a worker of the zone was asked a question, and nobody else has written it (INV-G1). */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import { FormRequest, InputRequests } from '../../../contracts/schemas/input.ts';
 import { createQuestionMacs, type QuestionMacs } from '../../../activities/tools/question-mac.ts';
 import { derivedFrom } from '../../../activities/tools/state-seal.ts';

@@ -1,7 +1,7 @@
 /** What a dispatch believes of the word that a call is sent again: nothing that it cannot prove (INV-X1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import { checkRetry } from '../../../activities/tools/retry-check.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { RetryProof } from '../../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../../contracts/schemas/call.ts';
 import { Config } from '../../../contracts/schemas/config.ts';

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { authorityOf } from '../../../activities/tools/call-authority.ts';
 import { createStateSeal, derivedFrom, type StateSeal } from '../../../activities/tools/state-seal.ts';
 import { openedTask, taskResult, taskWish } from '../../../activities/tools/task-seal.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import type { PollInput } from '../../../contracts/server-task.ts';
 import { RUN } from '../../support/tool-activities.ts';

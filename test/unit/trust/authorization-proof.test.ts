@@ -5,7 +5,7 @@ import type { Scheduler } from '../../../activities/tools/dispatch-check.ts';
 import { createAuthorizationProof } from '../../../activities/trust/authorization-proof.ts';
 import type { ExecutionFacts } from '../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../activities/trust/keys.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../../contracts/dispatch-proof.ts';
 import { TrustConfig, type TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import { claimsFor, person, signedWith, type TestKey } from '../../support/trust.ts';

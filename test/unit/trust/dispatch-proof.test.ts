@@ -1,7 +1,7 @@
 /** What a dispatch must prove in trust mode `signed`, with every part of it forged one at a time (INV-G1, INV-G2, §3.5, F22). */
 import type { TestKey } from '../../support/trust.ts';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { TrustedJwk } from '../../../contracts/schemas/trust.ts';
 import type { SignedDecision } from '../../../contracts/schemas/decision.ts';
 import {

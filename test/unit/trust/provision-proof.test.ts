@@ -6,7 +6,7 @@ import { createSignatureCheck } from '../../../activities/trust/dispatch-proof.t
 import type { ExecutionFacts } from '../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../../activities/trust/start-proof.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import type { ProvisionProof } from '../../../contracts/dispatch-proof.ts';
 import type { SignedProvision } from '../../../contracts/schemas/provision.ts';
 import { RunSpec } from '../../../contracts/schemas/run-spec.ts';

@@ -1,7 +1,7 @@
 /** That a call is sent again was said by who it names: proven in trust mode `signed`, like consent (INV-X1, INV-G2). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createSignatureCheck } from '../../../activities/trust/dispatch-proof.ts';
-import type { DispatchInput } from '../../../contracts/activities.ts';
+import type { DispatchInput } from '../../../contracts/dispatch.ts';
 import {
   ann,
   answer,
