@@ -7,8 +7,8 @@ export const TASK_COMMANDS: readonly Mutation[] = [
     name: 'tasks are lost where a run is stopped as it hands over',
     noticedIn: 'agent-run.v2.task-stopped-rolling',
     file: 'workflows/hand-over.ts',
-    find: 'if (!isCancellation(error) || tasksOf(live.run).length === 0) throw error;',
-    put: 'if (error !== undefined) throw error;',
+    find: 'return isCancellation(error) && tasksOf(live.run).length > 0;',
+    put: 'return isCancellation(error) && tasksOf(live.run).length < 0;',
   },
   {
     name: 'the answer of a lost worker is not asked for where a stop lets its call finish',
