@@ -8,6 +8,12 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/w
 import { connectClient } from '../../workers/client-connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 
+/**
+ * Temporal looks for timers that are due once a second, and lets an execution follow another one within a second only after a pause:
+ * for load, where many runs share a server. Tests have one to themselves, and wait for nothing else.
+ */
+const IMPATIENT = ['history.timerProcessorMaxTimeShift="5ms"', 'history.workflowIdReuseMinimalInterval="0s"'];
+
 export interface TestEngine {
   readonly server: DevServer;
   readonly directory: string;
@@ -29,7 +35,7 @@ export async function startEngine({
   const server = await startDevServer({
     executable,
     ui,
-    dynamicConfig,
+    dynamicConfig: [...IMPATIENT, ...dynamicConfig],
     ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
   });
   const connections: Connection[] = [];
