@@ -84,7 +84,7 @@ describe('somebody answers', () => {
       });
       const shown = await cli('requests', run.runId);
       expect(shown.out).toContain('Please provide inputs for the following fields:');
-      expect(shown.out).toContain('the server, on an open connection');
+      expect(shown.out).toContain('connection  open: the server waits');
       const words = ['answer', run.runId, 't1.c0', '--as', 'ann', '--set', 'name=Ann'];
       // The server may have asked something else since they looked: nothing is sent, and they are shown what it asks.
       const unread = await cli(...words);
