@@ -131,7 +131,8 @@ class HeldAsking {
       this.#tells({ response: CANCEL }, said);
       return CANCEL;
     } finally {
-      this.#leftMs -= performance.now() - began;
+      // A timer may fire a moment before the clock says so.
+      this.#leftMs = own.aborted ? 0 : this.#leftMs - (performance.now() - began);
     }
   }
 

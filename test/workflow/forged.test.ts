@@ -224,10 +224,7 @@ describe('a dispatch of a workflow that calls itself a run', () => {
   test('to another address than the one configured (F15)', async () => {
     const elsewhere = await startRecordingServer();
     const answer = await dispatch((input) => ({ ...input, server: { ...input.server, url: elsewhere.url } }));
-    expect(answer).toMatchObject({
-      kind: 'ended',
-      outcome: { kind: 'failed', code: 'DISPATCH_FORBIDDEN', executed: false },
-    });
+    expect(answer).toMatchObject({ kind: 'refused', code: 'DISPATCH_FORBIDDEN' });
     expect(elsewhere.calls).toEqual([]);
     expect(newCalls()).toBe(0);
     await elsewhere.close();
