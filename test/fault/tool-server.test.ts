@@ -115,7 +115,10 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
     const callId = callIdOf(name);
     expect(executionsOf(server.calls, run, callId)).toBe(executions);
     expect(factsOf(ledger, 'outcome', callId)).toMatchObject([{ outcome, ...(code === undefined ? {} : { code }) }]);
-    expect(factsOf(ledger, 'dispatched', callId)).toHaveLength(sent);
+    const attempts = factsOf(ledger, 'dispatched', callId).length;
+    // What was held back for what another call of this server has heard comes back without having been sent.
+    if (factsOf(ledger, 'held', callId).length > 0) expect(attempts).toBeGreaterThan(sent);
+    else expect(attempts).toBe(sent);
     expect(told.get(name)).toMatch(expected);
   });
 

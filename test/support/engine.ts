@@ -24,8 +24,15 @@ export interface TestEngine {
 export async function startEngine({
   persistent = false,
   ui = false,
+  patient = false,
   dynamicConfig = [],
-}: { persistent?: boolean; ui?: boolean; dynamicConfig?: readonly string[] } = {}): Promise<TestEngine> {
+}: {
+  persistent?: boolean;
+  ui?: boolean;
+  /** As it is in production. */
+  patient?: boolean;
+  dynamicConfig?: readonly string[];
+} = {}): Promise<TestEngine> {
   // Tests kill servers and race updates: what the SDK warns of then is what they are about.
   const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
@@ -35,7 +42,7 @@ export async function startEngine({
   const server = await startDevServer({
     executable,
     ui,
-    dynamicConfig: [...IMPATIENT, ...dynamicConfig],
+    dynamicConfig: [...(patient ? [] : IMPATIENT), ...dynamicConfig],
     ...(persistent ? { dbFilename: join(directory, 'temporal.db') } : {}),
   });
   const connections: Connection[] = [];

@@ -14,7 +14,7 @@ export interface FaultEngine extends TestEngine {
 }
 
 export async function startFaultEngine(): Promise<FaultEngine> {
-  const engine = await startEngine({ persistent: true });
+  const engine = await startEngine({ persistent: true, patient: true });
   const dbFilename = join(engine.directory, 'temporal.db');
   let server: DevServer = engine.server;
   return {
