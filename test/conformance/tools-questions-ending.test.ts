@@ -3,28 +3,32 @@
  * itself (docs/adr/0040).
  */
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { AskPeople, TokenRenewal, ToolCall } from '../../activities/tools/port.ts';
-import { answerAt, end, event, later, question, somebody, YES } from '../support/asking-server.ts';
-import { loopbackEgress } from '../support/egress.ts';
+import {
+  accepting,
+  answerAt,
+  end,
+  event,
+  later,
+  question,
+  somebody,
+  startAsking,
+  toolServer,
+  YES,
+} from '../support/asking-server.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+import type { CallExchange, RawServer } from '../support/mcp-raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());
 
-async function start(onCall: (exchange: CallExchange) => void, more: Partial<RawServerScript> = {}): Promise<void> {
-  server = await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
+async function start(...asked: Parameters<typeof startAsking>): Promise<void> {
+  server = await startAsking(...asked);
 }
-
-const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
 
 function call(fields: Partial<ToolCall>, connection: object = {}) {
   return toolServer().call(aConnection({ url: server.url, ...connection }), aCall(fields));
 }
-
-const accepting: AskPeople = () => Promise.resolve(YES);
 
 describe('a call that ends while its question is open', () => {
   test('the server is gone: unknown, and nobody waits for an answer', async () => {

@@ -4,24 +4,28 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { AskPeople, CallEnding, ToolCall } from '../../activities/tools/port.ts';
+import type { CallEnding, ToolCall } from '../../activities/tools/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
-import { A_QUESTION, answerAt, declared, end, question, YES } from '../support/asking-server.ts';
-import { loopbackEgress } from '../support/egress.ts';
+import {
+  A_QUESTION,
+  accepting,
+  answerAt,
+  declared,
+  end,
+  question,
+  startAsking,
+  toolServer,
+} from '../support/asking-server.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+import type { CallExchange, RawServer } from '../support/mcp-raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());
 
-async function start(onCall: (exchange: CallExchange) => void, more: Partial<RawServerScript> = {}): Promise<void> {
-  server = await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
+async function start(...asked: Parameters<typeof startAsking>): Promise<void> {
+  server = await startAsking(...asked);
 }
 
-const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
-const accepting: AskPeople = () => Promise.resolve(YES);
 const A_TOKEN = 'a-token-of-this-call';
 
 async function call(fields: Partial<ToolCall>): Promise<CallEnding> {

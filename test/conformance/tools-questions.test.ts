@@ -4,12 +4,11 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { startDeadline } from '../../activities/tools/call-deadline.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { AskPeople, ToolCall } from '../../activities/tools/port.ts';
 import {
   A_QUESTION,
+  accepting,
   answerAt,
   declared,
   end,
@@ -17,26 +16,23 @@ import {
   later,
   question,
   somebody,
+  startAsking,
+  toolServer,
   YES,
 } from '../support/asking-server.ts';
-import { loopbackEgress } from '../support/egress.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
-import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
+import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
 
 let server: RawServer;
 afterEach(async () => await server.close());
 
-async function start(onCall: (exchange: CallExchange) => void, more: Partial<RawServerScript> = {}): Promise<void> {
-  server = await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
+async function start(...asked: Parameters<typeof startAsking>): Promise<void> {
+  server = await startAsking(...asked);
 }
-
-const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
 
 function call(fields: Partial<ToolCall>, connection: object = {}) {
   return toolServer().call(aConnection({ url: server.url, ...connection }), aCall(fields));
 }
-
-const accepting: AskPeople = () => Promise.resolve(YES);
 
 describe('what a server is told', () => {
   test('one of 2025-11-25: that it may ask, where the call may ask people, and nothing else', async () => {

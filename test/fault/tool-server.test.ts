@@ -3,8 +3,6 @@
  * wire, what the ledger says (F7–F10, F12–F15; INV-X1, INV-X2, INV-G3).
  */
 import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
@@ -13,7 +11,7 @@ import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultRoute, startFaultRoute } from '../support/fault-route.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
 import { type Fault, faultsOf, LARGE_BYTES } from '../support/fault-table.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey } from '../support/keys.ts';
 import { answered } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';
 import { said } from '../support/model-dialect.ts';
@@ -50,9 +48,8 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
     calm = await startFaultServer(era, { act: succeedWith('done at last') });
     routes = { back: await startFaultRoute(calm.url), gone: await startFaultRoute(calm.url) };
     provider = await startModelProvider(chatDialect.schema);
-    const zone = await zoneKey();
     const engine = await startEngine();
-    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const zone = await keepZoneKey(engine.directory);
     const none = { kind: 'none' } as const;
     world = await startWorld({
       engine,
@@ -69,7 +66,7 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
           servers: { faults: { default: 'allow' } },
         },
         models: { main: { provider: 'openai-compatible', model: chatDialect.model, baseUrl: provider.baseUrl } },
-        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+        grants: zone.grants,
       },
       client: { servers: { faults: { url: server.url, key: zone.publicJwk } } },
     });

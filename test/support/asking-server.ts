@@ -1,7 +1,26 @@
 /** A raw server of MCP 2025-11-25 that asks in the middle of a call, on the call's own stream. */
+import { createMemoryStore } from '../../activities/artifacts/memory.ts';
+import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
 import type { AskPeople } from '../../activities/tools/port.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
-import type { CallExchange, RawServer, SeenRequest } from './mcp-raw-server.ts';
+import { loopbackEgress } from './egress.ts';
+import {
+  type CallExchange,
+  type RawServer,
+  type RawServerScript,
+  type SeenRequest,
+  startRawServer,
+} from './mcp-raw-server.ts';
+
+export async function startAsking(
+  onCall: (exchange: CallExchange) => void,
+  more: Partial<RawServerScript> = {},
+): Promise<RawServer> {
+  return await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
+}
+
+/** Our side of it. */
+export const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
 
 export const A_QUESTION = {
   message: 'Deploy to production?',
@@ -9,6 +28,9 @@ export const A_QUESTION = {
 };
 
 export const YES = { action: 'accept', content: { sure: true } } as const;
+
+/** Somebody who is there, and says yes. */
+export const accepting: AskPeople = () => Promise.resolve(YES);
 
 /** One event of a stream. */
 export function event(message: object, id?: string): string {

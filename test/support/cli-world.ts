@@ -6,7 +6,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { type CommandOptions, type CommandResult, runCommand } from './cli.ts';
 import { startEngine } from './engine.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { type RecordingServer, startRecordingServer } from './recording-server.ts';
 import { openRequests, startWorld, type World } from './world.ts';
 
@@ -34,8 +34,7 @@ export function pay(purpose: string, note = 'rent') {
 export async function startCliWorld(): Promise<CliWorld> {
   const bank = await startRecordingServer();
   const engine = await startEngine();
-  const zone = await zoneKey();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   await writeFile(join(engine.directory, 'zone.jwk'), JSON.stringify(zone.publicJwk));
   const tools = { lookup: 'allow' } as const;
   const world = await startWorld({
@@ -46,7 +45,7 @@ export async function startCliWorld(): Promise<CliWorld> {
         bank: { url: bank.url, credentials: { kind: 'none' } },
         vault: { url: bank.url, credentials: { kind: 'given' } },
       },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
     },
   });
   const { address, namespace } = engine.server;

@@ -9,7 +9,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { freePort } from '../../workers/free-port.ts';
 import { startEngine } from './engine.ts';
 import { type GuardedServer, startGuardedServer } from './guarded-server.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { EXCHANGE, exchangeGrant, identity } from './oauth-grants.ts';
 import { type RunningProvider, startProvider } from './oauth.ts';
 import { signingKey } from './signing-key.ts';
@@ -53,16 +53,15 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
     startGuardedServer(rules),
     startGuardedServer(elsewhere),
   ]);
-  const [first, second, clientKey, people, zone] = await Promise.all([
+  const [first, second, clientKey, people] = await Promise.all([
     signingKey('issuer-1'),
     signingKey('issuer-2', 'EdDSA'),
     signingKey('client-1'),
     identity(),
-    zoneKey(),
   ]);
   for (const key of [first, second, clientKey])
     await writeFile(join(engine.directory, key.config.privateKeyFile), key.pem);
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   const resources: Record<string, string> = {};
   const provider = await startProvider({
     clients: [
@@ -90,7 +89,7 @@ export async function startCountersignedScene(): Promise<CountersignedScene> {
       },
       issuer: { url: ISSUER, keys: [first.config, second.config], lifetimeSeconds: 90 },
       health: { port },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
       policy: {
         givenTokens: 'deny',
         approvers: { ids: ['bob'] },

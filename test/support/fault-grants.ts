@@ -1,11 +1,9 @@
 /** A zone with two tool servers that take the authorization that a caller gave, and the clients that seal it for them. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { SealingTargets } from '../../client/start-run.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
-import { type ZoneKey, zoneKey } from './keys.ts';
+import { keepZoneKey, type ZoneKey } from './keys.ts';
 import { startWorld, type World } from './world.ts';
 
 export interface GrantScene {
@@ -28,16 +26,15 @@ export const GATED_CALL = [{ calls: [{ tool: 'shared/gated' }] }, { text: 'Done.
 export async function startGrantScene(): Promise<GrantScene> {
   const shared = await startFaultServer('modern', { act: succeedWith('done'), gated: succeedWith('done') });
   const other = await startFaultServer('modern', { act: succeedWith('done') });
-  const zone = await zoneKey();
   const engine = await startEngine();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   const targets = Object.fromEntries(
     Object.entries({ shared, other }).map(([name, { url }]) => [name, { url, key: zone.publicJwk }]),
   );
   const configOf: GrantScene['configOf'] = (taskQueue, over = {}) => ({
     taskQueue,
     servers: { shared: { url: shared.url }, other: { url: other.url } },
-    grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+    grants: zone.grants,
     ...over,
     policy: {
       approvers: { ids: ['bob'] },

@@ -1,6 +1,4 @@
 /** Somebody with write access to the namespace: a worker with workflows of its own, and the recorded inputs of a genuine run. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DispatchInput } from '../../contracts/dispatch.ts';
@@ -10,7 +8,7 @@ import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from './catalogs.ts';
 import { startEngine } from './engine.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { type RecordingServer, startRecordingServer } from './recording-server.ts';
 import { type ResumableServer, startResumableServer } from './resumable-server.ts';
 import { scheduledInputs } from './run-record.ts';
@@ -38,8 +36,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
   const tasks = await startTaskServer();
   const kept = await startResumableServer();
   const engine = await startEngine();
-  const zone = await zoneKey();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;
   const policy = {
     approvers,
@@ -57,7 +54,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
   };
   // In a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const grants = { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] };
+  const { grants } = zone;
   const world = await startWorld({ engine, config: { policy, servers, catalog, grants } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
   // Sound: recorded by our own workflow.

@@ -1,13 +1,11 @@
 /** Workers, and a server that asks people in the middle of calls; and how a test answers it. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
 import type { ProvisionInput } from '../../contracts/schemas/provision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { startEngine } from './engine.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { type MrtrServer, startMrtrServer } from './mrtr-server.ts';
 import { replayOwn } from './run-record.ts';
 import { until } from './until.ts';
@@ -26,15 +24,14 @@ export function useInputScene(): () => InputScene {
   beforeAll(async () => {
     server = await startMrtrServer();
     const engine = await startEngine();
-    const zone = await zoneKey();
-    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const zone = await keepZoneKey(engine.directory);
     const tools = Object.fromEntries(['book', 'visit', 'stubborn'].map((tool) => [tool, 'allow' as const]));
     world = await startWorld({
       engine,
       config: {
         servers: { desk: { url: server.url, credentials: { kind: 'none' } } },
         policy: { servers: { desk: { tools } }, approvers: { ids: ['ann', 'bob'] } },
-        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+        grants: zone.grants,
       },
     });
   });

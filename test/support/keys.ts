@@ -1,4 +1,6 @@
 /** Sealing keys of a zone: the public half as a client has it, the private half as a worker has it. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
 import { SEALING } from '../../contracts/sealing.ts';
 
@@ -13,6 +15,18 @@ export interface ZoneKey {
 export async function zoneKey(kid = 'zone-1'): Promise<ZoneKey> {
   const { publicKey, privateKey } = await generateKeyPair(SEALING.alg, { crv: SEALING.curve, extractable: true });
   return { kid, publicJwk: { ...(await exportJWK(publicKey)), kid }, privateKey, pem: await exportPKCS8(privateKey) };
+}
+
+/** One whose private half lies in that folder, as a worker's configuration names it. */
+export interface KeptZoneKey extends ZoneKey {
+  readonly grants: { readonly keys: [{ readonly kid: string; readonly privateKeyFile: string }] };
+}
+
+export async function keepZoneKey(directory: string): Promise<KeptZoneKey> {
+  const zone = await zoneKey();
+  const privateKeyFile = 'zone.pem';
+  await writeFile(join(directory, privateKeyFile), zone.pem);
+  return { ...zone, grants: { keys: [{ kid: zone.kid, privateKeyFile }] } };
 }
 
 export function privateKeysOf(...keys: readonly ZoneKey[]): ReadonlyMap<string, CryptoKey> {

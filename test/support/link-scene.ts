@@ -1,11 +1,9 @@
 /** Workers, servers whose results link to resources, and an issuer that writes down which scopes are asked for. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { ADMINISTRATOR } from './catalogs.ts';
 import { startEngine } from './engine.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { type LinkServer, startLinkServer } from './link-server.ts';
 import { startEverythingServer } from './mcp-everything.ts';
 import type { RunningMcpServer } from './mcp-process.ts';
@@ -27,18 +25,13 @@ const LONG_MS = 120_000;
 export function useLinkScene(): () => LinkScene {
   let scene: LinkScene;
   beforeAll(async () => {
-    const [server, everything, engine, zone] = await Promise.all([
-      startLinkServer(),
-      startEverythingServer(),
-      startEngine(),
-      zoneKey(),
-    ]);
+    const [server, everything, engine] = await Promise.all([startLinkServer(), startEverythingServer(), startEngine()]);
     const issuer = await startHostile({
       token: ({ form }) => ({
         body: { access_token: tokenFor(form.get('scope')), token_type: 'Bearer', expires_in: 60 },
       }),
     });
-    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const zone = await keepZoneKey(engine.directory);
     const credentials = { kind: 'none' } as const;
     const scopes = { discovery: ['list'], default: ['call'], resources: ['read'] };
     const client = {
@@ -59,7 +52,7 @@ export function useLinkScene(): () => LinkScene {
         policy: { strategy: 'never', approvers: { ids: ['ann'], may: ['edit'] } },
         // In a tenant of its own: no other run has a catalog.
         catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
-        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+        grants: zone.grants,
       },
     });
     scene = { server, everything, issuer, world };

@@ -1,11 +1,9 @@
 /** Workers, and servers that work on calls as tasks: one that does as it is told, and the same under a name that has little time. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/server-task.ts';
 import { startEngine } from './engine.ts';
-import { zoneKey } from './keys.ts';
+import { keepZoneKey } from './keys.ts';
 import { executions, replayOwn } from './run-record.ts';
 import { type ServedTask, startTaskServer, type TaskServer } from './task-server.ts';
 import { until } from './until.ts';
@@ -24,8 +22,7 @@ export function useTaskScene(): () => TaskScene {
   beforeAll(async () => {
     server = await startTaskServer();
     const engine = await startEngine();
-    const zone = await zoneKey();
-    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const zone = await keepZoneKey(engine.directory);
     const at = { url: server.url, credentials: { kind: 'none' }, recheckSeconds: 0 } as const;
     const tools = { dig: 'allow' } as const;
     world = await startWorld({
@@ -37,7 +34,7 @@ export function useTaskScene(): () => TaskScene {
           brief: { ...at, url: `${server.url}?brief`, tasks: { optional: ['dig'], seconds: 3 } },
         },
         policy: { servers: { mine: { tools }, brief: { tools } }, approvers: { ids: ['ann'] } },
-        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+        grants: zone.grants,
       },
     });
   });

@@ -1,11 +1,9 @@
 /** Servers that want another authorization, an issuer for one of them, and workers that may ask people for it. */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { CountersignOptions } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
-import { type ZoneKey, zoneKey } from './keys.ts';
+import { keepZoneKey, type ZoneKey } from './keys.ts';
 import { startProvider } from './oauth.ts';
 import { wants } from './wanted-authorizations.ts';
 import { startWorld, type World } from './world.ts';
@@ -33,9 +31,8 @@ export async function startWantedScene(
         : exchange.status(401),
   });
   const provider = await startProvider({ clients: [CLIENT], resources: { [server.url]: 'notes:read notes:admin' } });
-  const zone = await zoneKey();
   const engine = await startEngine();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   const { config, client = {} } = await over(engine);
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
   const issued = { issuer: provider.issuer, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes };
@@ -48,7 +45,7 @@ export async function startWantedScene(
         notes: { url: server.url, credentials: { kind: 'client-credentials', ...issued } },
         mine: { url: server.url },
       },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
     },
   });
   const close = async (): Promise<void> => {

@@ -11,7 +11,7 @@ import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { type RunningAuthorizationServer, startProvider } from '../support/oauth.ts';
 import { putTokenFor } from '../support/refresh-bench.ts';
 import { type RefreshProvider, startRefreshProvider } from '../support/refresh-provider.ts';
@@ -24,7 +24,7 @@ let server: FaultServer;
 let provider: RunningAuthorizationServer;
 let issuer: RefreshProvider;
 let world: World;
-let zone: Awaited<ReturnType<typeof zoneKey>>;
+let zone: KeptZoneKey;
 
 beforeAll(async () => {
   // oidc-provider says on the console that it runs on Node 20 and without a store.
@@ -46,9 +46,8 @@ beforeAll(async () => {
   issuer = await startRefreshProvider({ client: CLIENT, resources });
   const client = { clientId: CLIENT.id, clientSecret: CLIENT.secret };
   const scopes = { discovery: ['notes:read'], default: ['notes:read'], consentable: ['notes:admin'] };
-  zone = await zoneKey();
   const engine = await startEngine();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  zone = await keepZoneKey(engine.directory);
   world = await startWorld({
     engine,
     config: {
@@ -60,7 +59,7 @@ beforeAll(async () => {
         mine: { url: server.url },
         kept: { url: server.url, credentials: { kind: 'refresh', issuer: issuer.issuer, ...client, scopes } },
       },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
       vault: { kind: 'directory', directory: 'vault', keys: VAULT_KEYS },
       policy: {
         approvers: { ids: ['bob'] },

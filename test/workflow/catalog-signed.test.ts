@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
-import { executions, factsOf } from '../support/run-record.ts';
+import { factsOf } from '../support/run-record.ts';
 import {
   ANN,
   ann,
@@ -20,6 +20,7 @@ import {
   theirs,
   tighten,
 } from '../support/signed-catalog.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 
 let catalog: SignedCatalog;
@@ -116,17 +117,7 @@ test('INV-G2: after a reset nothing counts that was signed before it', async () 
     ann,
     tighten(await catalog.version(), { changes: [{ tool: 'pay', deadlineSeconds: 60 }] }),
   );
-  const last = (await executions(catalog.world, catalog.handle.workflowId)).at(-1);
-  const task = last?.events.find(
-    ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
-  );
-  await catalog.world.client.workflowService.resetWorkflowExecution({
-    namespace: catalog.world.client.options.namespace,
-    workflowExecution: { workflowId: catalog.handle.workflowId, runId: last?.runId ?? '' },
-    reason: 'test',
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task?.eventId ?? null,
-  });
+  await resetRun(catalog.world.client, { workflowId: catalog.handle.workflowId }, 'first');
   const revived = await until(
     async () => {
       const { signing } = await catalog.handle.snapshot();

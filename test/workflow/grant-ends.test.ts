@@ -6,7 +6,7 @@ import { stringify } from 'yaml';
 import { startEngine } from '../support/engine.ts';
 import { runCommand } from '../support/cli.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey } from '../support/keys.ts';
 import { factsOf, replayOwn } from '../support/run-record.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -17,16 +17,15 @@ let world: World;
 
 beforeAll(async () => {
   server = await startFaultServer('modern', { act: succeedWith('done') });
-  const zone = await zoneKey();
   const engine = await startEngine();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   await writeFile(join(engine.directory, 'countersign.yaml'), stringify({ servers: { mine: { url: server.url } } }));
   world = await startWorld({
     engine,
     client: { servers: { mine: { url: server.url, key: zone.publicJwk } } },
     config: {
       servers: { mine: { url: server.url } },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
     },
   });
 });

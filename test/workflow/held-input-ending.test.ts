@@ -15,6 +15,7 @@ import {
 } from '../support/held-scene.ts';
 import { answerTo, named, question } from '../support/input-scene.ts';
 import { executions, outcomes, refusalOf } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 
 const useScene = useHeldScene();
@@ -139,17 +140,7 @@ test('F38: after a reset the question of the dispatch before is not answered: th
   const { world } = scene;
   const { run, flight } = await held();
   const before = await question(run);
-  const [execution] = await executions(world, run.runId);
-  const task = execution?.events.findLast(
-    ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
-  );
-  await world.client.workflowService.resetWorkflowExecution({
-    namespace: world.client.options.namespace,
-    workflowExecution: { workflowId: run.runId, runId: before.runId },
-    reason: 'test',
-    requestId: `reset-${run.runId}`,
-    workflowTaskFinishEventId: task?.eventId ?? null,
-  });
+  await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
   // The dispatch before speaks to the run that it was scheduled by, which is no more.
   expect(await refusalOfTold(tellRound(world, flight, 2))).toBeDefined();
   const again = await until(

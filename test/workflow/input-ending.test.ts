@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { runCommand } from '../support/cli.ts';
 import { answerTo, approved, named, question, steps, useInputScene } from '../support/input-scene.ts';
 import type { MrtrServer } from '../support/mrtr-server.ts';
-import { executions, outcomes, results } from '../support/run-record.ts';
+import { outcomes, results } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import type { World } from '../support/world.ts';
 
@@ -19,17 +20,7 @@ describe('after a reset', () => {
     const run = await world.start(steps('book'));
     await run.provideInput(answerTo(await question(run), named('Ann')));
     const before = await question(run, 2);
-    const [execution] = await executions(world, run.runId);
-    const task = execution?.events.findLast(
-      ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
-    );
-    await world.client.workflowService.resetWorkflowExecution({
-      namespace: world.client.options.namespace,
-      workflowExecution: { workflowId: run.runId, runId: before.runId },
-      reason: 'test',
-      requestId: `reset-${run.runId}`,
-      workflowTaskFinishEventId: task?.eventId ?? null,
-    });
+    await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
     const again = await until(
       async () => {
         const request = await question(run, 2);

@@ -1,5 +1,4 @@
 /** Trust mode `signed`: answers to a server count only as somebody signed them; where no key is configured no server asks (INV-G2). */
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
@@ -10,7 +9,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey } from '../support/keys.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
 import { factsOf, outcomes, replayOwn, results } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
@@ -29,8 +28,7 @@ const bob = person('bob-key', 'bob');
 beforeAll(async () => {
   server = await startMrtrServer();
   engine = await startEngine();
-  const zone = await zoneKey();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, bob);
   const config: ConfigInput = {
     servers: {
@@ -46,7 +44,7 @@ beforeAll(async () => {
     config: {
       ...config,
       trust: { mode: 'signed', jwks: 'trust.jwks' },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
     },
   });
   keyless = await startWorld({ engine, bundle: world.bundle, config: { ...config, taskQueue: 'keyless' } });

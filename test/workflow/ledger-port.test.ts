@@ -1,5 +1,4 @@
 /** What a run or a catalog has recorded is kept beside Temporal before it continues as new or ends (INV-D3, F39). */
-import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -16,6 +15,7 @@ import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -196,15 +196,8 @@ test('INV-G2, F38: a run that was reset after its end is kept beside what it had
   await run.result();
   const before = await run.ledger();
   const [execution] = await executions(world, run.runId);
-  const { runId = '', events = [] } = execution ?? {};
-  const task = events.find(({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null);
-  await world.client.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId: run.runId, runId },
-    reason: 'test',
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task?.eventId ?? null,
-  });
+  const { runId = '' } = execution ?? {};
+  await resetRun(world.client, { workflowId: run.runId, runId }, 'first');
   await approveNext(run);
   await run.result();
   const after = await run.ledger();

@@ -3,15 +3,13 @@
  * run to a grant that ended before it began.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { RunHandle } from '../../client/index.ts';
 import { sealAuthorization } from '../../client/sealing.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { specHash } from '../../domain/digest.ts';
 import { startEngine } from '../support/engine.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
 import { executions, factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -23,7 +21,7 @@ const FRESH = 'Bearer fresh-token';
 let mine: RawServer;
 let open: RawServer;
 let world: World;
-let zone: Awaited<ReturnType<typeof zoneKey>>;
+let zone: KeptZoneKey;
 
 const tool = { name: 'act', description: 'Acts.', inputSchema: { type: 'object' } };
 /** Takes the fresh token alone, for lists as for calls. */
@@ -40,15 +38,14 @@ const guarded: RawServerScript = {
 beforeAll(async () => {
   mine = await startRawServer(guarded);
   open = await startRawServer({ era: 'modern', pages: [[tool]] });
-  zone = await zoneKey();
   const engine = await startEngine();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  zone = await keepZoneKey(engine.directory);
   world = await startWorld({
     engine,
     client: { servers: { mine: { url: mine.url, key: zone.publicJwk } } },
     config: {
       servers: { mine: { url: mine.url }, open: { url: open.url, credentials: { kind: 'none' } } },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
       policy: { strategy: 'never', approvers: { ids: ['bob'] } },
     },
   });

@@ -4,6 +4,7 @@ import type { RunHandle } from '../../client/index.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions, factsOf, outcomes, refusalOf, replayOwn, results } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -146,21 +147,11 @@ test('a word of before a reset sends nothing: the same is asked again (INV-G2)',
   await lostCall(run, 't1.c0', 2);
   expect(bank.callsFor('reset')).toHaveLength(2);
   // To before the word, which Temporal then delivers again.
-  const last = (await executions(world, run.runId)).at(-1);
-  const said = last?.events.findIndex(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => accepted);
-  const task = last?.events
-    .slice(0, said)
-    .findLast(({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null);
-  if (last === undefined || task?.eventId === undefined || task.eventId === null) throw new Error('no task');
-  const { client } = world;
-  const { runId } = await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId: run.runId, runId: last.runId },
-    reason: 'test',
-    requestId: 'reset-1',
-    workflowTaskFinishEventId: task.eventId,
-    identity: 'operator',
-  });
+  const runId = await resetRun(
+    world.client,
+    { workflowId: run.runId },
+    ({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => Boolean(accepted),
+  );
   const asked = await until(
     async () => (await run.requests()).find((each) => each.runId === runId && each.status === 'open'),
     { what: 'the same question again' },

@@ -4,6 +4,7 @@ import type { DecisionInput } from '../../contracts/schemas/decision.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -100,16 +101,7 @@ test('after a reset the votes that were made before it count no more (INV-G2)', 
   await run.decide(decisionOn(request, 'ben'));
   // So that the vote lies before the point of the reset.
   await run.advance();
-  const { client } = world;
-  const { events } = await client.workflow.getHandle(run.runId).fetchHistory();
-  const last = events?.findLast(({ workflowTaskCompletedEventAttributes: completed }) => completed);
-  await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId: run.runId, runId: request.runId },
-    reason: 'test',
-    requestId: 'reset-quorum',
-    workflowTaskFinishEventId: last?.eventId ?? null,
-  });
+  await resetRun(world.client, { workflowId: run.runId, runId: request.runId });
   const fresh = await until(
     async () => (await run.requests()).find(({ runId, status }) => runId !== request.runId && status === 'open'),
     { what: 'the request of the reset run' },

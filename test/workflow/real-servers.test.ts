@@ -2,12 +2,12 @@
  * Whole runs on servers that no one here wrote, in both protocol eras: what they did is looked at on disk, and what the model was
  * told is what they said (F12, F25, F37, INV-X1).
  */
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey } from '../support/keys.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
 import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';
 import type { RunningMcpServer } from '../support/mcp-process.ts';
@@ -107,15 +107,14 @@ describe('server-everything (legacy era, stateful)', () => {
   let world: World;
   beforeAll(async () => {
     everything = await startEverythingServer();
-    const zone = await zoneKey();
-    await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+    const zone = await keepZoneKey(engine.directory);
     world = await startWorld({
       engine,
       config: {
         taskQueue: 'everything',
         servers: { all: { url: everything.url, credentials, tasks: {} } },
         policy: { strategy: 'never', unknownOutcomes: 'record' },
-        grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+        grants: zone.grants,
       },
     });
   }, LONG_MS);

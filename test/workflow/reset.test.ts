@@ -1,10 +1,10 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
-import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { type Execution, executions, ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
+import { type HistoryEvent, resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -30,43 +30,9 @@ afterAll(async () => {
 const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
 const END = { text: 'done' };
 
-type Event = Execution['events'][number];
-
-/** Resets to the workflow task before the first such event: it and all after it are undone. */
-async function resetBefore(run: RunHandle, isIt: (event: Event) => boolean): Promise<string> {
-  const last = (await executions(world, run.runId)).at(-1);
-  const at = last?.events.findIndex(isIt);
-  return await resetTo(run, last?.runId, last?.events.slice(0, at));
-}
-
-/** Resets to the last workflow task so far. */
-async function resetToNow(run: RunHandle): Promise<string> {
-  const last = (await executions(world, run.runId)).at(-1);
-  return await resetTo(run, last?.runId, last?.events);
-}
-
-async function resetTo({ runId: workflowId }: RunHandle, runId = '', events: readonly Event[] = []): Promise<string> {
-  const task = events.findLast(
-    ({ workflowTaskCompletedEventAttributes: completed }) => completed !== undefined && completed !== null,
-  );
-  const workflowTaskFinishEventId = task?.eventId;
-  if (workflowTaskFinishEventId === undefined || workflowTaskFinishEventId === null)
-    throw new Error('no workflow task to reset to');
-  const { client } = world;
-  // Signals and updates after that task are applied again: Temporal's default.
-  const answer = await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId, runId },
-    reason: 'test',
-    requestId: randomUUID(),
-    workflowTaskFinishEventId,
-  });
-  return answer.runId;
-}
-
-const isAcceptedUpdate = ({ workflowExecutionUpdateAcceptedEventAttributes: accepted }: Event): boolean =>
+const isAcceptedUpdate = ({ workflowExecutionUpdateAcceptedEventAttributes: accepted }: HistoryEvent): boolean =>
   accepted !== undefined && accepted !== null;
-const isSignal = ({ workflowExecutionSignaledEventAttributes: signaled }: Event): boolean =>
+const isSignal = ({ workflowExecutionSignaledEventAttributes: signaled }: HistoryEvent): boolean =>
   signaled !== undefined && signaled !== null;
 
 async function first(run: RunHandle, count = 1) {
@@ -83,7 +49,7 @@ test('to before the decision: the old one is refused, a fresh one runs the call'
   await run.result();
   expect(bank.callsFor('before')).toHaveLength(1);
 
-  const revived = await resetBefore(run, isAcceptedUpdate);
+  const revived = await resetRun(world.client, { workflowId: run.runId }, isAcceptedUpdate);
   const again = await until(async () => {
     const request = await first(run);
     return request.runId === revived ? request : undefined;
@@ -110,7 +76,7 @@ test('to before a decision by signal: it is applied again, and the dispatch asks
   await run.say({ messageId: 'm1', text: 'Take your time.', from: 'ann' });
   await world.client.workflow.getHandle(run.runId).signal('decide', decisionOn(shown, 'ann'));
   await run.result();
-  const revived = await resetBefore(run, isSignal);
+  const revived = await resetRun(world.client, { workflowId: run.runId }, isSignal);
   const again = await until(async () => {
     const request = await first(run);
     return request.runId === revived && request.generation === 2 ? request : undefined;
@@ -135,7 +101,7 @@ test.each([
     if (server === 'bank') await run.decide(decisionOn(await first(run), 'ann'));
     await bank.held(purpose);
     await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
-    const revived = await resetToNow(run);
+    const revived = await resetRun(world.client, { workflowId: run.runId });
     const again = await until(async () => {
       const request = await first(run);
       return request.runId === revived ? request : undefined;
@@ -165,7 +131,7 @@ test('to after the decision, with the dispatch not yet begun: the call is asked 
     await run.decide(decision);
     await ledgerShows(run, 'dispatched');
     await run.say({ messageId: 'm1', text: 'Hurry.', from: 'ann' });
-    const revived = await resetToNow(run);
+    const revived = await resetRun(world.client, { workflowId: run.runId });
     await tools.restartWorkers();
     const again = await until(async () => {
       const request = await first(run);
@@ -200,7 +166,7 @@ test('in a later execution of a chain: decisions of that execution are stale, an
   const early = decisionOn(requests[0] ?? rolled, 'ann');
   await run.decide(early);
   await ledgerShows(run, 'outcome', 't1.c0');
-  const revived = await resetBefore(run, isAcceptedUpdate);
+  const revived = await resetRun(world.client, { workflowId: run.runId }, isAcceptedUpdate);
   const again = await until(async () => {
     const request = await first(run, 2);
     return request.runId === revived ? request : undefined;

@@ -11,6 +11,7 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, type TestClaims, type TestKey, writeTrust } from '../support/trust.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -263,22 +264,12 @@ test('INV-G2: a decision is of no use elsewhere: on another run, or on the same 
   await openRequests(other);
   const decision = await signedBy(ann);
   expect(await refused('decide', decision, other)).toBe('SIGNATURE_INVALID');
-  const [execution] = await executions(world, other.runId);
-  const task = execution?.events.findLast(
-    ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
-  );
   const [before] = await openRequests(other);
   if (before === undefined) throw new Error('no request');
   const message = messageOf({ callId: before.callId, digest: before.digest, runId: before.runId });
   const claims = claimsFor(message, { ...aboutOf(message), workflowId: other.runId }, { jti: message.decisionId });
   const signed = { ...message, signature: await signedWith(ann, claims) };
-  await world.client.workflowService.resetWorkflowExecution({
-    namespace: world.client.options.namespace,
-    workflowExecution: { workflowId: other.runId, runId: execution?.runId ?? '' },
-    reason: 'test',
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task?.eventId ?? null,
-  });
+  await resetRun(world.client, { workflowId: other.runId, runId: before.runId });
   await openRequests(other);
   expect(await refused('decide', signed, other)).toBe('DECISION_STALE_RUN');
   await world.client.workflow.getHandle(other.runId).cancel();

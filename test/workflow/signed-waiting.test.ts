@@ -2,13 +2,12 @@
  * Trust mode `signed`, where a call outlives its worker: as a task of its server, or as an answer that another worker brings. What
  * was signed at the start and by the approver lets the call leave once, and is checked again before its server is spoken to (ADR 0039, 0041).
  */
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import { zoneKey } from '../support/keys.ts';
+import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';
 import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
 import { factsOf, outcomes, replayOwn } from '../support/run-record.ts';
@@ -34,8 +33,7 @@ beforeAll(async () => {
   engine = await startEngine();
   tasks = await startTaskServer();
   kept = await startResumableServer();
-  const zone = await zoneKey();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  const zone = await keepZoneKey(engine.directory);
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann);
   const credentials = { kind: 'none' } as const;
   world = await startWorld({
@@ -47,7 +45,7 @@ beforeAll(async () => {
         kept: { url: kept.url, credentials },
       },
       policy: { approvers: { ids: ['acme|ann'] } },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
       trust: { mode: 'signed', jwks: 'trust.jwks' },
     },
   });

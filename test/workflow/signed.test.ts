@@ -1,5 +1,4 @@
 /** Trust mode `signed`, used as it is meant: starts, decisions and messages count because a trusted key has signed them (§3.3, D-7, D-8). */
-import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -10,6 +9,7 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
 import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -224,17 +224,7 @@ test('what was signed before a key was replaced counts on; of a revoked key noth
 test('F38: after a reset a run is still the one that was signed, and takes decisions that are signed for it now', async () => {
   const run = await world.start([{ calls: [call('bank/pay', 'reset')] }, END], { initiator });
   const before = await request(run);
-  const [execution] = await executions(world, run.runId);
-  const task = execution?.events.findLast(
-    ({ workflowTaskCompletedEventAttributes: done }) => done !== undefined && done !== null,
-  );
-  await world.client.workflowService.resetWorkflowExecution({
-    namespace: world.client.options.namespace,
-    workflowExecution: { workflowId: run.runId, runId: before.runId },
-    reason: 'test',
-    requestId: randomUUID(),
-    workflowTaskFinishEventId: task?.eventId ?? null,
-  });
+  await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
   const after = await nextOf(run, before.runId);
   await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
   await run.result();

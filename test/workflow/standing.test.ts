@@ -7,6 +7,7 @@ import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf } from '../support/run-record.ts';
+import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
 
@@ -160,16 +161,7 @@ test('INV-G2: after a reset it answers nothing: the next call is asked, and it s
   ]);
   await run.decide(remembering(await requestFor(run, 't1.c0'), { scope: 'tool' }));
   const pause = await requestFor(run, 't2.c0');
-  const { client } = world;
-  const { events } = await client.workflow.getHandle(run.runId).fetchHistory();
-  const last = events?.findLast(({ workflowTaskCompletedEventAttributes: completed }) => completed);
-  await client.workflowService.resetWorkflowExecution({
-    namespace: client.options.namespace,
-    workflowExecution: { workflowId: run.runId, runId: pause.runId },
-    reason: 'test',
-    requestId: 'reset-standing',
-    workflowTaskFinishEventId: last?.eventId ?? null,
-  });
+  await resetRun(world.client, { workflowId: run.runId, runId: pause.runId });
   const fresh = await until(
     async () => (await run.requests()).find(({ runId, status }) => runId !== pause.runId && status === 'open'),
     { what: 'the request of the reset run' },

@@ -1,9 +1,7 @@
 /** A task, and grants that take each other's place while its server works on it (INV-S2, INV-D3; ADR 0041). */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { startEngine } from '../support/engine.ts';
-import { type ZoneKey, zoneKey } from '../support/keys.ts';
+import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { factsOf, replayOwn } from '../support/run-record.ts';
 import { startTaskServer, type TaskServer } from '../support/task-server.ts';
 import { until } from '../support/until.ts';
@@ -12,7 +10,7 @@ import { startWorld, type World } from '../support/world.ts';
 
 let server: TaskServer;
 let world: World;
-let zone: ZoneKey;
+let zone: KeptZoneKey;
 /** Calls with any other token are turned away. */
 let taken: string;
 
@@ -23,15 +21,14 @@ beforeAll(async () => {
       method === 'tools/call' && headers.authorization !== `Bearer ${taken}` && (response.writeHead(401).end(), true),
   });
   const engine = await startEngine();
-  zone = await zoneKey();
-  await writeFile(join(engine.directory, 'zone.pem'), zone.pem);
+  zone = await keepZoneKey(engine.directory);
   world = await startWorld({
     engine,
     client: { servers: { mine: { url: server.url, key: zone.publicJwk } } },
     config: {
       servers: { mine: { url: server.url, recheckSeconds: 0, tasks: { seconds: 600 } } },
       policy: { servers: { mine: { tools: { dig: 'allow' } } } },
-      grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+      grants: zone.grants,
     },
   });
 }, 120_000);

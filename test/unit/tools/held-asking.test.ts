@@ -178,6 +178,21 @@ describe('several questions', () => {
     expect(warnings).toEqual([]);
   });
 
+  test('what is taken back while its answer is looked at is told to nobody, and does not count as told', async () => {
+    const takenBack = new AbortController();
+    const people = heldPeople({
+      proven: () => {
+        takenBack.abort();
+        return Promise.resolve(YES);
+      },
+    });
+    const answer = people.ask(QUESTION, takenBack.signal);
+    await run.hasAsked(1);
+    run.says(ANSWERED);
+    expect(await answer).toEqual(CANCEL);
+    expect(people.told()).toEqual([]);
+  });
+
   test('whose answers cannot be given to the server: the log says so, once and why', async () => {
     const people = asking();
     const undelivered = Promise.resolve('TOOL_UNAUTHORIZED' as const);
