@@ -18,6 +18,10 @@ export function installSilentLog(): void {
   );
 }
 
+export function logWarning(message: string, meta: Record<string, unknown>): void {
+  Runtime.instance().logger.warn(message, meta);
+}
+
 function once(install: () => unknown): void {
   try {
     install();

@@ -5,7 +5,7 @@
  * 2. Cached runs are bounded by configuration; the sticky timeout is short, so that the first decision after a worker's
  *    death does not wait ten seconds for it.
  */
-import { type Client, Client as TemporalClient } from '@temporalio/client';
+import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
   NativeConnection,
   type NativeConnectionOptions,
@@ -20,6 +20,7 @@ import { createDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
+import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
@@ -38,6 +39,8 @@ export interface WorkersOptions {
   readonly bundle?: WorkflowBundle;
   /** What Temporal records as the worker's name; default is process id and host name. */
   readonly identity?: string;
+  /** Of Temporal, where it does not answer yet; without it, what is wrong is said at once. */
+  readonly wait?: EngineWait;
 }
 
 export interface Workers {
@@ -57,15 +60,16 @@ export async function startWorkers({
   role = 'all',
   bundle: given,
   identity,
+  wait,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
   const connections: { close(): Promise<void> }[] = [];
   try {
-    const connection = await NativeConnection.connect(connectionOptions);
-    connections.push(connection);
-    const clientConnection = await connectClient(connectionOptions);
-    connections.push(clientConnection);
-    await assertSetUp(clientConnection, namespace);
+    const { connection, clientConnection } = await onceThere(
+      wait,
+      async (mostMs) => await connected(connectionOptions, namespace, mostMs),
+    );
+    connections.push(connection, clientConnection);
     const dataConverter = createDataConverter(loaded.config);
     // Only the run's queue carries workflows.
     const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
@@ -95,6 +99,26 @@ export async function startWorkers({
     };
   } catch (error) {
     await closeAll(connections);
+    throw error;
+  }
+}
+
+const CONNECT_MS = 10_000;
+
+/** To a service that answers, and a namespace that is set up. */
+async function connected(
+  options: NativeConnectionOptions,
+  namespace: string,
+  mostMs = CONNECT_MS,
+): Promise<{ readonly connection: NativeConnection; readonly clientConnection: Connection }> {
+  // First the one whose errors have codes.
+  const clientConnection = await connectClient({ ...options, connectTimeout: mostMs });
+  try {
+    const asked = async (): Promise<void> => await assertSetUp(clientConnection, namespace, options.address);
+    await clientConnection.withDeadline(Date.now() + mostMs, asked);
+    return { connection: await NativeConnection.connect(options), clientConnection };
+  } catch (error) {
+    await closeAll([clientConnection]);
     throw error;
   }
 }

@@ -55,12 +55,13 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
   });
   live.commit({
     run: live.run,
-    facts: found.map(({ server, tools, count, refused }) => ({
+    facts: found.map(({ server, tools, count, refused, missing }) => ({
       kind: 'tools.discovered',
       server,
       count,
       toolsHash: tools.sha256,
       refused: refused.map(({ name, reason }) => `${name}: ${reason}`),
+      ...(missing === undefined ? {} : { missing: missing.map(({ name }) => name) }),
     })),
   });
 }

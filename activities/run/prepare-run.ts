@@ -23,7 +23,7 @@ import { isExchanged } from '../tokens/clients.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { waitsForTasks } from '../tools/task-tools.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
-import { bindServer, hint } from './bind-server.ts';
+import { bindServer, hint, quotedName } from './bind-server.ts';
 import { priorityOf } from './priority.ts';
 import { leastOf, priceOf } from './spend-limit.ts';
 
@@ -53,7 +53,7 @@ export function createPrepareRun(
     if (!Object.hasOwn(config.models, spec.agent.model)) {
       throw new CountersignError(
         'MODEL_UNKNOWN',
-        `agent.model names no configured model.${hint(spec.agent.model, config.models)}`,
+        `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`,
         { path: 'agent.model' },
       );
     }
