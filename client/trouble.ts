@@ -63,7 +63,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
         : trouble(
             stuck,
-            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI.`,
+            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.`,
           );
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');

@@ -31,7 +31,7 @@ import {
 } from './messages.ts';
 import { servePauses } from './pauses.ts';
 import { serveQueries } from './queries.ts';
-import { closed, openFor, parsed, refuseWith } from './refusals.ts';
+import { closed, endingOr, openFor, parsed, refuseWith } from './refusals.ts';
 import { acceptAll, assertForgettable, forgetStanding } from './standing-calls.ts';
 import {
   assertRefreshable,
@@ -57,7 +57,9 @@ export function registerHandlers(live: LiveRun): void {
       assertSignedAnswer(live, 'decide', decision);
       const admission = admitted(live, decision, Date.now());
       const refusal =
-        admission.kind === 'refuse' ? admission : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
+        admission.kind === 'refuse'
+          ? endingOr(live, admission)
+          : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
       if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
     },
   });

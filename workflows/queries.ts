@@ -40,6 +40,7 @@ function stateOf(live: LiveRun): RunState {
     pending: asking.length,
     ...(reminded === 0 ? {} : { reminded }),
     ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
+    ...(live.endsAs === undefined ? {} : { endsAs: live.endsAs }),
     ...(live.because === undefined ? {} : { because: live.because }),
     usage: run.usage,
     ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),

@@ -4,7 +4,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { failureOf } from '../contracts/failure.ts';
 import type { Parsed } from '../domain/field-checks.ts';
-import type { Refusal } from '../domain/refusal.ts';
+import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { LiveRun } from './live-run.ts';
 
 /** A message that could no longer be read must not be accepted (INV-D3). */
@@ -20,6 +20,17 @@ export function refuseWith(refusal: Refusal | undefined): void {
 
 export function closed(): ApplicationFailure {
   return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+}
+
+/** Of a message for a request: in a run that ends, that is why there is nothing to answer any more. */
+export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
+  const isAbsent = refusal.code === 'REQUEST_NOT_OPEN' || refusal.code === 'CALL_UNKNOWN';
+  if (!isAbsent || !(live.closing || live.work.consideredCancelled)) return refusal;
+  const { callId = '' } = refusal.facts;
+  return refuse('RUN_CLOSED', `The run is ending: call ${callId} waits for nobody any more. Nothing was changed.`, {
+    callId,
+    runId: workflowInfo().workflowId,
+  });
 }
 
 export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {

@@ -88,6 +88,8 @@ export function createPrepareRun(
       ...linksOf(config, spec),
       priority: priorityOf(config.fairness, spec),
       lostAnswers: 'resumed',
+      endings: 'stored',
+      sentTimes: 'told',
       ...proven,
     };
   };

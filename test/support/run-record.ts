@@ -191,6 +191,13 @@ export async function traceOf(
 }
 
 /** The coded error with which a promise rejects. */
+/** What Temporal UI shows as the run's current details. */
+export async function detailsOf({ client }: Pick<RecordedWorld, 'client'>, workflowId: string): Promise<string> {
+  const handle = client.workflow.getHandle(workflowId);
+  const { currentDetails = '' } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return currentDetails;
+}
+
 export async function codeOf(promise: Promise<unknown>): Promise<string> {
   return (await refusalOf(promise)).code;
 }
