@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type BundleOptions } from '@temporalio/worker';
+import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -34,6 +35,7 @@ export async function bundleWorkflows(
   const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
+    ...CONVERTER_FILES,
     workflowInterceptorModules: [...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({

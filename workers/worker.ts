@@ -16,7 +16,7 @@ import {
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
-import { createDataConverter } from './codec.ts';
+import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
@@ -66,7 +66,6 @@ export async function startWorkers({
     const clientConnection = await connectClient(connectionOptions);
     connections.push(clientConnection);
     await assertSetUp(clientConnection, namespace);
-    const dataConverter = createDataConverter(loaded.config);
     // Only the run's queue carries workflows.
     const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
@@ -75,10 +74,14 @@ export async function startWorkers({
       ...named,
       connection,
       namespace,
-      dataConverter,
+      dataConverter: createWorkerDataConverter(loaded.config),
       plugins: [createTracing(loaded.config.tracing)],
     };
-    const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
+    const client = new TemporalClient({
+      connection: clientConnection,
+      namespace,
+      dataConverter: createDataConverter(loaded.config),
+    });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
