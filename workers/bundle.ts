@@ -13,6 +13,9 @@ export interface WorkflowBundle {
   readonly buildId: string;
 }
 
+/** In every bundle, of workers, replays and tests alike (docs/adr/0044). */
+const GUARD = workflowFile('query-guard');
+
 /** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export function workflowFile(name: string): string {
   const extension = extname(fileURLToPath(import.meta.url));
@@ -22,7 +25,7 @@ export function workflowFile(name: string): string {
 /**
  * Takes about two seconds; make one and share it.
  *
- * @param interceptorModules of replays only: what stands here changes what a run replays
+ * @param interceptorModules of replays only, beside the guard: what stands here changes what a run replays
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
@@ -30,7 +33,7 @@ export async function bundleWorkflows(
 ): Promise<WorkflowBundle> {
   const { code } = await bundleWorkflowCode({
     workflowsPath,
-    workflowInterceptorModules: [...interceptorModules],
+    workflowInterceptorModules: [GUARD, ...interceptorModules],
     plugins: [createTracing('off')],
     // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
     webpackConfigHook: (webpack) => ({
