@@ -17,6 +17,9 @@ export interface WorkflowBundle {
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
+/** In every bundle, of workers, replays and tests alike (docs/adr/0044). */
+const GUARD = workflowFile('query-guard');
+
 /** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export function workflowFile(name: string): string {
   const extension = extname(fileURLToPath(import.meta.url));
@@ -26,7 +29,7 @@ export function workflowFile(name: string): string {
 /**
  * Takes about two seconds; make one and share it.
  *
- * @param interceptorModules of replays only: what stands here changes what a run replays
+ * @param interceptorModules of replays only, beside the guard: what stands here changes what a run replays
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
@@ -36,7 +39,7 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    workflowInterceptorModules: [...interceptorModules],
+    workflowInterceptorModules: [GUARD, ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,

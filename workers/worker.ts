@@ -22,6 +22,7 @@ import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
@@ -76,11 +77,13 @@ export async function startWorkers({
       namespace,
       dataConverter: createWorkerDataConverter(loaded.config),
       plugins: [createTracing(loaded.config.tracing)],
+      sinks: countRefused(Runtime.instance()),
     };
     const client = new TemporalClient({
       connection: clientConnection,
       namespace,
       dataConverter: createDataConverter(loaded.config),
+      interceptors: { workflow: [askingAgain()] },
     });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
