@@ -33,13 +33,14 @@ import { lostInReset } from './lost-in-reset.ts';
 import { checkLink, type LinkCheckParts } from './link-check.ts';
 import type { CurrentTool, LiveTools } from './live-tools.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
-import type { ToolServer } from './port.ts';
+import type { CallEnding, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
 import { type Pulse, pulsing } from './pulse.ts';
 import type { QuestionMacs } from './question-mac.ts';
 import { credentialsOf } from './server-access.ts';
 import { currentScheduler } from './scheduler.ts';
+import { SentCalls } from './sent-calls.ts';
 import type { ServerLimits } from './server-limits.ts';
 import type { StateSeal } from './state-seal.ts';
 import { noTask, taskWish } from './task-seal.ts';
@@ -70,8 +71,9 @@ export interface CallToolParts extends LinkCheckParts {
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
+  const sent = new SentCalls();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
-    const { server, isHanded } = watched(parts.server);
+    const { server, isHanded } = watched(parts.server, sent, input);
     try {
       return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
@@ -82,18 +84,35 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   });
 }
 
-/** The server, and whether a call was handed to it. */
-function watched(server: ToolServer): { readonly server: ToolServer; readonly isHanded: () => boolean } {
+/** The server, and whether a call was handed to it. What this worker has sent before by the same consent is not. */
+function watched(
+  server: ToolServer,
+  sent: SentCalls,
+  input: DispatchInput,
+): { readonly server: ToolServer; readonly isHanded: () => boolean } {
   let handed = false;
   return {
     server: {
       list: async (...asked) => await server.list(...asked),
       call: async (...call) => {
+        // A fresh token after a 401 is the same call.
+        if (!handed && !sent.take(input)) return sentBefore(input);
         handed = true;
         return await server.call(...call);
       },
     },
     isHanded: () => handed,
+  };
+}
+
+/** It has left, or is leaving, for somebody: whoever asks now cannot be told that nothing ran. */
+function sentBefore({ run, callId, attempt, server, target }: DispatchInput): CallEnding {
+  const facts = { workflowId: run.workflowId, callId, attempt, server: server.name, tool: target.tool };
+  log.warn('A call was scheduled a second time by the same consent, and not sent again.', facts);
+  return {
+    kind: 'unknown',
+    code: 'OUTCOME_UNKNOWN',
+    message: `This worker has handed over attempt ${attempt} of this call before, by the same consent; it was not sent again. Somebody has scheduled it a second time.`,
   };
 }
 

@@ -2,11 +2,8 @@
  * An id that was used for one message answers no other: whichever update it comes by, whatever of it differs (INV-G2, INV-D3). By the
  * library, and by plain updates under ids that are made as the guide says.
  */
-import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import canonicalize from 'canonicalize';
-import type { CatalogHandle, RunHandle } from '../../client/index.ts';
-import { codedFailureIn } from '../../contracts/failure.ts';
+import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
 import { startEngine } from '../support/engine.ts';
@@ -14,6 +11,7 @@ import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
+import { expectOneMeaning, type Message, type Sent, sentByLibrary, sentPlain } from '../support/one-meaning.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { factsOf, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -62,78 +60,6 @@ afterAll(async () => {
   await Promise.all([bank?.close(), desk?.close(), gate?.close()]);
 });
 
-interface Message {
-  readonly [field: string]: unknown;
-}
-
-/** An update, and the message that it brings. */
-type Sent = readonly [update: string, message: Message];
-
-/** As the guide says, without our own code. */
-function idByTheGuide(update: string, { signature: _, ...message }: Message): string {
-  const payload = createHash('sha256')
-    .update(canonicalize(message) ?? '')
-    .digest('hex');
-  const id = message['decisionId'] ?? message['messageId'] ?? message['requestId'] ?? message['standing'];
-  return `${update}/${String(id)}/${payload.slice(0, 16)}`;
-}
-
-/** The answer, or the code of the refusal and the field that it names. */
-async function answerOf(send: () => Promise<unknown>): Promise<unknown> {
-  try {
-    return await send();
-  } catch (error) {
-    const coded = codedFailureIn(error);
-    if (coded === undefined) throw error;
-    return [coded.code, coded.facts['path']];
-  }
-}
-
-const plain = (workflowId: string, [update, message]: Sent) =>
-  answerOf(() =>
-    world.client.workflow
-      .getHandle(workflowId)
-      .executeUpdate<unknown, [Message]>(update, { args: [message], updateId: idByTheGuide(update, message) }),
-  );
-
-/** The library's, by the names of the updates. */
-function byLibrary(handle: RunHandle | CatalogHandle, [update, message]: Sent): Promise<unknown> {
-  // Sound: each update has its method, which checks the message itself.
-  const methods = handle as unknown as Readonly<Record<string, (message: Message) => Promise<unknown>>>;
-  return answerOf(async () => await methods[update]?.call(handle, message));
-}
-
-/** The first is taken, and answered the same when it comes again; each of the others is refused, whichever way it comes. */
-async function expectOneMeaning(
-  handle: RunHandle | CatalogHandle,
-  first: Sent,
-  others: Readonly<Record<string, Sent>>,
-  refusal: readonly [code: string, path: string] = ['DECISION_INVALID', 'decisionId'],
-): Promise<void> {
-  const workflowId = 'runId' in handle ? handle.runId : handle.workflowId;
-  const ack = await byLibrary(handle, first);
-  expect(ack).not.toBeInstanceOf(Array);
-  const answers = async () => {
-    const sent: readonly (readonly [string, Sent])[] = [['again', first], ...Object.entries(others)];
-    const each = sent.map(async ([what, message]) => {
-      return [what, [await byLibrary(handle, message), await plain(workflowId, message)]] as const;
-    });
-    return new Map(await Promise.all(each));
-  };
-  const refused = Object.keys(others).map((what) => [what, [refusal, refusal]] as const);
-  const expected = new Map<string, readonly unknown[]>([['again', [ack, ack]], ...refused]);
-  expect(await answers()).toEqual(expected);
-  // Nor does the next execution take one for the other.
-  const before = await runIdOf(workflowId);
-  await world.client.workflow.getHandle(workflowId).signal('nudge');
-  await until(async () => ((await runIdOf(workflowId)) === before ? undefined : true), { what: 'the next execution' });
-  expect(await answers()).toEqual(expected);
-}
-
-async function runIdOf(workflowId: string): Promise<string> {
-  return (await world.client.workflow.getHandle(workflowId).describe()).runId;
-}
-
 const END = { text: 'done' };
 
 /** What every answer to a request says of it. */
@@ -170,7 +96,7 @@ test('decide', async () => {
   const [one, other] = await both(run);
   const base = about(one, 'd');
   const first = { ...base, kind: 'approve', comment: 'checked' };
-  await expectOneMeaning(run, ['decide', first], {
+  await expectOneMeaning(world, run, ['decide', first], {
     'another kind': ['decide', { ...base, kind: 'reject', reason: 'no' }],
     'another call': ['decide', { ...about(other, 'd'), kind: 'approve', comment: 'checked' }],
     'another person': ['decide', { ...about(one, 'd', 'bob'), kind: 'approve', comment: 'checked' }],
@@ -192,7 +118,7 @@ test('resolveOutcome', async () => {
   await Promise.all([lostCall(run), lostCall(run, 't1.c1')]);
   const [one, other] = await both(run, 'outcome');
   const base = about(one, 'r');
-  await expectOneMeaning(run, ['resolveOutcome', { ...base, kind: 'failed', message: 'not there' }], {
+  await expectOneMeaning(world, run, ['resolveOutcome', { ...base, kind: 'failed', message: 'not there' }], {
     'another kind': ['resolveOutcome', { ...base, kind: 'retry' }],
     'another call': ['resolveOutcome', { ...about(other, 'r'), kind: 'failed', message: 'not there' }],
     'another person': ['resolveOutcome', { ...about(one, 'r', 'bob'), kind: 'failed', message: 'not there' }],
@@ -209,7 +135,7 @@ test('provideInput', async () => {
   const [one, other] = await both(run, 'input');
   const base = about(one, 'i');
   const named = (name: string) => ({ responses: { who: { action: 'accept', content: { name } } } });
-  await expectOneMeaning(run, ['provideInput', { ...base, kind: 'provide', ...named('Ann') }], {
+  await expectOneMeaning(world, run, ['provideInput', { ...base, kind: 'provide', ...named('Ann') }], {
     'another kind': ['provideInput', { ...base, kind: 'decline' }],
     'another call': ['provideInput', { ...about(other, 'i'), kind: 'provide', ...named('Ann') }],
     'another person': ['provideInput', { ...about(one, 'i', 'bob'), kind: 'provide', ...named('Ann') }],
@@ -226,7 +152,7 @@ test('authorize', async () => {
   const [one, other] = await both(run, 'authorization');
   const base = about(one, 'a');
   const decline = { kind: 'decline', reason: 'not mine' };
-  await expectOneMeaning(run, ['authorize', { ...base, ...decline }], {
+  await expectOneMeaning(world, run, ['authorize', { ...base, ...decline }], {
     'another kind': ['authorize', { ...base, kind: 'grant', grant: { server: 'mine', ref: 'ann' } }],
     'another call': ['authorize', { ...about(other, 'a'), ...decline }],
     'another person': ['authorize', { ...about(one, 'a', 'bob'), ...decline }],
@@ -247,8 +173,8 @@ test('say', async () => {
     'another urgency': ['say', { ...base, interrupt: true }],
   };
   for (const [what, other] of Object.entries(others)) {
-    await byLibrary(run, ['say', base]);
-    const refusals = [await byLibrary(run, other), await plain(run.runId, other)];
+    await sentByLibrary(run, ['say', base]);
+    const refusals = [await sentByLibrary(run, other), await sentPlain(world, run.runId, other)];
     expect([what, ...refusals]).toEqual([what, ['MESSAGE_INVALID', 'messageId'], ['MESSAGE_INVALID', 'messageId']]);
   }
   expect(factsOf(await run.ledger(), 'said')).toHaveLength(1);
@@ -264,11 +190,11 @@ test('forget has no id of its own: who comes second is judged, and told who was 
   const base = about(request, 's');
   await run.decide({ ...base, kind: 'approve', remember: { scope: 'call' } });
   const forget = (id: string): Sent => ['forget', { standing: 's', by: { id, groups: [] } }];
-  expect(await byLibrary(run, forget('eve'))).toEqual(['APPROVER_NOT_ENTITLED', undefined]);
-  const ack = await byLibrary(run, forget('ann'));
+  expect(await sentByLibrary(run, forget('eve'))).toEqual(['APPROVER_NOT_ENTITLED', undefined]);
+  const ack = await sentByLibrary(run, forget('ann'));
   expect(ack).toMatchObject({ standing: 's', forgottenBy: 'ann' });
-  expect(await byLibrary(run, forget('bob'))).toEqual(ack);
-  expect(await plain(run.runId, forget('bob'))).toEqual(ack);
+  expect(await sentByLibrary(run, forget('bob'))).toEqual(ack);
+  expect(await sentPlain(world, run.runId, forget('bob'))).toEqual(ack);
   expect(factsOf(await run.ledger(), 'standing.forgotten')).toMatchObject([{ by: 'ann' }]);
 });
 
@@ -278,7 +204,8 @@ test('stop has no id of its own: each is judged by what the run has heard', asyn
   });
   await bank.held('stop');
   const stop = (by: string, inFlight: 'finish' | 'cancel'): Sent => ['stop', { by, reason: 'enough', inFlight }];
-  for (const sent of [stop('ann', 'finish'), stop('bob', 'finish'), stop('bob', 'cancel')]) await byLibrary(run, sent);
+  for (const sent of [stop('ann', 'finish'), stop('bob', 'finish'), stop('bob', 'cancel')])
+    await sentByLibrary(run, sent);
   await run.result();
   expect(factsOf(await run.ledger(), 'stop.requested')).toMatchObject([
     { by: 'ann', inFlight: 'finish' },
@@ -293,6 +220,7 @@ test('messages to a catalog', async () => {
   const pay = { tool: 'pay', enabled: false };
   const base = { requestId: 'c', by, expectedVersion };
   await expectOneMeaning(
+    world,
     catalog,
     ['setToolPolicies', { ...base, changes: [pay] }],
     {
