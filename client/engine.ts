@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
+import { isRefusedQuery, untilAnswered } from '../contracts/refused-query.ts';
 import { Lanes } from './lanes.ts';
 import { unserved } from './pollers.ts';
 import { namingOf, type Subject, workflowIdOf } from './subject.ts';
@@ -35,14 +36,24 @@ export class Engine {
     );
   }
 
-  /** What only reads may be asked again, whatever became of it. @throws CountersignError */
+  /**
+   * What only reads may be asked again, whatever became of it; a query that its worker refused (docs/adr/0044) is, here.
+   * @throws CountersignError
+   */
   async read<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+    const end = Date.now() + deadlineMs;
     try {
-      return await this.call(about, act, deadlineMs);
+      return await untilAnswered(
+        async () => await this.call(about, act, Math.max(1, end - Date.now())),
+        async (ms) => await pause(Math.min(ms, Math.max(0, end - Date.now()))),
+      );
     } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      if (!isRefusedQuery(error) && !(error instanceof CountersignError && error.code === 'RESULT_UNCERTAIN'))
+        throw error;
       const { title, facts } = namingOf(about);
-      const message = `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+      const message = isRefusedQuery(error)
+        ? `${title} was not read: it was between two workflow tasks each time. Nothing is wrong; try again.`
+        : `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
       throw new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
     }
   }

@@ -1,7 +1,8 @@
 /**
  * One run, as a backend holds it.
  *
- * 1. A decision is sent as an update whose id is the decision's: sent twice, it counts once (INV-G2, INV-D3).
+ * 1. A message is sent as an update whose id is of its own id and content: sent twice, it counts once, and another message under the
+ *    same id is refused (INV-G2, INV-D3).
  * 2. What is shown is what is decided: the digest is recomputed here from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
@@ -130,7 +131,12 @@ export class RunHandle {
   async forget(input: ForgetInput): Promise<ForgetAck> {
     const forget = parseAs(Forget, input, 'DECISION_INVALID', 'message');
     const { id, groups } = forget.by;
-    return await this.#send<ForgetAck>(UPDATES.forget, forget, { purpose: 'forget', person: id, groups });
+    return await this.#send<ForgetAck>(
+      UPDATES.forget,
+      forget,
+      { purpose: 'forget', person: id, groups },
+      forget.standing,
+    );
   }
 
   /**
@@ -142,7 +148,7 @@ export class RunHandle {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
     const { messageId, from } = say;
     const said = { purpose: 'say', jti: messageId, person: from, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.say, say, said, updateIdOf(messageId, say));
+    return await this.#send<Advance>(UPDATES.say, say, said, messageId);
   }
 
   /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. Sent twice, it counts once. */
@@ -153,7 +159,7 @@ export class RunHandle {
   }): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
     const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.stop, stop, said, updateIdOf('stop', stop));
+    return await this.#send<Advance>(UPDATES.stop, stop, said);
   }
 
   /** Asks the run to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
@@ -228,8 +234,9 @@ export class RunHandle {
     return await this.#engine.query(this.runId, () => this.#handle.query<T>(name));
   }
 
-  /** Signed, where this client has a key and the run wants signatures. */
-  async #send<T>(name: string, message: object, said: Said, updateId?: string): Promise<T> {
+  /** Signed, where this client has a key and the run wants signatures. @param id the message's own, or what it is about */
+  async #send<T>(name: string, message: object, said: Said, id?: string): Promise<T> {
+    const updateId = updateIdOf(name, message, id);
     if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
     const run = {
       namespace: this.#engine.namespace,

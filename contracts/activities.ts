@@ -64,6 +64,8 @@ export interface PreparedRun {
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
   readonly messageIds?: 'compared';
+  /** A decision id stands for one decision. Absent: of another one under a known id, comment, reason and groups are not compared. */
+  readonly decisionIds?: 'compared';
   /** Of the model, where the configuration has one: the run keeps what it began with. */
   readonly price?: ModelPrice;
   /** Absent: prepared by an earlier release, whose activities have none. */

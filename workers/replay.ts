@@ -9,7 +9,7 @@ import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
 import type { WorkflowBundle } from './bundle.ts';
-import { createDataConverter } from './codec.ts';
+import { createWorkerDataConverter } from './codec.ts';
 import type { History, Recorded } from './recorded-history.ts';
 import { createTracing } from './tracing.ts';
 
@@ -72,7 +72,7 @@ function workerOptions({ bundle, config, namespace = 'default', sinks = {} }: Re
     replayName: 'countersign-replay',
     sinks,
     workflowBundle: { code: bundle.code },
-    dataConverter: createDataConverter(config),
+    dataConverter: createWorkerDataConverter(config),
     plugins: [createTracing('off')],
   };
 }

@@ -16,13 +16,14 @@ import {
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
-import { createDataConverter } from './codec.ts';
+import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
 import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
@@ -70,7 +71,6 @@ export async function startWorkers({
       async (mostMs) => await connected(connectionOptions, namespace, mostMs),
     );
     connections.push(connection, clientConnection);
-    const dataConverter = createDataConverter(loaded.config);
     // Only the run's queue carries workflows.
     const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
@@ -79,10 +79,16 @@ export async function startWorkers({
       ...named,
       connection,
       namespace,
-      dataConverter,
+      dataConverter: createWorkerDataConverter(loaded.config),
       plugins: [createTracing(loaded.config.tracing)],
+      sinks: countRefused(Runtime.instance()),
     };
-    const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
+    const client = new TemporalClient({
+      connection: clientConnection,
+      namespace,
+      dataConverter: createDataConverter(loaded.config),
+      interceptors: { workflow: [askingAgain()] },
+    });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));

@@ -22,10 +22,9 @@ export function closed(): ApplicationFailure {
   return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
 }
 
-/** Of a message for a request: in a run that ends, that is why there is nothing to answer any more. */
+/** A run that ends makes no further calls: that is why it does not know the one that a message names. */
 export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
-  const isAbsent = refusal.code === 'REQUEST_NOT_OPEN' || refusal.code === 'CALL_UNKNOWN';
-  if (!isAbsent || !(live.closing || live.work.consideredCancelled)) return refusal;
+  if (refusal.code !== 'CALL_UNKNOWN' || !(live.closing || live.work.consideredCancelled)) return refusal;
   const { callId = '' } = refusal.facts;
   return refuse('RUN_CLOSED', `The run is ending: call ${callId} waits for nobody any more. Nothing was changed.`, {
     callId,

@@ -81,6 +81,7 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
+      decisionIds: 'compared',
       grantEnds: 'recorded',
       ...(waitsForTasks(config) ? { tasks: true } : {}),
       ...(price === undefined ? {} : { price }),

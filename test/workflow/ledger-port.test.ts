@@ -14,6 +14,7 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { detailsOf, executions, refusalOf, replayOwn } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';
@@ -234,6 +235,8 @@ test('INV-G2, F38: a run that was reset after its end is kept beside what it had
   const { runId = '' } = execution ?? {};
   await resetRun(world.client, { workflowId: run.runId, runId }, 'first');
   await approveNext(run);
+  // It was sent before the reset.
+  await run.resolveOutcome(resolutionOf(await lostCall(run), 'ann', { kind: 'retry' }));
   await run.result();
   const after = await run.ledger();
   const { entries, files } = await keptIn(root, runId);
