@@ -32,7 +32,8 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    workflowInterceptorModules: [...interceptorModules],
+    // First of all: those of tracing follow.
+    workflowInterceptorModules: [workflowFile('trace-headers'), ...interceptorModules],
     plugins: [createTracing('off')],
     // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
     webpackConfigHook: (webpack) => ({
