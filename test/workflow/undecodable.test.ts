@@ -34,7 +34,7 @@ beforeAll(async () => {
   const servers = { bank: { url: bank.url, credentials: { kind: 'none' as const } } };
   // In a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
-  const base = { policy: { approvers: { ids: ['ann'] } }, servers, catalog };
+  const base = { policy: { approvers: { ids: ['ann'], may: ['edit' as const] } }, servers, catalog };
   world = await startWorld({ engine, config: base });
   sealing = await startWorld({ engine, config: { ...base, ...LATER, taskQueue: 'sealing' } });
 });
@@ -162,6 +162,38 @@ describe('a run', () => {
       await raw.start(RUN_WORKFLOW, world.config.taskQueue, [readable(world.spec(STEPS))], header);
       await goesOn(world.countersign.run(workflowId));
     }
+  });
+});
+
+describe('a message that is too large', () => {
+  const filled = (size: number) => ({ arguments: { text: 'x'.repeat(size) } });
+
+  test('has a code, and changes nothing', async () => {
+    const { run, raw, request } = await waiting();
+    const decision = decisionOn(request, 'ann');
+    // More than Temporal takes, which would tell of it as a fault of the run; and more than it carries, which it would not tell at all.
+    for (const size of [300_000, 2_500_000, 4_500_000])
+      expect(await codeOf(run.decide({ ...decision, kind: 'approve', ...filled(size) }))).toBe('ARGUMENTS_TOO_LARGE');
+    expect(await raw.update(UPDATES.decide, [readable({ ...decision, ...filled(1_500_000) })])).toBe(
+      'ARGUMENTS_TOO_LARGE',
+    );
+    const said = {
+      ...decision,
+      kind: 'provide',
+      responses: { a: { action: 'accept', content: { a: 'x'.repeat(2e6) } } },
+    };
+    // Sound: only its kind differs.
+    expect(await codeOf(run.provideInput(said as Parameters<RunHandle['provideInput']>[0]))).toBe('LIMIT_REACHED');
+    const [execution] = await executions(world, run.runId);
+    expect(execution?.events.filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes)).toEqual([]);
+    await goesOn(run);
+  });
+
+  test('does not start a run', async () => {
+    const input = Array.from({ length: 40 }, () => ({ role: 'user' as const, content: 'x'.repeat(131_072) }));
+    const started = world.countersign.startRun({ runId: 'large', spec: world.spec(STEPS, { input }) });
+    expect(await codeOf(started)).toBe('SPEC_INVALID');
+    expect(await codeOf(world.countersign.run('large').state())).toBe('RUN_NOT_FOUND');
   });
 });
 
