@@ -33,6 +33,7 @@ import type { Engine } from './engine.ts';
 import { assertTaken, type MissingTool } from './first-word.ts';
 import { type FreshGrant, sealFresh } from './fresh-grant.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
+import { assertArgumentsFit, assertMessageFits } from './message-size.ts';
 import { tellUnserved } from './pollers.ts';
 import { type Said, sendSigned } from './signed-update.ts';
 import type { Signer } from './signer.ts';
@@ -73,6 +74,7 @@ export class RunHandle {
    */
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
+    assertArgumentsFit(decision);
     const { decisionId, runId, approver } = decision;
     const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
     return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
@@ -254,6 +256,7 @@ export class RunHandle {
   }
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
+    assertMessageFits(input);
     try {
       return await sendUpdate(this.#engine, this.runId, updateId, async (id) =>
         input === undefined

@@ -22,6 +22,7 @@ import type { LiveRun } from './live-run.ts';
 import { grantProofs } from './pause-proofs.ts';
 import { deadlineOfAnswers } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
+import { answered } from './unread.ts';
 import { waitForDecision } from './waiting.ts';
 
 /**
@@ -120,7 +121,8 @@ class Lists {
     for (;;) {
       this.#underWay += 1;
       try {
-        return await discoveryActivities(server, prepared.priority).discoverTools(inputFor(this.#live, server));
+        const { discoverTools } = discoveryActivities(server, prepared.priority);
+        return answered(this.#live, await discoverTools(inputFor(this.#live, server)));
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;

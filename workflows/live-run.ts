@@ -66,6 +66,8 @@ export class LiveRun {
   /** Of a run that was limited or stopped: the limit, the reason. */
   because: string | undefined;
   updates = 0;
+  /** Signals and answers of activities, see `unread.ts`. */
+  looked = 0;
   isReadingTrust = false;
   /** Epoch ms; when somebody last made this execution read its keys. */
   trustAskedAt = 0;
