@@ -14,6 +14,7 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
+import { nameSubject } from './activity-log.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
 import { createDataConverter } from './codec.ts';
@@ -22,11 +23,14 @@ import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import type { Log } from './log.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
+import { packageVersion } from './version.ts';
+import { Diary } from './worker-diary.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -38,6 +42,8 @@ export interface WorkersOptions {
   readonly bundle?: WorkflowBundle;
   /** What Temporal records as the worker's name; default is process id and host name. */
   readonly identity?: string;
+  /** Is told of start and stop. */
+  readonly log?: Log | undefined;
 }
 
 export interface Workers {
@@ -47,7 +53,8 @@ export interface Workers {
   readonly taskQueues: readonly string[];
   /** Of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  stop(): Promise<void>;
+  /** @param why stands in the log */
+  stop(why?: string): Promise<void>;
 }
 
 export async function startWorkers({
@@ -57,6 +64,7 @@ export async function startWorkers({
   role = 'all',
   bundle: given,
   identity,
+  log,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
   const connections: { close(): Promise<void> }[] = [];
@@ -77,18 +85,28 @@ export async function startWorkers({
       namespace,
       dataConverter,
       plugins: [createTracing(loaded.config.tracing)],
+      interceptors: { activity: [nameSubject()] },
     };
     const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
-    const stopped = runCrew(workers, connections);
+    const diary = new Diary(log, {
+      role,
+      taskQueues,
+      namespace,
+      address: connectionOptions.address ?? 'localhost:7233',
+      buildId: bundle?.buildId,
+      version: packageVersion(),
+    });
+    const stopped = diary.followed(runCrew(workers, connections));
     return {
       stopped,
       taskQueues,
       buildId: bundle?.buildId,
-      stop: async () => {
+      stop: async (why = 'asked to stop') => {
+        diary.stops(why);
         shutDown(workers);
         await stopped;
       },

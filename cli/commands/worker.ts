@@ -43,8 +43,8 @@ export function addWorker(program: Command, terminal: Terminal): void {
         import('../../workers/worker.ts'),
         import('../runtime.ts'),
       ]);
-      installWorkerLog(loaded.config);
-      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role }).catch(
+      const log = installWorkerLog(loaded.config);
+      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role, log }).catch(
         async (error: unknown) => {
           // A plain error of the native connection: coded ones say themselves what is wrong.
           if (error instanceof Error && error.name === 'TransportError')
@@ -53,12 +53,16 @@ export function addWorker(program: Command, terminal: Terminal): void {
         },
       );
       print(terminal, workerAnswer(options.role, workers, namespace, loaded), options.json === true);
-      const end = (): void => void workers.stop().catch(() => undefined);
+      const end = (): void => void workers.stop(whyOf(interrupted)).catch(() => undefined);
       if (interrupted.aborted) end();
       interrupted.addEventListener('abort', end, { once: true });
       await workers.stopped;
       if (!interrupted.aborted) throw new CountersignError('ENGINE_UNAVAILABLE', 'The worker ended by itself.');
     });
+}
+
+function whyOf({ reason }: AbortSignal): string {
+  return typeof reason === 'string' ? reason : 'asked to end';
 }
 
 function workerAnswer(
