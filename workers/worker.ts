@@ -14,6 +14,7 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
+import { nameSubject } from './activity-log.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
@@ -23,12 +24,15 @@ import { closeAll, runCrew, shutDown } from './crew.ts';
 import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import type { Log } from './log.ts';
 import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
+import { packageVersion } from './version.ts';
+import { Diary } from './worker-diary.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -42,6 +46,8 @@ export interface WorkersOptions {
   readonly identity?: string;
   /** Of Temporal, where it does not answer yet; without it, what is wrong is said at once. */
   readonly wait?: EngineWait;
+  /** Is told of start and stop. */
+  readonly log?: Log | undefined;
 }
 
 export interface Workers {
@@ -51,7 +57,8 @@ export interface Workers {
   readonly taskQueues: readonly string[];
   /** Of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  stop(): Promise<void>;
+  /** @param why stands in the log */
+  stop(why?: string): Promise<void>;
 }
 
 export async function startWorkers({
@@ -62,6 +69,7 @@ export async function startWorkers({
   bundle: given,
   identity,
   wait,
+  log,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
   const connections: { close(): Promise<void> }[] = [];
@@ -82,6 +90,7 @@ export async function startWorkers({
       dataConverter: createWorkerDataConverter(loaded.config),
       plugins: [createTracing(loaded.config.tracing)],
       sinks: countRefused(Runtime.instance()),
+      interceptors: { activity: [nameSubject()] },
     };
     const client = new TemporalClient({
       connection: clientConnection,
@@ -93,12 +102,21 @@ export async function startWorkers({
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
-    const stopped = runCrew(workers, connections);
+    const diary = new Diary(log, {
+      role,
+      taskQueues,
+      namespace,
+      address: connectionOptions.address ?? 'localhost:7233',
+      buildId: bundle?.buildId,
+      version: packageVersion(),
+    });
+    const stopped = diary.followed(runCrew(workers, connections));
     return {
       stopped,
       taskQueues,
       buildId: bundle?.buildId,
-      stop: async () => {
+      stop: async (why = 'asked to stop') => {
+        diary.stops(why);
         shutDown(workers);
         await stopped;
       },
