@@ -91,13 +91,13 @@ function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }
       { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
 }
 
-/** Of what was recorded; undefined where nothing was. */
 /** What is said of the call itself. */
 type Said =
   | { readonly kind: 'retry' }
   | { readonly kind: 'succeeded'; readonly result: string }
   | { readonly kind: 'failed'; readonly message: string };
 
+/** sha256 of the recorded text; undefined where nothing was recorded. */
 export function recordedHash(resolution: Said): string | undefined {
   if (resolution.kind === 'retry') return undefined;
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);

@@ -9,7 +9,7 @@ import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
 import type { WorkflowBundle } from './bundle.ts';
-import { createDataConverter } from './codec.ts';
+import { createWorkerDataConverter } from './codec.ts';
 import type { History, Recorded } from './recorded-history.ts';
 import { createTracing } from './tracing.ts';
 
@@ -51,9 +51,12 @@ export async function* replayHistories(histories: Histories, options: ReplayOpti
   yield* source.unreadable();
 }
 
-/** The newest execution of each run that a visibility query finds. */
-export async function* liveHistories(client: Client, query: string): AsyncGenerator<Recorded> {
-  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+/** @param executions as visibility lists them */
+export async function* liveHistories(
+  client: Client,
+  executions: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+): AsyncGenerator<Recorded> {
+  for await (const { workflowId, runId } of executions) {
     const name = `${workflowId} ${runId}`;
     try {
       const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
@@ -72,7 +75,7 @@ function workerOptions({ bundle, config, namespace = 'default', sinks = {} }: Re
     replayName: 'countersign-replay',
     sinks,
     workflowBundle: { code: bundle.code },
-    dataConverter: createDataConverter(config),
+    dataConverter: createWorkerDataConverter(config),
     plugins: [createTracing('off')],
   };
 }

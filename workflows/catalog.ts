@@ -24,6 +24,7 @@ import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { MOST_UPDATES, storeOnce } from './roll.ts';
+import { answered, assertFailure, assertReadable } from './unread.ts';
 
 /** So long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -73,8 +74,10 @@ async function refresh(live: LiveCatalog): Promise<void> {
     const found = await listing.run(() =>
       catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
-    if (isWanted()) live.commit(discovered(live.catalog, { ...found, refresh: refreshes }, new Date().toISOString()));
+    const discovery = { ...answered(live, found), refresh: refreshes };
+    if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
+    assertFailure(error);
     // The server is connected otherwise by now, or not at all: what an earlier address says is no word on it.
     if (!isWanted()) return;
     const coded = codedFailureIn(error) ?? {
@@ -108,6 +111,8 @@ async function roll(live: LiveCatalog): Promise<never> {
 
 function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
+  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
   const isNamed =
     identifier(identity?.tenant) === undefined &&
     serverName(identity?.server) === undefined &&

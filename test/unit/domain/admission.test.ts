@@ -45,6 +45,10 @@ describe('admission', () => {
   test('a call of an earlier turn, and one that never asked, do not wait for a decision', () => {
     const next = proposed(closeTurn(run), identicalCalls(1, 2), { inputTokens: 0, outputTokens: 0 }).run;
     expect(codeOf(admit(next, approval({ callId: 't1.c0' }), runIds(), START))).toBe('REQUEST_NOT_OPEN');
+    // No turn has followed yet, or none will: the model thinks, or the run was stopped.
+    const over = closeTurn(ended(run, 't1.c0', outcomes().cancelled).run);
+    expect(codeOf(admit(over, approval(shown(run, 't1.c0')), runIds(), START))).toBe('REQUEST_NOT_OPEN');
+    expect(codeOf(admit(over, approval({ callId: 't2.c0' }), runIds(), START))).toBe('CALL_UNKNOWN');
     const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
     expect(codeOf(admit(cleared, approval(), runIds(), START))).toBe('REQUEST_NOT_OPEN');
     const cancelled = ended(run, 't1.c0', outcomes().cancelled).run;
