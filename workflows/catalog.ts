@@ -15,16 +15,18 @@ import {
 } from '@temporalio/workflow';
 import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
 import { identifier, name as serverName } from '../domain/field-checks.ts';
+import { rollReason } from '../domain/rollover.ts';
 import { catalogDiscoveryActivities } from './activity-stubs.ts';
 import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
-import { MOST_UPDATES, storeOnce } from './roll.ts';
-import { answered, assertFailure, assertReadable } from './unread.ts';
+import { storeOnce } from './roll.ts';
+import { answered, assertFailure, assertReadable, seenAtStart } from './unread.ts';
 
 /** So long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -60,7 +62,7 @@ async function keep(live: LiveCatalog): Promise<void> {
 }
 
 function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
-  return nudged || updates >= MOST_UPDATES || workflowInfo().continueAsNewSuggested;
+  return rollReason({ nudged, updates, suggested: workflowInfo().continueAsNewSuggested }) !== undefined;
 }
 
 async function refresh(live: LiveCatalog): Promise<void> {
@@ -113,6 +115,13 @@ function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | 
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
   // Only an execution of ours has continued: its task waits for a worker that has the key.
   if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
+  const seen = seenAtStart(identity);
+  if (isUndecodable(seen))
+    throw final(
+      failureOf('CATALOG_INVALID', `What the catalog was started with ${seen.says}. Nothing was done.`, {
+        path: 'args[0]',
+      }),
+    );
   const isNamed =
     identifier(identity?.tenant) === undefined &&
     serverName(identity?.server) === undefined &&

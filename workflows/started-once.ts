@@ -4,7 +4,7 @@ import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable } from '../contracts/undecodable.ts';
 import { type Carry, CARRY_VERSIONS } from '../domain/carry.ts';
 import { final } from './final-failure.ts';
-import { assertReadable } from './unread.ts';
+import { assertReadable, seenAtStart } from './unread.ts';
 
 /** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
 export function assertStartedOnce(spec: unknown, carry: Carry | null | undefined): void {
@@ -20,13 +20,9 @@ export function assertStartedOnce(spec: unknown, carry: Carry | null | undefined
       ),
     );
   }
-  if (isUndecodable(spec))
-    throw final(
-      failureOf('SPEC_INVALID', `The run spec ${spec.says}. Nothing was done.`, {
-        path: 'args[0]',
-        reason: spec.reason,
-      }),
-    );
+  const seen = seenAtStart(spec);
+  if (isUndecodable(seen))
+    throw final(failureOf('SPEC_INVALID', `The run spec ${seen.says}. Nothing was done.`, { path: 'args[0]' }));
   if (carry === undefined || carry === null) return;
   if (continuedFromExecutionRunId === undefined) {
     throw final(

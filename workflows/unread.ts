@@ -9,6 +9,7 @@ import { TemporalFailure } from '@temporalio/common';
 import { patched, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable, Undecodable, type UndecodableReason } from '../contracts/undecodable.ts';
+import { UNREAD } from './versions.ts';
 
 /** An execution that counts what it has looked at, which is the same in each replay. */
 export interface Reader {
@@ -48,7 +49,16 @@ export function answered<T>(reader: Reader, answer: Unread<T>): T {
 /** What came, as it was read when it came first. For what enters history whether it can be read or not. */
 export function seenAs(reader: Reader, value: unknown): unknown {
   reader.looked += 1;
-  const marker = (reason: UndecodableReason): string => `unread-${reader.looked}-${reason}`;
+  return seenAt(String(reader.looked), value);
+}
+
+/** What an execution was started with. */
+export function seenAtStart(value: unknown): unknown {
+  return seenAt('start', value);
+}
+
+function seenAt(place: string, value: unknown): unknown {
+  const marker = (reason: UndecodableReason): string => `${UNREAD}${place}-${reason}`;
   if (isUndecodable(value)) {
     // False in a replay alone, of a history in which it was read.
     if (KEYED.includes(value.reason) && !patched(marker(value.reason))) throw keyless(value);

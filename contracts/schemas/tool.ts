@@ -42,7 +42,10 @@ export const Discovery = z.strictObject({
   count: z.int(),
   refused: z.array(RefusedTool).max(50),
   /** Of `allowedTools`, what the server does not have; and names of its own that may be meant. */
-  missing: z.array(z.strictObject({ name: z.string(), near: z.array(z.string()) })).max(20).optional(),
+  missing: z
+    .array(z.strictObject({ name: z.string(), near: z.array(z.string()) }))
+    .max(20)
+    .optional(),
   /** When the grant with which it was listed ends, where that is known. */
   grantExpiresAt: z.string().optional(),
 });
@@ -59,5 +62,7 @@ export const ServerBinding = z.strictObject({
   catalog: z.literal(true).optional(),
   /** For so long in all a call of it may wait for people on its open connection. Absent: not at all, or bound by an earlier release. */
   holdSeconds: z.int().optional(),
+  /** For so long the run waits for its list of tools. Absent: until the run's own time is over. */
+  startWaitSeconds: z.int().optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;
