@@ -30,7 +30,7 @@ export async function bundleWorkflows(
 ): Promise<WorkflowBundle> {
   const { code } = await bundleWorkflowCode({
     workflowsPath,
-    workflowInterceptorModules: [...interceptorModules],
+    workflowInterceptorModules: [workflowFile('zone'), ...interceptorModules],
     plugins: [createTracing('off')],
     // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
     webpackConfigHook: (webpack) => ({

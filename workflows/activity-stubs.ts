@@ -1,10 +1,11 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. */
-import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
+import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../contracts/server-task.ts';
+import { provenActivities } from './zone-activities.ts';
 
 /**
  * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
@@ -14,7 +15,7 @@ import { MOST_TRIES } from '../contracts/server-task.ts';
  * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
  */
 export function runActivities(summary: string): RunActivities {
-  return proxyActivities<RunActivities>({
+  return provenActivities<RunActivities>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -25,7 +26,7 @@ export function runActivities(summary: string): RunActivities {
 
 /** Nobody waits for it; whoever sends a message next may ask for it again. */
 export function trustActivities(): Pick<RunActivities, 'readTrust'> {
-  return proxyActivities<RunActivities>({
+  return provenActivities<RunActivities>({
     startToCloseTimeout: '15s',
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
@@ -35,7 +36,7 @@ export function trustActivities(): Pick<RunActivities, 'readTrust'> {
 
 /** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
 export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
-  return proxyActivities<RunActivities>({
+  return provenActivities<RunActivities>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },
@@ -45,7 +46,7 @@ export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
 
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
 export function modelActivities(summary: string, priority: RunPriority | undefined): ModelActivities {
-  return proxyActivities<ModelActivities>({
+  return provenActivities<ModelActivities>({
     startToCloseTimeout: '15m',
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -60,7 +61,7 @@ export function discoveryActivities(
   server: ServerBinding,
   priority: RunPriority | undefined,
 ): Pick<ToolActivities, 'discoverTools'> {
-  return proxyActivities<ToolActivities>({
+  return provenActivities<ToolActivities>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
@@ -71,7 +72,7 @@ export function discoveryActivities(
 
 /** Somebody waits for the answer: not for long. */
 export function reviewActivities(): CatalogActivities {
-  return proxyActivities<CatalogActivities>({
+  return provenActivities<CatalogActivities>({
     startToCloseTimeout: '10s',
     // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
     scheduleToCloseTimeout: '30s',
@@ -82,7 +83,7 @@ export function reviewActivities(): CatalogActivities {
 
 /** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
 export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
-  return proxyActivities<RunActivities>({
+  return provenActivities<RunActivities>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -96,7 +97,7 @@ export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,
 ): Pick<ToolActivities, 'discoverCatalog'> {
-  return proxyActivities<ToolActivities>({
+  return provenActivities<ToolActivities>({
     ...(taskQueue === undefined ? {} : { taskQueue }),
     startToCloseTimeout: '60s',
     // Where nobody serves the queue, the refresh fails and says so.
@@ -108,12 +109,12 @@ export function catalogDiscoveryActivities(
 
 /** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
 export function callActivities(...call: CallOptions): Pick<ToolActivities, 'callTool'> {
-  return proxyActivities<ToolActivities>(optionsOf(...call));
+  return provenActivities<ToolActivities>(optionsOf(...call));
 }
 
 /** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
 export function resumeActivities(...call: CallOptions): Pick<ToolActivities, 'resumeCall'> {
-  return proxyActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+  return provenActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
 
 type CallOptions = readonly [
@@ -150,7 +151,7 @@ export function pollActivities(
   priority: RunPriority | undefined,
   giveUp: boolean,
 ): Pick<ToolActivities, 'pollTask'> {
-  return proxyActivities<ToolActivities>({
+  return provenActivities<ToolActivities>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),
