@@ -4,6 +4,7 @@
  */
 import { ApplicationFailure } from '@temporalio/common';
 import { CountersignError, type ErrorCode, type ErrorFacts, isErrorCode, traitsOf } from './errors.ts';
+import { isUndecodable } from './undecodable.ts';
 
 export interface CodedFailure {
   readonly code: ErrorCode;
@@ -45,7 +46,7 @@ export function codedFailureIn(error: unknown): CodedFailure | undefined {
     if (isErrorCode(type)) {
       const first: unknown = Array.isArray(details) ? details[0] : undefined;
       // Sound: facts are read for display only, and every field of ErrorFacts is optional.
-      const facts = (first !== null && typeof first === 'object' ? first : {}) as ErrorFacts;
+      const facts = (first !== null && typeof first === 'object' && !isUndecodable(first) ? first : {}) as ErrorFacts;
       return { code: type, message: typeof message === 'string' ? message : type, facts };
     }
     at = cause;

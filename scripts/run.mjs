@@ -31,6 +31,9 @@ if (needsEngine) {
 // In this process, not a child: signals, the terminal and the exit code are the entry's own.
 const { register } = await import('tsx/esm/api');
 register();
+// The SDK loads the converters of payloads with `require`.
+const { register: registerRequire } = await import('tsx/cjs/api');
+registerRequire();
 process.setSourceMapsEnabled(true);
 const path = resolve(ROOT, entry);
 process.argv = [process.argv[0] ?? process.execPath, path, ...args];

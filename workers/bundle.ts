@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode } from '@temporalio/worker';
+import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -30,6 +31,7 @@ export async function bundleWorkflows(
 ): Promise<WorkflowBundle> {
   const { code } = await bundleWorkflowCode({
     workflowsPath,
+    ...CONVERTER_FILES,
     workflowInterceptorModules: [workflowFile('zone'), ...interceptorModules],
     plugins: [createTracing('off')],
     // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.

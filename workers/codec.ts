@@ -3,22 +3,79 @@
  *
  * 1. The first key encrypts; every key decrypts, so that keys rotate while runs wait.
  * 2. Without keys payloads pass unchanged, and what was once encrypted is still read.
+ * 3. Decoding never throws: what cannot be read is marked, and the converter behind it makes a value of the mark. Workers take it as
+ *    a message that cannot be read; clients end with `CONFIG_INVALID` (docs/adr/0046).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { DataConverter, Payload, PayloadCodec } from '@temporalio/common';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { DataConverter, LoadedDataConverter, Payload, PayloadCodec, PayloadConverter } from '@temporalio/common';
 import { CountersignError } from '../contracts/errors.ts';
+import { TotalFailureConverter } from '../contracts/failure-converter.ts';
+import { payloadConverter, SEALED_ENCODING, undecodablePayload } from '../contracts/payload-converter.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
+import { ZoneCodec } from './zone-codec.ts';
 
-const ENCODING = 'binary/countersign-aes256gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export function createDataConverter(config: Pick<Config, 'encryption'>): DataConverter {
+/** For clients: what they cannot read ends in an error that says so. */
+export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedDataConverter {
   return {
-    payloadCodecs: [
-      new EncryptionCodec(config.encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }))),
-    ],
+    payloadConverter: new StrictPayloadConverter(),
+    failureConverter: new ClientFailureConverter(),
+    payloadCodecs: [codecOf(config)],
   };
+}
+
+/**
+ * For workers and replays; the bundle has the same two files.
+ *
+ * @param zone what workers write is proven before it is encrypted. Without keys it proves nothing, and takes off what claims to be proven
+ */
+export function createWorkerDataConverter(
+  config: Pick<Config, 'encryption'>,
+  zone: PayloadCodec = new ZoneCodec([]),
+): DataConverter {
+  return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config)] };
+}
+
+/** By path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
+export const CONVERTER_FILES = {
+  payloadConverterPath: converterFile('payload-converter'),
+  failureConverterPath: converterFile('failure-converter'),
+} as const;
+
+function converterFile(name: string): string {
+  const extension = extname(fileURLToPath(import.meta.url));
+  return fileURLToPath(new URL(`../contracts/${name}${extension}`, import.meta.url));
+}
+
+function codecOf({ encryption }: Pick<Config, 'encryption'>): EncryptionCodec {
+  return new EncryptionCodec(encryption.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') })));
+}
+
+class StrictPayloadConverter implements PayloadConverter {
+  toPayload: PayloadConverter['toPayload'] = (value, context, hint) => payloadConverter.toPayload(value, context, hint);
+
+  fromPayload<T>(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): T {
+    const value: unknown = payloadConverter.fromPayload(payload, context, hint);
+    // Sound as in the SDK: nobody checks what comes over the wire against the type that is asked for.
+    if (!isUndecodable(value)) return value as T;
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `What Temporal answered cannot be read: a payload ${value.says}. Give this client the encryption.keys that the workers have.`,
+      { path: 'encryption.keys' },
+    );
+  }
+}
+
+/** A refusal is told by its code also to a client that cannot read what goes with it. */
+class ClientFailureConverter extends TotalFailureConverter {
+  override failureToError(...[failure, , context]: Parameters<TotalFailureConverter['failureToError']>): Error {
+    return super.failureToError(failure, payloadConverter, context);
+  }
 }
 
 export class EncryptionCodec implements PayloadCodec {
@@ -35,17 +92,15 @@ export class EncryptionCodec implements PayloadCodec {
 
   async decode(payloads: Payload[]): Promise<Payload[]> {
     return payloads.map((payload) => {
-      if (text(payload.metadata?.['encoding']) !== ENCODING) return payload;
+      if (text(payload?.metadata?.['encoding']) !== SEALED_ENCODING) return payload;
       const id = text(payload.metadata?.['key-id']);
       const key = this.#keys.find((entry) => entry.id === id)?.key;
-      if (key === undefined) {
-        throw new CountersignError(
-          'CONFIG_INVALID',
-          `A payload is encrypted with key ${id}, which encryption.keys does not hold; add the key.`,
-          { path: 'encryption.keys' },
-        );
+      if (key === undefined) return undecodablePayload('sealed');
+      try {
+        return open(payload, key);
+      } catch {
+        return undecodablePayload('changed');
       }
-      return open(payload, key);
     });
   }
 }
@@ -67,7 +122,7 @@ function seal(payload: Payload, id: string, key: Uint8Array): Payload {
     cipher.final(),
   ]);
   return {
-    metadata: { encoding: bytes(ENCODING), 'key-id': bytes(id) },
+    metadata: { encoding: bytes(SEALED_ENCODING), 'key-id': bytes(id) },
     data: Buffer.concat([nonce, cipher.getAuthTag(), body]),
   };
 }

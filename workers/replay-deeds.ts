@@ -7,7 +7,8 @@
  *    and search attributes may get better under a waiting run; that they are written at all, Temporal checks.
  * 2. A run has no local activities: history would not hold their input.
  */
-import { defaultPayloadConverter, type Payload, type PayloadCodec } from '@temporalio/common';
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import { payloadConverter } from '../contracts/payload-converter.ts';
 import type { Command } from '../workflows/replay-inspector.ts';
 import type { History } from './recorded-history.ts';
 
@@ -140,7 +141,7 @@ export class DeedReader {
   async values(payloads: Payloads): Promise<unknown[]> {
     let decoded = [...(payloads ?? [])];
     for (const codec of this.#codecs.toReversed()) decoded = await codec.decode(decoded);
-    return decoded.map((payload) => defaultPayloadConverter.fromPayload<unknown>(payload));
+    return decoded.map((payload) => payloadConverter.fromPayload<unknown>(payload));
   }
 
   async #failure(failure: Failure | null | undefined): Promise<object> {

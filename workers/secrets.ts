@@ -67,8 +67,8 @@ function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
 }
 
 /** Those with which workers prove what they write; none in trust mode `temporal`. */
-export function zoneKeysOf({ trust }: Pick<Config, 'trust'>): readonly CodecKey[] {
-  return trust.mode === 'signed' ? trust.zone.keys : [];
+export function zoneKeysOf({ trust }: Partial<Pick<Config, 'trust'>>): readonly CodecKey[] {
+  return trust?.mode === 'signed' ? trust.zone.keys : [];
 }
 
 function masked(credentials: Credentials): Credentials {

@@ -13,10 +13,11 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
-import { createDataConverter } from './codec.ts';
+import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
@@ -25,8 +26,11 @@ import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
+import { zoneKeysOf } from './secrets.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
+import { ZoneCodec } from './zone-codec.ts';
+import { createZoneInterceptor } from './zone-interceptor.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -59,6 +63,7 @@ export async function startWorkers({
   identity,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
+  assertZone(loaded.config);
   const connections: { close(): Promise<void> }[] = [];
   try {
     const connection = await NativeConnection.connect(connectionOptions);
@@ -66,7 +71,6 @@ export async function startWorkers({
     const clientConnection = await connectClient(connectionOptions);
     connections.push(clientConnection);
     await assertSetUp(clientConnection, namespace);
-    const dataConverter = createDataConverter(loaded.config);
     // Only the run's queue carries workflows.
     const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
@@ -75,10 +79,14 @@ export async function startWorkers({
       ...named,
       connection,
       namespace,
-      dataConverter,
+      dataConverter: createWorkerDataConverter(loaded.config, new ZoneCodec(zoneKeysOf(loaded.config))),
       plugins: [createTracing(loaded.config.tracing)],
     };
-    const client = new TemporalClient({ connection: clientConnection, namespace, dataConverter });
+    const client = new TemporalClient({
+      connection: clientConnection,
+      namespace,
+      dataConverter: createDataConverter(loaded.config),
+    });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
@@ -112,6 +120,7 @@ type OwnOptions = Pick<
   WorkerOptions,
   | 'taskQueue'
   | 'activities'
+  | 'interceptors'
   | 'workflowBundle'
   | 'maxConcurrentActivityTaskExecutions'
   | 'maxTaskQueueActivitiesPerSecond'
@@ -131,11 +140,22 @@ async function optionsByQueue(
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
+  const proving = signing === undefined ? {} : { interceptors: { activity: [createZoneInterceptor(signing)] } };
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
-      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide } }
-      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue) },
+      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide }, ...proving }
+      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue), ...proving },
+  );
+}
+
+/** Nothing that a worker without keys writes is believed: runs would end for it (docs/adr/0047). */
+function assertZone({ trust }: Config): void {
+  if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
+  throw new CountersignError(
+    'CONFIG_INVALID',
+    'Workers in trust mode signed prove what they write by trust.zone.keys, which names no key. Make one (countersign keys zone new), and give the same keys to all workers and to nobody else.',
+    { path: 'trust.zone.keys' },
   );
 }
 

@@ -35,6 +35,9 @@ import {
 /** Where the dispatches of `patient` wait. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
 
+/** With which the workers of mode `signed` prove what they write. */
+export const CORPUS_ZONE_KEY = { id: 'corpus', key: Buffer.alloc(32, 9).toString('base64') };
+
 /** Encrypts one of the histories. A key of this repository, for nothing else. */
 export const CORPUS_ENCRYPTION: Config['encryption'] = {
   keys: [{ id: 'corpus', key: 'Y291bnRlcnNpZ24gcmVwbGF5IGNvcnB1cyBrZXkgMDE=' }],
@@ -200,7 +203,7 @@ export async function openStage(
       await trust([]);
       const over: ConfigInput = {
         policy: SIGNED_POLICY,
-        trust: { mode: 'signed', jwks: 'trust.jwks' },
+        trust: { mode: 'signed', jwks: 'trust.jwks', zone: { keys: [CORPUS_ZONE_KEY] } },
         catalog: {
           administrators: [{ ...ADMINISTRATOR, tenant: 'office', ids: ['acme|ann', 'acme|zoe'] }],
           origins: [new URL(TOOL_SERVER_URL).origin],

@@ -1,0 +1,97 @@
+/**
+ * Values as Temporal stores them: as the SDK writes them, so that Temporal UI and other SDKs read them; reading never throws, it hands
+ * over an `Undecodable` (docs/adr/0046). The sandbox and the worker's own process load it by path, under the name that the SDK asks for.
+ */
+import { DefaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
+import { isUndecodable, isUndecodableReason, Undecodable, type UndecodableReason } from './undecodable.ts';
+
+/** The mark of a payload that a codec could not read. Whoever sends it has sent what cannot be read, and nothing else. */
+export const UNDECODABLE_ENCODING = 'countersign/undecodable';
+/** The encoding of what `encryption.keys` encrypts. */
+export const SEALED_ENCODING = 'binary/countersign-aes256gcm';
+
+const READ_HERE = new Set(['binary/null', 'binary/plain', 'json/plain']);
+/** Code that walks a value by recursion would end with the stack beyond some thousands. */
+const MOST_LEVELS = 1_000;
+
+/** The payload that stands for one that cannot be read. */
+export function undecodablePayload(reason: UndecodableReason): Payload {
+  return { metadata: { encoding: asciiBytes(UNDECODABLE_ENCODING), reason: asciiBytes(reason) } };
+}
+
+/** Hands over an `Undecodable` where the SDK's converter would throw. */
+export class TotalPayloadConverter implements PayloadConverter {
+  readonly #sdk = new DefaultPayloadConverter();
+
+  toPayload: PayloadConverter['toPayload'] = (value, context, hint) =>
+    // What could not be read cannot be read where it is handed on to either.
+    isUndecodable(value) ? undecodablePayload(value.reason) : this.#sdk.toPayload(value, context, hint);
+
+  fromPayload<T>(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): T {
+    // Sound as in the SDK: nobody checks what comes over the wire against the type that is asked for; handlers parse it.
+    return this.#read(payload, context, hint) as T;
+  }
+
+  #read(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): unknown {
+    const reason = whyNot(payload);
+    if (reason !== undefined) return new Undecodable(reason);
+    try {
+      return this.#sdk.fromPayload(payload, context, hint);
+    } catch {
+      return new Undecodable('json');
+    }
+  }
+}
+
+export const payloadConverter: PayloadConverter = new TotalPayloadConverter();
+
+function whyNot(payload: Payload | null | undefined): UndecodableReason | undefined {
+  const encoding = textOf(payload, 'encoding');
+  if (encoding === undefined) return 'metadata';
+  if (encoding === UNDECODABLE_ENCODING) {
+    const reason = textOf(payload, 'reason');
+    return isUndecodableReason(reason) ? reason : 'encoding';
+  }
+  if (encoding === SEALED_ENCODING) return 'sealed';
+  if (!READ_HERE.has(encoding)) return 'encoding';
+  if (encoding === 'binary/null') return undefined;
+  const data = payload?.data;
+  if (data === null || data === undefined) return 'data';
+  return encoding === 'json/plain' && isTooDeep(data) ? 'depth' : undefined;
+}
+
+/** The names that are known here are ASCII; whatever else stands there is none of them. */
+function textOf(payload: Payload | null | undefined, name: string): string | undefined {
+  const value = payload?.metadata?.[name];
+  return value === null || value === undefined || value.length > 100 ? undefined : String.fromCharCode(...value);
+}
+
+function asciiBytes(text: string): Uint8Array {
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+}
+
+/** By its brackets outside of texts. UTF-8 has no such bytes within other characters. */
+function isTooDeep(data: Uint8Array): boolean {
+  if (data.length < MOST_LEVELS) return false;
+  let levels = 0;
+  let isText = false;
+  for (let at = 0; at < data.length; at += 1) {
+    const byte = data[at];
+    if (isText) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) isText = false;
+    } else if (byte === QUOTE) isText = true;
+    else if (byte === BRACKET || byte === BRACE) {
+      levels += 1;
+      if (levels > MOST_LEVELS) return true;
+    } else if (byte === BRACKET_END || byte === BRACE_END) levels -= 1;
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const BRACKET = 0x5b;
+const BRACKET_END = 0x5d;
+const BRACE = 0x7b;
+const BRACE_END = 0x7d;
