@@ -17,10 +17,17 @@ export const UNKNOWN_KEY_FIELD = 'countersign-unknown-key';
 /** Header of an activity: `Place` as JSON. */
 export const PLACE_HEADER = 'countersign-place';
 
-/** Where an answer belongs: `originalExecutionRunId`, which a reset leaves as it is, and the number of the activity in its execution. */
+/**
+ * Where an answer belongs. All three are the same in each replay, and no two activities have them in common: what a reset undoes and
+ * does again it does at another time.
+ */
 export interface Place {
+  /** `originalExecutionRunId`, which a reset leaves as it is and continue-as-new does not. */
   readonly chain: string;
+  /** The number of the activity in its execution. */
   readonly place: number;
+  /** Epoch ms of the workflow task that scheduled it. */
+  readonly at: number;
 }
 
 /** Of what an activity answers, or fails with. */

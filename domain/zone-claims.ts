@@ -6,6 +6,7 @@
  */
 import type { ZoneClaims } from '../contracts/zone.ts';
 import { canonicalJson, sha256Hex } from './canonical.ts';
+import { isFields } from './field-checks.ts';
 
 export function claimsText(claims: ZoneClaims): string {
   return canonicalJson(claims);
@@ -17,6 +18,16 @@ export function isProven(proven: string | undefined, expected: ZoneClaims): bool
 }
 
 /** The same for those who send arguments and those who receive them: JSON that was read and is written again is the same text. */
-export function digestOfInput(args: readonly unknown[]): string {
+export function digestOfArguments(args: readonly unknown[]): string {
   return sha256Hex(JSON.stringify(args));
+}
+
+/**
+ * Of what an activity is given, without what differs after a reset: an answer to what was scheduled before it still counts (INV-D4).
+ * In which Temporal run it was scheduled its worker knows from Temporal.
+ */
+export function digestOfInput([first, ...others]: readonly unknown[]): string {
+  if (!isFields(first)) return digestOfArguments([first, ...others]);
+  const { runId: _, decidedIn: __, ...lasting } = first;
+  return digestOfArguments([lasting, ...others]);
 }

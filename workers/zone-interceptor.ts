@@ -49,8 +49,9 @@ function placeIn(headers: Headers): Place | undefined {
   const payload = headers[PLACE_HEADER];
   if (payload === undefined) return undefined;
   try {
-    const { chain, place } = defaultPayloadConverter.fromPayload<Partial<Record<keyof Place, unknown>>>(payload);
-    return typeof chain === 'string' && typeof place === 'number' ? { chain, place } : undefined;
+    const { chain, place, at } = defaultPayloadConverter.fromPayload<Partial<Record<keyof Place, unknown>>>(payload);
+    const isPlace = typeof chain === 'string' && typeof place === 'number' && typeof at === 'number';
+    return isPlace ? { chain, place, at } : undefined;
   } catch {
     // Whoever schedules an activity writes what they like.
     return undefined;

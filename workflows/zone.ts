@@ -41,7 +41,7 @@ import {
   UNKNOWN_KEY_FIELD,
 } from '../contracts/zone.ts';
 import { isFields } from '../domain/field-checks.ts';
-import { claimsText, digestOfInput, isProven } from '../domain/zone-claims.ts';
+import { claimsText, digestOfArguments, digestOfInput, isProven } from '../domain/zone-claims.ts';
 import { final } from './final-failure.ts';
 
 /** What came for an activity: the claims of its result, or of the detail that says why it failed. */
@@ -82,7 +82,7 @@ class Zone {
       namespace,
       workflowId,
       runId,
-      input: digestOfInput([first]),
+      input: digestOfArguments([first]),
     };
     const isOurs = isCarried && isProven(fieldOf(own, PROVEN_FIELD), expected);
     this.isChecking =
@@ -100,7 +100,8 @@ class Zone {
   claimsOf({ activityType, seq, args }: ActivityInput): Omit<AnswerClaims, 'kind'> {
     const { namespace, workflowId, runId, originalExecutionRunId } = workflowInfo();
     const chain = originalExecutionRunId ?? runId;
-    return { chain, place: seq, activity: activityType, namespace, workflowId, input: digestOfInput(args) };
+    const input = digestOfInput(args);
+    return { chain, place: seq, at: Date.now(), activity: activityType, namespace, workflowId, input };
   }
 
   arrived(seq: number): Arrived | undefined {
@@ -119,7 +120,7 @@ class Zone {
       namespace,
       workflowId,
       runId,
-      input: digestOfInput([first]),
+      input: digestOfArguments([first]),
     };
     const payload = defaultPayloadConverter.toPayload(carry);
     const metadata = { ...payload.metadata, [CLAIMS_FIELD]: encode(claimsText(claims)) };
@@ -181,8 +182,8 @@ function isCatalog(): boolean {
   return workflowInfo().workflowType === CATALOG_WORKFLOW;
 }
 
-function placed(input: ActivityInput, { chain, place }: Place): ActivityInput {
-  const header: Place = { chain, place };
+function placed(input: ActivityInput, { chain, place, at }: Place): ActivityInput {
+  const header: Place = { chain, place, at };
   return { ...input, headers: { ...input.headers, [PLACE_HEADER]: defaultPayloadConverter.toPayload(header) } };
 }
 

@@ -124,8 +124,6 @@ export interface TrustSet {
   readonly keys: readonly TrustedKey[];
   readonly may: { readonly say: Senders; readonly stop: Senders };
   readonly maxAgeSeconds: number;
-  /** Epoch ms: when the worker read them, which is never later than when a run hears of it. */
-  readonly readAt?: number;
 }
 
 /** What a catalog holds of it: who may send what is a matter of `catalog.administrators`. */
