@@ -1,5 +1,7 @@
 /** Workflows that somebody who may write to the namespace could run beside ours. Bundled for a worker of their own. */
-import { proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { RawValue } from '@temporalio/common';
+import { encode } from '@temporalio/common/lib/encoding.js';
+import { makeContinueAsNewFunc, proxyActivities, workflowInfo } from '@temporalio/workflow';
 
 type AnyActivity = (input: unknown) => Promise<unknown>;
 
@@ -34,4 +36,21 @@ export async function somethingElse(
   input: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
   return await schedule(taskQueue, activity, input);
+}
+
+/** A payload as it stood in a history, whatever goes with it; texts are UTF-8. */
+export interface CopiedPayload {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly data: string;
+}
+
+/** Goes on as a workflow of the real workers, with arguments of its own. */
+export async function goesOn(taskQueue: string, workflowType: string, args: readonly CopiedPayload[]): Promise<void> {
+  const payloads = args.map(({ metadata, data }) =>
+    RawValue.fromPayload({
+      metadata: Object.fromEntries(Object.entries(metadata).map(([name, text]) => [name, encode(text)])),
+      data: encode(data),
+    }),
+  );
+  await makeContinueAsNewFunc<(...given: unknown[]) => Promise<void>>({ taskQueue, workflowType })(...payloads);
 }
