@@ -13,7 +13,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
+import type { CatalogBeginning } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
@@ -24,6 +24,7 @@ import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { MOST_UPDATES, storeOnce } from './roll.ts';
+import { isChecking } from './zone.ts';
 
 /** So long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -32,7 +33,7 @@ const UNUSED_MS = 60_000;
 const MOST_TRIES = 10;
 
 /** @param carry only continue-as-new gives one */
-export async function toolCatalog(identity: CatalogIdentity, carry?: CatalogCarry | null): Promise<void> {
+export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
   assertIdentity(identity, carry);
   const live = new LiveCatalog(identity, carry ?? undefined);
   registerCatalogHandlers(live);
@@ -103,10 +104,11 @@ async function roll(live: LiveCatalog): Promise<never> {
   }
   const { tenant, server } = live.catalog;
   const next = makeContinueAsNewFunc<typeof toolCatalog>();
-  return await next({ tenant, server }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+  const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
+  return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
 
-function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | undefined): void {
+function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
   const isNamed =
     identifier(identity?.tenant) === undefined &&
