@@ -8,10 +8,11 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApplicationFailure, CancelledFailure, CompleteAsyncError, type Info } from '@temporalio/activity';
-import { defaultPayloadConverter, type Headers, RawValue } from '@temporalio/common';
+import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import type { ReadExecution } from '../activities/trust/executions.ts';
-import { type AnswerClaims, CLAIMS_FIELD, type Place, PLACE_HEADER, type ProvenFailure } from '../contracts/zone.ts';
+import { type AnswerClaims, type Place, PLACE_HEADER, type ProvenFailure } from '../contracts/zone.ts';
+import { claimedValue } from '../contracts/zone-payload.ts';
 import { claimsText, digestOfInput } from '../domain/zone-claims.ts';
 
 export interface ZoneOfRuns {
@@ -34,7 +35,7 @@ export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFac
         try {
           const result = await next(input);
           const claims = await claiming;
-          return claims === undefined ? result : claimed(result, { ...claims, kind: 'result' });
+          return claims === undefined ? result : claimedValue(result, claimsText({ ...claims, kind: 'result' }));
         } catch (error) {
           if (isStopped(error)) throw error;
           const claims = await claiming;
@@ -79,17 +80,11 @@ async function claimsFor(
   return undefined;
 }
 
-function claimed(value: unknown, claims: AnswerClaims): RawValue {
-  const payload = defaultPayloadConverter.toPayload(value);
-  const metadata = { ...payload.metadata, [CLAIMS_FIELD]: Buffer.from(claimsText(claims)) };
-  return RawValue.fromPayload({ ...payload, metadata });
-}
-
 function claimedFailure(error: unknown, claims: AnswerClaims): ApplicationFailure {
   const { type, message, details } = ApplicationFailure.fromError(error);
   const [facts = {}, ...others] = details ?? [];
   const said: ProvenFailure = { ...(typeof type === 'string' ? { type } : {}), message, facts };
-  return ApplicationFailure.fromError(error, { details: [facts, ...others, claimed(said, claims)] });
+  return ApplicationFailure.fromError(error, { details: [facts, ...others, claimedValue(said, claimsText(claims))] });
 }
 
 function isStopped(error: unknown): boolean {

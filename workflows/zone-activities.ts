@@ -37,7 +37,8 @@ export function provenActivities<T extends object>(options: ActivityOptions): T 
   const handler: ProxyHandler<T> = {
     get: (_, name) => {
       const type = String(name);
-      return async (...args: readonly unknown[]) => await asked(type, options, async () => await activities[type]?.(...args));
+      return async (...args: readonly unknown[]) =>
+        await asked(type, options, async () => await activities[type]?.(...args));
     },
   };
   // Sound: as above; whatever is read of it is an activity.
@@ -60,5 +61,7 @@ async function asked(type: string, options: ActivityOptions, ask: () => Promise<
 /** A time that somebody waits at the most is over when it is over. */
 function isLost(error: unknown, { scheduleToCloseTimeout }: ActivityOptions): boolean {
   if (error instanceof ApplicationFailure) return error.type === UNPROVEN;
-  return scheduleToCloseTimeout === undefined && error instanceof ActivityFailure && error.cause instanceof TimeoutFailure;
+  return (
+    scheduleToCloseTimeout === undefined && error instanceof ActivityFailure && error.cause instanceof TimeoutFailure
+  );
 }

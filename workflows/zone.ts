@@ -16,10 +16,8 @@ import {
   defaultPayloadConverter,
   type Payload,
   type ProtoFailure,
-  RawValue,
   TimeoutFailure,
 } from '@temporalio/common';
-import { decode, encode } from '@temporalio/common/lib/encoding.js';
 import {
   type ActivateInput,
   type ActivityInput,
@@ -33,13 +31,13 @@ import { ACTIVITIES, CATALOG_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.t
 import {
   type AnswerClaims,
   type CarryClaims,
-  CLAIMS_FIELD,
   PLACE_HEADER,
   type Place,
   PROVEN_FIELD,
   type ProvenFailure,
   UNKNOWN_KEY_FIELD,
 } from '../contracts/zone.ts';
+import { claimedValue, fieldOf } from '../contracts/zone-payload.ts';
 import { isFields } from '../domain/field-checks.ts';
 import { claimsText, digestOfArguments, digestOfInput, isProven } from '../domain/zone-claims.ts';
 import { final } from './final-failure.ts';
@@ -93,7 +91,8 @@ class Zone {
     if (!this.isChecking || !isCarried || isOurs) return undefined;
     const key = fieldOf(own, UNKNOWN_KEY_FIELD);
     // Not a failure of the run: the task waits for a worker that has the key.
-    if (key !== undefined) return new Error(`what was carried is proven by key ${key} of trust.zone.keys, which is not here`);
+    if (key !== undefined)
+      return new Error(`what was carried is proven by key ${key} of trust.zone.keys, which is not here`);
     return final(unproven('What was handed to this execution'));
   }
 
@@ -122,9 +121,7 @@ class Zone {
       runId,
       input: digestOfArguments([first]),
     };
-    const payload = defaultPayloadConverter.toPayload(carry);
-    const metadata = { ...payload.metadata, [CLAIMS_FIELD]: encode(claimsText(claims)) };
-    return { ...input, args: [first, RawValue.fromPayload({ ...payload, metadata })] };
+    return { ...input, args: [first, claimedValue(carry, claimsText(claims))] };
   }
 }
 
@@ -213,7 +210,10 @@ function causedBy({ message, activityType, activityId, retryState, identity }: A
 }
 
 function unproven(what: string): ApplicationFailure {
-  return failureOf('ANSWER_UNPROVEN', `${what} is not proven by a key of the zone (trust.zone.keys); it was not believed.`);
+  return failureOf(
+    'ANSWER_UNPROVEN',
+    `${what} is not proven by a key of the zone (trust.zone.keys); it was not believed.`,
+  );
 }
 
 /** The detail that bears claims, wherever it stands among the others. */
@@ -225,9 +225,4 @@ function saidIn(failure: ProtoFailure): Arrived {
     return { proven, failure: defaultPayloadConverter.fromPayload<ProvenFailure>(detail) };
   }
   return {};
-}
-
-function fieldOf(payload: Payload | null | undefined, name: string): string | undefined {
-  const value = payload?.metadata?.[name];
-  return value === undefined || value === null ? undefined : decode(value);
 }

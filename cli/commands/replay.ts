@@ -147,7 +147,9 @@ function report(outcomes: readonly ReplayOutcome[], options: ReplayOptions, term
     options.json === true,
   );
   if (options.json !== true && outcomes.length > 0)
-    terminal.err('What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n');
+    terminal.err(
+      'What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n',
+    );
   if (failed > 0)
     throw new CountersignError(
       'REPLAY_FAILED',

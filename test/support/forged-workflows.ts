@@ -1,6 +1,5 @@
 /** Workflows that somebody who may write to the namespace could run beside ours. Bundled for a worker of their own. */
 import { RawValue } from '@temporalio/common';
-import { encode } from '@temporalio/common/lib/encoding.js';
 import { makeContinueAsNewFunc, proxyActivities, workflowInfo } from '@temporalio/workflow';
 
 type AnyActivity = (input: unknown) => Promise<unknown>;
@@ -38,18 +37,18 @@ export async function somethingElse(
   return await schedule(taskQueue, activity, input);
 }
 
-/** A payload as it stood in a history, whatever goes with it; texts are UTF-8. */
+/** A payload as it stood in a history, byte by byte, whatever goes with it. */
 export interface CopiedPayload {
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly data: string;
+  readonly metadata: Readonly<Record<string, readonly number[]>>;
+  readonly data: readonly number[];
 }
 
 /** Goes on as a workflow of the real workers, with arguments of its own. */
 export async function goesOn(taskQueue: string, workflowType: string, args: readonly CopiedPayload[]): Promise<void> {
   const payloads = args.map(({ metadata, data }) =>
     RawValue.fromPayload({
-      metadata: Object.fromEntries(Object.entries(metadata).map(([name, text]) => [name, encode(text)])),
-      data: encode(data),
+      metadata: Object.fromEntries(Object.entries(metadata).map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
+      data: Uint8Array.from(data),
     }),
   );
   await makeContinueAsNewFunc<(...given: unknown[]) => Promise<void>>({ taskQueue, workflowType })(...payloads);

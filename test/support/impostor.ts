@@ -4,11 +4,14 @@
  * Workflows go on by a worker of ours that has no activities (`workflowsOnly`), so that nobody is quicker.
  */
 import { defaultPayloadConverter, type Payload, type ProtoFailure } from '@temporalio/common';
+import type { RunHandle } from '../../client/index.ts';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { createWorkerDataConverter } from '../../workers/codec.ts';
 import { zoneKeysOf } from '../../workers/secrets.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { ZoneCodec } from '../../workers/zone-codec.ts';
+import type { CopiedPayload } from './forged-workflows.ts';
+import { executions } from './run-record.ts';
 import type { World } from './world.ts';
 
 export interface TakenActivity {
@@ -108,4 +111,27 @@ export function failureWith(code: string, facts: object = {}, over: ProtoFailure
     applicationFailureInfo: { type: code, nonRetryable: true, details: { payloads: [payloadOf(facts)] } },
     ...over,
   };
+}
+
+/** Payloads of what an activity answered, the oldest first. */
+export async function answersOf(world: World, { runId }: RunHandle, activity: string): Promise<readonly Payload[]> {
+  const events = (await executions(world, runId)).flatMap((execution) => execution.events);
+  return events.flatMap(({ activityTaskCompletedEventAttributes: done }) => {
+    const asked = events.find(
+      ({ eventId, activityTaskScheduledEventAttributes: own }) =>
+        own?.activityType?.name === activity && String(eventId) === String(done?.scheduledEventId),
+    );
+    return asked === undefined ? [] : (done?.result?.payloads ?? []);
+  });
+}
+
+export async function timesScheduled(world: World, { runId }: RunHandle, activity: string): Promise<number> {
+  const events = (await executions(world, runId)).flatMap((execution) => execution.events);
+  return events.filter(({ activityTaskScheduledEventAttributes: own }) => own?.activityType?.name === activity).length;
+}
+
+/** For a workflow that hands it on, with all that stands beside it. */
+export function copyOf({ metadata, data }: Payload): CopiedPayload {
+  const fields = Object.entries(metadata ?? {}).map(([name, bytes]) => [name, [...bytes]] as const);
+  return { metadata: Object.fromEntries(fields), data: [...(data ?? [])] };
 }

@@ -1,15 +1,14 @@
 /** Catalogs in trust mode `signed` against somebody who answers in the place of our workers (docs/adr/0047). */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Payload } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { Review } from '../../contracts/catalog-activities.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { CatalogCarry } from '../../domain/catalog-carry.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
-import type { CopiedPayload } from '../support/forged-workflows.ts';
-import { Impostor, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';
+import { copyOf, Impostor, payloadOf, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/signed-catalog.ts';
 import { person } from '../support/trust.ts';
@@ -52,7 +51,7 @@ test('a review and keys by somebody else are not believed', async () => {
     const administrators = [{ ids: [ANN.id], groups: [], may: ['connect', 'loosen', 'tighten'] as const }];
     const trust = { keys: [own], maxAgeSeconds: 900 };
     const review = { rules: { administrators, newTools: 'ask', loosening: 'allow' }, objections: [], trust };
-    await impostor.answer(await taken(ACTIVITIES.reviewChange), review as unknown as Review);
+    await impostor.answer(await taken(ACTIVITIES.reviewChange), review);
     const refused = await honest;
     const theirs = await catalog.sent(
       'setToolPolicies',
@@ -82,11 +81,11 @@ test('a carry of somebody else, and a genuine one of another execution, end what
   const { workflowId } = catalog.handle;
   const before = (await catalog.handle.snapshot()).signing?.runId;
   await client.workflow.getHandle(workflowId).signal('nudge');
-  await until(
-    async () => ((await catalog.handle.snapshot()).signing?.runId === before ? undefined : true),
-    { what: 'the next execution' },
-  );
-  const started = (await executions(catalog.world, workflowId)).at(-1)?.events[0]?.workflowExecutionStartedEventAttributes;
+  await until(async () => ((await catalog.handle.snapshot()).signing?.runId === before ? undefined : true), {
+    what: 'the next execution',
+  });
+  const started = (await executions(catalog.world, workflowId)).at(-1)?.events[0]
+    ?.workflowExecutionStartedEventAttributes;
   const [identity, carry] = started?.input?.payloads ?? [];
   if (identity === undefined || carry === undefined) throw new Error('nothing was carried');
   expect(valueOf(identity)).toMatchObject({ signed: true });
@@ -98,10 +97,8 @@ test('a carry of somebody else, and a genuine one of another execution, end what
   const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
   const plugins = [createTracing('off')];
   const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
-  const goesOn = async (data: string, metadata: CopiedPayload['metadata']): Promise<string | undefined> => {
-    const text = (bytes: Uint8Array | null | undefined): string => Buffer.from(bytes ?? []).toString('utf8');
-    const first = { metadata: { encoding: 'json/plain' }, data: text(identity.data) };
-    const args = [config.taskQueue, 'toolCatalog', [first, { metadata, data }]];
+  const goesOn = async (given: Payload): Promise<string | undefined> => {
+    const args = [config.taskQueue, 'toolCatalog', [identity, given].map(copyOf)];
     const handle = await client.workflow.start('goesOn', { workflowId, taskQueue: 'forged', args });
     return await handle.result().then(
       () => 'completed',
@@ -109,10 +106,9 @@ test('a carry of somebody else, and a genuine one of another execution, end what
     );
   };
   await worker.runUntil(async () => {
-    const plain = { encoding: 'json/plain' };
-    const forged = JSON.stringify({ ...state, catalog: { ...state.catalog, entries: [] } } satisfies CatalogCarry);
-    expect(await goesOn(forged, plain)).toBe('ANSWER_UNPROVEN');
-    expect(await goesOn(JSON.stringify(state), plain)).toBe('ANSWER_UNPROVEN');
+    const forged = payloadOf({ ...state, catalog: { ...state.catalog, entries: [] } } satisfies CatalogCarry);
+    for (const given of [forged, { ...forged, metadata: { ...carry.metadata } }, carry])
+      expect(await goesOn(given)).toBe('ANSWER_UNPROVEN');
   });
   await connection.close();
 });

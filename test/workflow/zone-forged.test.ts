@@ -19,8 +19,17 @@ import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
-import type { CopiedPayload } from '../support/forged-workflows.ts';
-import { failureWith, Impostor, payloadOf, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';
+import {
+  answersOf,
+  copyOf,
+  failureWith,
+  Impostor,
+  payloadOf,
+  type TakenActivity,
+  timesScheduled,
+  valueOf,
+  workflowsOnly,
+} from '../support/impostor.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { resetRun } from '../support/reset.ts';
 import { executions, factsOf, replayOwn } from '../support/run-record.ts';
@@ -113,25 +122,6 @@ async function decide(run: RunHandle, kind: 'approve' | 'reject'): Promise<void>
   await run.decide(decisionOn(request, 'acme|ann', kind));
 }
 
-/** Payloads of what an activity answered, the oldest first. */
-async function answersOf(run: RunHandle, activity: string): Promise<readonly Payload[]> {
-  const events = (await executions(world, run.runId)).flatMap((execution) => execution.events);
-  return events.flatMap(({ activityTaskCompletedEventAttributes: done }) => {
-    const scheduled = events.find(
-      ({ eventId, activityTaskScheduledEventAttributes: own }) =>
-        own?.activityType?.name === activity && String(eventId) === String(done?.scheduledEventId),
-    );
-    return scheduled === undefined ? [] : (done?.result?.payloads ?? []);
-  });
-}
-
-async function scheduled(run: RunHandle, activity: string): Promise<number> {
-  const events = (await executions(world, run.runId)).flatMap((execution) => execution.events);
-  return events.filter(
-    ({ activityTaskScheduledEventAttributes: own }) => own?.activityType?.name === activity,
-  ).length;
-}
-
 async function refusalOf(run: RunHandle, update: string, message: object): Promise<string | undefined> {
   return await world.client.workflow
     .getHandle(run.runId)
@@ -159,7 +149,7 @@ async function signedByMallory(run: RunHandle): Promise<object> {
 
 test('a prepared run without keys does not turn a signed run unsigned', async () => {
   const genuine = await waiting('prepared');
-  const [payload] = await answersOf(genuine, ACTIVITIES.prepareRun);
+  const [payload] = await answersOf(world, genuine, ACTIVITIES.prepareRun);
   const { trust: _, signedSpec: __, ...prepared } = valueOf<PreparedRun>(payload);
   await decide(genuine, 'reject');
   await genuine.result();
@@ -175,12 +165,12 @@ test('a prepared run without keys does not turn a signed run unsigned', async ()
   expect(await refusalOf(run, 'say', { messageId: 'm', text: 'now', from: 'acme|ann' })).toBe('SIGNATURE_MISSING');
   await decide(run, 'reject');
   expect((await run.result()).status).toBe('completed');
-  expect(await scheduled(run, ACTIVITIES.prepareRun)).toBe(2);
+  expect(await timesScheduled(world, run, ACTIVITIES.prepareRun)).toBe(2);
 });
 
 test('keys of somebody else are not believed', async () => {
   const run = await waiting('keys');
-  const [payload] = await answersOf(run, ACTIVITIES.prepareRun);
+  const [payload] = await answersOf(world, run, ACTIVITIES.prepareRun);
   const { trust } = valueOf<PreparedRun & { trust: TrustSet }>(payload);
   const { x } = mallory.entry;
   const theirs = { ...trust, keys: [{ kid: 'mallory', x, iss: 'acme', sub: 'ann', groups: [] }] };
@@ -200,7 +190,7 @@ describe('a model step of somebody else', () => {
   async function forgedStep(): Promise<ModelStepResult> {
     const genuine = await world.start([{ calls: [call('open/pay', 'genuine')] }, END], { initiator });
     await genuine.result();
-    const [payload] = await answersOf(genuine, ACTIVITIES.modelStep);
+    const [payload] = await answersOf(world, genuine, ACTIVITIES.modelStep);
     const text = JSON.stringify(valueOf(payload)).replaceAll('genuine', 'forged').replaceAll('t1.c0', 't2.c0');
     // Sound: as a worker wrote it, but for two texts.
     return JSON.parse(text) as ModelStepResult;
@@ -219,11 +209,11 @@ describe('a model step of somebody else', () => {
       }),
     // With the proof of an earlier one.
     async (_task, step, run) => {
-      const [earlier] = await answersOf(run, ACTIVITIES.modelStep);
+      const [earlier] = await answersOf(world, run, ACTIVITIES.modelStep);
       return { ...payloadOf(step), metadata: { ...earlier?.metadata } };
     },
     // An earlier one, as it was; its own input; and what cannot be read.
-    async (_task, _step, run) => (await answersOf(run, ACTIVITIES.modelStep))[0] ?? {},
+    async (_task, _step, run) => (await answersOf(world, run, ACTIVITIES.modelStep))[0] ?? {},
     async (task) => task.input[0] ?? {},
     async () => ({ metadata: { encoding: Buffer.from('json/plain') }, data: Buffer.from('{') }),
   ];
@@ -243,7 +233,7 @@ describe('a model step of somebody else', () => {
     });
     for (const run of runs) {
       expect((await run.result()).output).toBe('done');
-      expect(await scheduled(run, ACTIVITIES.modelStep)).toBeGreaterThanOrEqual(3);
+      expect(await timesScheduled(world, run, ACTIVITIES.modelStep)).toBeGreaterThanOrEqual(3);
     }
     expect(bank.callsFor('forged')).toHaveLength(0);
   });
@@ -259,7 +249,7 @@ describe('a model step of somebody else', () => {
 
   /** Everything that a reader of history needs for them is there. */
   async function claimsOf({ workflowId }: TakenActivity): Promise<Buffer> {
-    const [payload] = await answersOf(world.countersign.run(workflowId), ACTIVITIES.modelStep);
+    const [payload] = await answersOf(world, world.countersign.run(workflowId), ACTIVITIES.modelStep);
     return Buffer.from(payload?.metadata?.[CLAIMS_FIELD] ?? '');
   }
 });
@@ -303,7 +293,10 @@ describe('a run that somebody else hands to our workers', () => {
     const verdict = { kind: 'allow', rules: ['forged'] };
     return payloadOf({
       ...state,
-      run: { ...state.run, calls: [{ status: 'cleared', attempts: 0, call: asked, judgement: { ...judgement, verdict } }] },
+      run: {
+        ...state.run,
+        calls: [{ status: 'cleared', attempts: 0, call: asked, judgement: { ...judgement, verdict } }],
+      },
     });
   };
 
@@ -319,18 +312,11 @@ describe('a run that somebody else hands to our workers', () => {
     const { run, spec, carry } = await carried();
     const { signature: _, ...unsigned } = valueOf<{ signature: string }>(spec);
     expect(await goesOn(run, payloadOf(unsigned), cleared(carry, 'open'))).toBe('completed');
-    const answers = (await answersOf(run, ACTIVITIES.callTool)).map((payload) => valueOf(payload));
+    const answers = (await answersOf(world, run, ACTIVITIES.callTool)).map((payload) => valueOf(payload));
     expect(answers).toMatchObject([{ kind: 'refused', code: 'SIGNATURE_MISSING' }]);
     expect(bank.callsFor('carried')).toHaveLength(0);
   });
 });
-
-function copyOf({ metadata, data }: Payload): CopiedPayload {
-  const text = (bytes: Uint8Array | null | undefined): string => Buffer.from(bytes ?? new Uint8Array()).toString('utf8');
-  // A MAC is no text; where it is copied, the copy is of no use either, and what is tested is the rest.
-  const fields = Object.entries(metadata ?? {}).map(([name, value]) => [name, text(value)] as const);
-  return { metadata: Object.fromEntries(fields), data: text(data) };
-}
 
 describe('a call that somebody else has taken', () => {
   const CODES = Object.keys(ERRORS);
@@ -360,7 +346,7 @@ describe('a call that somebody else has taken', () => {
       }
       const asked = await openRequests(run, failures.length);
       expect(asked.map(({ about }) => about?.kind)).toEqual(failures.map(() => 'outcome'));
-      expect(await scheduled(run, ACTIVITIES.callTool)).toBe(failures.length);
+      expect(await timesScheduled(world, run, ACTIVITIES.callTool)).toBe(failures.length);
       await run.stop({ by: 'acme|ann', reason: 'enough' });
       expect((await run.result()).status).toBe('stopped');
     }
@@ -380,7 +366,7 @@ describe('a call that somebody else has taken', () => {
     await impostor.answer(await impostor.take('tools'), result);
     const [asked] = await openRequests(run);
     expect(asked?.about?.kind).toBe('outcome');
-    expect(await scheduled(run, ACTIVITIES.callTool)).toBe(1);
+    expect(await timesScheduled(world, run, ACTIVITIES.callTool)).toBe(1);
     await run.stop({ by: 'acme|ann', reason: 'enough' });
     expect((await run.result()).status).toBe('stopped');
     expect(factsOf(await run.ledger(), 'dispatched')).toHaveLength(1);

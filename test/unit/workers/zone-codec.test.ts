@@ -57,15 +57,18 @@ test.each([ANSWER, CARRY])('what was made is proven, value and encoding are as t
   expect(Object.keys((await read(sent)).metadata ?? {}).toSorted()).toEqual([PROVEN_FIELD, 'encoding'].toSorted());
 });
 
-test.each([ANSWER, CARRY])('claims that differ in one field are others, and need a MAC of their own: %o', async (claims) => {
-  const sent = await made(given(claims));
-  for (const [name, value] of Object.entries(claims)) {
-    const other = { ...claims, [name]: typeof value === 'number' ? value + 1 : `${String(value)}x` } as ZoneClaims;
-    expect(isProven(claimsText(claims), other)).toBe(false);
-    const swapped = { ...sent, metadata: { ...sent.metadata, [CLAIMS_FIELD]: Buffer.from(claimsText(other)) } };
-    expect(await provenIn(swapped)).toBeUndefined();
-  }
-});
+test.each([ANSWER, CARRY])(
+  'claims that differ in one field are others, and need a MAC of their own: %o',
+  async (claims) => {
+    const sent = await made(given(claims));
+    for (const [name, value] of Object.entries(claims)) {
+      const other = { ...claims, [name]: typeof value === 'number' ? value + 1 : `${String(value)}x` } as ZoneClaims;
+      expect(isProven(claimsText(claims), other)).toBe(false);
+      const swapped = { ...sent, metadata: { ...sent.metadata, [CLAIMS_FIELD]: Buffer.from(claimsText(other)) } };
+      expect(await provenIn(swapped)).toBeUndefined();
+    }
+  },
+);
 
 test('a byte more, less or changed anywhere, and it is not proven', async () => {
   const sent = await made(given(ANSWER));
@@ -94,7 +97,10 @@ test('a byte that moves from one part to the next is seen', async () => {
 
 test('marks that come in are taken off, whatever else comes', async () => {
   const mark = Buffer.from(claimsText(ANSWER));
-  const plain: Payload = { metadata: { encoding: Buffer.from('json/plain'), [PROVEN_FIELD]: mark }, data: Buffer.from('1') };
+  const plain: Payload = {
+    metadata: { encoding: Buffer.from('json/plain'), [PROVEN_FIELD]: mark },
+    data: Buffer.from('1'),
+  };
   expect(await provenIn(plain)).toBeUndefined();
   expect(field(await read({ ...plain, metadata: { [UNKNOWN_KEY_FIELD]: mark } }), UNKNOWN_KEY_FIELD)).toBeUndefined();
   // On the way out, too: what was read is not written on as a mark.
@@ -133,7 +139,9 @@ test('a worker without keys proves nothing and believes nothing; a replay withou
 
 test('no payload makes it throw', async () => {
   const bytes = fc.option(fc.uint8Array({ maxLength: 40 }), { nil: null });
-  const metadata = fc.option(fc.dictionary(fc.constantFrom('encoding', CLAIMS_FIELD, MAC_FIELD, KEY_FIELD), bytes), { nil: null });
+  const metadata = fc.option(fc.dictionary(fc.constantFrom('encoding', CLAIMS_FIELD, MAC_FIELD, KEY_FIELD), bytes), {
+    nil: null,
+  });
   await fc.assert(
     fc.asyncProperty(fc.record({ metadata, data: bytes }, { requiredKeys: [] }), async (payload) => {
       // Sound: whatever comes over the wire.
@@ -150,7 +158,9 @@ test('a digest is of what was given, as JSON, and the same once it was read (INV
       expect(digestOfArguments(copy)).toBe(digestOfArguments(args));
     }),
   );
-  expect(digestOfInput([{ a: 1, runId: 'x', decidedIn: ['x'] }])).toBe(digestOfInput([{ a: 1, runId: 'y', decidedIn: [] }]));
+  expect(digestOfInput([{ a: 1, runId: 'x', decidedIn: ['x'] }])).toBe(
+    digestOfInput([{ a: 1, runId: 'y', decidedIn: [] }]),
+  );
   expect(digestOfInput([{ a: 1, b: { runId: 'x' } }])).not.toBe(digestOfInput([{ a: 1, b: { runId: 'y' } }]));
   expect(digestOfArguments([{ runId: 'x' }])).not.toBe(digestOfArguments([{ runId: 'y' }]));
 });
