@@ -2,11 +2,13 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import { isErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import { isUndecodable, type Undecodable } from '../contracts/undecodable.ts';
 
 type Activity<Input, Output> = (input: Input) => Promise<Output>;
 
 export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
   return async (input) => {
+    if (isUndecodable(input)) throw unread(input);
     try {
       return await activity(input);
     } catch (error) {
@@ -24,4 +26,10 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       );
     }
   };
+}
+
+/** Tried again where that is harmless: another worker may have the key. */
+function unread({ says }: Undecodable): ApplicationFailure {
+  const message = `What the activity was given ${says}. All workers need the same encryption.keys. Nothing was done.`;
+  return failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
 }

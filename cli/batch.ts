@@ -44,8 +44,7 @@ export async function planBatch(
       // Nobody counts twice; what they agreed to they may still reject.
       (judged.kind !== 'approve' || votes.every((vote) => vote.approver.id !== approver.id)),
   );
-  const requests =
-    options.all === true ? mine : [...new Set(callIds)].map((callId) => openOne(run.runId, shown, callId));
+  const requests = options.all === true ? mine : await openNamed(run, shown, [...new Set(callIds)]);
   return {
     kind: judged.kind,
     requests,
@@ -76,12 +75,21 @@ export function assertForSeveral(callIds: readonly string[], judged: Judged, opt
   if (fault !== undefined) throw new CountersignError('USAGE', `${fault} Nothing was sent.`);
 }
 
-function openOne(runId: string, shown: readonly ApprovalRequest[], callId: string): ApprovalRequest {
-  const request = shown.find((each) => each.callId === callId);
-  if (request?.status === 'open') return request;
-  const code = request === undefined ? 'CALL_UNKNOWN' : 'REQUEST_NOT_OPEN';
-  const what =
-    request === undefined ? `has no request for call ${callId}` : `does not wait for call ${callId} any more`;
+async function openNamed(
+  run: RunHandle,
+  shown: readonly ApprovalRequest[],
+  callIds: readonly string[],
+): Promise<ApprovalRequest[]> {
+  const found = callIds.map((callId) => shown.find((each) => each.callId === callId));
+  const at = found.findIndex((request) => request?.status !== 'open');
+  const callId = callIds[at];
+  if (callId === undefined) return found.filter((request) => request !== undefined);
+  const { runId } = run;
+  // Requests are those of the current turn: of a turn that is over, or of a run that was stopped, the ledger tells.
+  const wasMade =
+    found[at] !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
+  const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
+  const code = wasMade ? 'REQUEST_NOT_OPEN' : 'CALL_UNKNOWN';
   throw new CountersignError(code, `Run ${runId} ${what}; nothing was sent.`, { runId, callId });
 }
 

@@ -13,7 +13,7 @@ import type { RunHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Pause, PauseAck, PauseKind } from '../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../contracts/schemas/request.ts';
-import { answeredBefore, sentUnder } from './answered-before.ts';
+import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } from './answered-before.ts';
 import type { DecideOptions } from './decide.ts';
 import { withComment } from './decision-command.ts';
 import { repeated } from './options.ts';
@@ -50,6 +50,8 @@ interface PauseVerb<Kind extends PauseKind, Said> {
   readonly unread?: (request: ApprovalRequest) => void;
   readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
   readonly send: (said: Said) => Promise<PauseAck>;
+  /** What an answer that was taken says, and what is said now: as far as the ledger tells of the one, and the options of the other. */
+  readonly told: (fact: AnswerFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
 }
 
 const FACTS = { outcome: 'outcome.resolved', input: 'input.provided', authorization: 'authorization.given' } as const;
@@ -61,16 +63,23 @@ export async function answerPause<
   run: RunHandle,
   callId: string,
   options: AnswerOptions,
-  { kind, asksNot, unread, say, send }: PauseVerb<Kind, Said>,
+  { kind, asksNot, unread, say, send, told }: PauseVerb<Kind, Said>,
 ): Promise<Answered> {
   const { runId } = run;
   const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
   // After an answer the call waits for something else, or for nothing: what was said of it stands in the ledger.
   const before =
     request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
-  const own = before.find(({ decisionId }) => decisionId === options.decisionId);
-  if (own !== undefined) return { ack: own };
-  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1));
+  const own = before.find(({ fact }) => fact.decisionId === options.decisionId);
+  if (own !== undefined) {
+    const { ack, fact } = own;
+    const { approver, digest } = fact;
+    // Sound: facts of this kind were asked for.
+    const rest = told(fact as Parameters<typeof told>[0]);
+    assertSame(callId, ack.decisionId, [[approver.id, options.as], [digest, options.digest ?? digest], ...rest]);
+    return { ack };
+  }
+  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
   const { about } = request;
   if (!isAbout(about, kind))
     throw new CountersignError(

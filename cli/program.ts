@@ -30,7 +30,7 @@ import { addWorker } from './commands/worker.ts';
 import { reportFailure } from './failure.ts';
 import { addGlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
-import { packageVersion } from './version.ts';
+import { packageVersion } from '../workers/version.ts';
 
 /** In the order of a first day. */
 const VERBS = [

@@ -1,13 +1,15 @@
 /** A connection to Temporal and the client library on it, for as long as a command needs them. */
 import { resolve } from 'node:path';
-import { Client, type Connection } from '@temporalio/client';
+import { Client, type Connection, ServiceError } from '@temporalio/client';
 import { Countersign, readSigner, type Signer } from '../client/index.ts';
 import type { SealingTargets } from '../client/start-run.ts';
 import { troubleOf } from '../client/trouble.ts';
-import { CountersignError } from '../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { type EngineAddress, locateEngine } from '../workers/connection.ts';
+import { isAway } from '../workers/engine-wait.ts';
+import { assertSetUp } from '../workers/setup.ts';
 import { artifactReader } from './artifact-reader.ts';
 import type { GlobalOptions } from './options.ts';
 import { type ClientSettings, loadClientSettings } from './settings.ts';
@@ -27,6 +29,7 @@ export interface SessionOptions extends GlobalOptions {
 }
 
 const DEFAULT_DEADLINE_SECONDS = 10;
+const SETUP_CHECK_MS = 2_000;
 
 /** @param servers where each given authorization goes, known once the settings are */
 export async function withSession<T>(
@@ -57,9 +60,34 @@ export async function withSession<T>(
       settings,
       deadlineMs,
     });
+  } catch (error) {
+    throw await asSetUp(error, connection, { namespace, address: connectionOptions.address });
   } finally {
     await connection.close();
   }
+}
+
+/** What Temporal says where a namespace lacks what runs need: that there is no such run, or that it does not take that. */
+const SAID_WITHOUT_SETUP: readonly ErrorCode[] = ['RUN_NOT_FOUND', 'CATALOG_NOT_FOUND', 'USAGE', 'SETUP_INCOMPLETE'];
+
+/** The error, or where the namespace is not set up, that: with the address that was asked, which may be the mistake. */
+async function asSetUp(
+  error: unknown,
+  connection: Connection,
+  { namespace, address }: { readonly namespace: string; readonly address: string | undefined },
+): Promise<unknown> {
+  if (!(error instanceof CountersignError) || !SAID_WITHOUT_SETUP.includes(error.code)) return error;
+  try {
+    const within = Date.now() + SETUP_CHECK_MS;
+    await connection.withDeadline(within, () => assertSetUp(connection, namespace, addressOf(address)));
+    return error;
+  } catch (found) {
+    return found instanceof CountersignError ? found : error;
+  }
+}
+
+function addressOf(address: string | undefined): string {
+  return address ?? 'localhost:7233';
 }
 
 async function signerOf(
@@ -97,7 +125,12 @@ async function connect(options: EngineAddress['connectionOptions'], deadlineMs: 
   }
 }
 
-/** Why a worker has no native connection, whose errors are text: the error of a client's connection has a code. */
+/** Of Temporal, or the way to it: an error of a connection, which has no code of ours yet. */
+export function isEngineTrouble(error: unknown): error is Error {
+  return error instanceof ServiceError || isAway(error);
+}
+
+/** Why a worker has no connection. Errors of the native one are text: the error of a client's connection has a code. */
 export async function whyUnreachable(
   options: EngineAddress['connectionOptions'],
   cause: unknown,
@@ -115,6 +148,6 @@ function unreachable(address: string | undefined, cause: unknown): CountersignEr
   const trouble = troubleOf(cause, '');
   // Somebody answered, and does not let us in: starting another one would not help.
   if (trouble.code === 'CONFIG_INVALID') return trouble;
-  const message = `Temporal does not answer at ${address ?? 'localhost:7233'}. Start it (npm run dev), or name another with --address.`;
+  const message = `Temporal does not answer at ${addressOf(address)}. Start it (npm run dev), or name another with --address.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });
 }

@@ -1,7 +1,8 @@
 /**
  * The catalog of one server for one tenant, as a backend holds it.
  *
- * 1. A message is sent as an update whose id is the message's: sent twice, it counts once (INV-D3).
+ * 1. A message is sent as an update whose id is of its own id and content: sent twice, it counts once, and another message under the
+ *    same id is refused (INV-D3).
  * 2. In trust mode `signed` it is signed for the Temporal run that lives, which is therefore begun first.
  * 3. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
  */
@@ -41,7 +42,7 @@ import type { Engine } from './engine.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
 import type { Signer } from './signer.ts';
 import { namingOf } from './subject.ts';
-import { sendUpdate } from './update.ts';
+import { sendUpdate, updateIdOf } from './update.ts';
 
 const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
@@ -105,7 +106,7 @@ export class CatalogHandle {
     // What is signed is signed for one Temporal run: it must be there.
     await this.#signing.begin();
     return await this.#signing.signed('connect', connect, async (message) =>
-      sendUpdate(this.#engine, this, connect.requestId, async (id) =>
+      sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES.connect, connect, connect.requestId), async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
           // An operation starts once; each attempt has its own.
@@ -186,7 +187,7 @@ export class CatalogHandle {
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
     return await this.#signing.signed(name, message, async (sent) =>
-      sendUpdate(this.#engine, this, message.requestId, async (id) =>
+      sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES[name], message, message.requestId), async (id) =>
         this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
       ),
     );

@@ -1,9 +1,17 @@
 /** The client's way to Temporal: every call has a deadline, every failure a code. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import { CountersignError } from '../contracts/errors.ts';
+import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
+import { isRefusedQuery, untilAnswered } from '../contracts/refused-query.ts';
 import { Lanes } from './lanes.ts';
+import { unserved } from './pollers.ts';
 import { namingOf, type Subject, workflowIdOf } from './subject.ts';
 import { troubleOf } from './trouble.ts';
+
+/** A worker that is there answers in a fraction of this, save under load. */
+const LOOK_AFTER_MS = 2_000;
+/** What is said where nobody answers. */
+const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 
 export class Engine {
   readonly client: Client;
@@ -28,15 +36,47 @@ export class Engine {
     );
   }
 
-  /** What only reads may be asked again, whatever became of it. @throws CountersignError */
+  /**
+   * What only reads may be asked again, whatever became of it; a query that its worker refused (docs/adr/0044) is, here.
+   * @throws CountersignError
+   */
   async read<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+    const end = Date.now() + deadlineMs;
     try {
-      return await this.call(about, act, deadlineMs);
+      return await untilAnswered(
+        async () => await this.call(about, act, Math.max(1, end - Date.now())),
+        async (ms) => await pause(Math.min(ms, Math.max(0, end - Date.now()))),
+      );
     } catch (error) {
-      if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
+      if (!isRefusedQuery(error) && !(error instanceof CountersignError && error.code === 'RESULT_UNCERTAIN'))
+        throw error;
       const { title, facts } = namingOf(about);
-      const message = `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
+      const message = isRefusedQuery(error)
+        ? `${title} was not read: it was between two workflow tasks each time. Nothing is wrong; try again.`
+        : `${title} was not read in time. Is a worker running? Start one (countersign worker) and try again.`;
       throw new CountersignError('ENGINE_UNAVAILABLE', message, facts, { cause: error });
+    }
+  }
+
+  /** What a worker answers: where none polls the queue of the run, that is said after a moment. @throws CountersignError */
+  async query<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
+    const over = new AbortController();
+    let found: Promise<CountersignError | undefined> | undefined;
+    const look = async (): Promise<CountersignError | undefined> => await (found ??= unserved(this.client, about));
+    const asked = this.read(about, act, deadlineMs);
+    const looked = async (): Promise<T> => {
+      await pause(Math.min(LOOK_AFTER_MS, deadlineMs), undefined, { signal: over.signal });
+      const trouble = await look();
+      if (trouble === undefined) return await asked;
+      throw trouble;
+    };
+    try {
+      return await Promise.race([asked, looked()]);
+    } catch (error) {
+      const isSilent = error instanceof CountersignError && SILENCE.includes(error.code);
+      throw (isSilent ? await look() : undefined) ?? error;
+    } finally {
+      over.abort();
     }
   }
 

@@ -23,7 +23,7 @@ export class Follower {
 
   /** Returns when something has happened in the run, or a poll ended without news. */
   async wait(): Promise<void> {
-    const page = await this.#reader.read(() => this.#poll(), POLL_MS);
+    const page = await this.#reader.poll(() => this.#poll(), POLL_MS);
     if (page === undefined) return;
     this.#token = page.nextPageToken;
     for (const event of page.history?.events ?? []) {

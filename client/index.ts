@@ -13,6 +13,7 @@ export type { BucketInput } from '../contracts/schemas/artifact-store.ts';
 export { readArtifactsFromBucket } from './artifact-bucket.ts';
 export { readArtifactsFrom } from './artifact-directory.ts';
 export type { KnownDefinitions } from './catalog-definitions.ts';
+export type { MissingTool } from './first-word.ts';
 export { CatalogHandle } from './catalog-handle.ts';
 export { Countersign, type CountersignOptions } from './countersign.ts';
 export type { BatchAnswer } from './decide-all.ts';

@@ -46,14 +46,23 @@ export class PatientReader {
     this.#begunBy = now + (patience.deadlineMs ?? engine.deadlineMs);
   }
 
+  /** What Temporal itself answers, however long that takes. @param mostMs deadline of one attempt. @throws as `read` */
+  async poll<T>(act: () => Promise<T>, mostMs: number): Promise<T> {
+    return await this.#repeated(mostMs, async (ms) => await this.#engine.read(this.#workflowId, act, ms));
+  }
+
   /** @param mostMs deadline of one attempt. @throws CountersignError, or `TimeIsUp` */
   async read<T>(act: () => Promise<T>, mostMs = this.#engine.deadlineMs): Promise<T> {
+    return await this.#repeated(mostMs, async (ms) => await this.#engine.query(this.#workflowId, act, ms));
+  }
+
+  async #repeated<T>(mostMs: number, attempt: (ms: number) => Promise<T>): Promise<T> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
       this.#patience.signal?.throwIfAborted();
       const left = this.#left;
       if (left <= 0) throw this.#trouble ?? new TimeIsUp();
       try {
-        const answer = await this.#engine.read(this.#workflowId, () => this.#abortable(act), Math.min(mostMs, left));
+        const answer = await this.#abortable(() => attempt(Math.min(mostMs, left)));
         this.#trouble = undefined;
         this.#hasBegun = true;
         return answer;

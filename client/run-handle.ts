@@ -1,7 +1,8 @@
 /**
  * One run, as a backend holds it.
  *
- * 1. A decision is sent as an update whose id is the decision's: sent twice, it counts once (INV-G2, INV-D3).
+ * 1. A message is sent as an update whose id is of its own id and content: sent twice, it counts once, and another message under the
+ *    same id is refused (INV-G2, INV-D3).
  * 2. What is shown is what is decided: the digest is recomputed here from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
@@ -29,8 +30,11 @@ import type { Grant } from '../contracts/schemas/run-spec.ts';
 import { requestDigest } from '../domain/digest.ts';
 import { type BatchAnswer, decideAll } from './decide-all.ts';
 import type { Engine } from './engine.ts';
+import { assertTaken, type MissingTool } from './first-word.ts';
 import { type FreshGrant, sealFresh } from './fresh-grant.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
+import { assertArgumentsFit, assertMessageFits } from './message-size.ts';
+import { tellUnserved } from './pollers.ts';
 import { type Said, sendSigned } from './signed-update.ts';
 import type { Signer } from './signer.ts';
 import { sendUpdate, updateIdOf } from './update.ts';
@@ -70,6 +74,7 @@ export class RunHandle {
    */
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
+    assertArgumentsFit(decision);
     const { decisionId, runId, approver } = decision;
     const said = { purpose: 'decide', runId, jti: decisionId, person: approver.id, groups: approver.groups } as const;
     return await this.#send<DecisionAck>(UPDATES.decide, decision, said, decisionId);
@@ -128,7 +133,12 @@ export class RunHandle {
   async forget(input: ForgetInput): Promise<ForgetAck> {
     const forget = parseAs(Forget, input, 'DECISION_INVALID', 'message');
     const { id, groups } = forget.by;
-    return await this.#send<ForgetAck>(UPDATES.forget, forget, { purpose: 'forget', person: id, groups });
+    return await this.#send<ForgetAck>(
+      UPDATES.forget,
+      forget,
+      { purpose: 'forget', person: id, groups },
+      forget.standing,
+    );
   }
 
   /**
@@ -140,7 +150,7 @@ export class RunHandle {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
     const { messageId, from } = say;
     const said = { purpose: 'say', jti: messageId, person: from, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.say, say, said, updateIdOf(messageId, say));
+    return await this.#send<Advance>(UPDATES.say, say, said, messageId);
   }
 
   /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. Sent twice, it counts once. */
@@ -151,7 +161,7 @@ export class RunHandle {
   }): Promise<Advance> {
     const stop = parseAs(Stop, input, 'MESSAGE_INVALID', 'stop message');
     const said = { purpose: 'stop', person: stop.by, groups: this.#signer?.groups ?? [] } as const;
-    return await this.#send<Advance>(UPDATES.stop, stop, said, updateIdOf('stop', stop));
+    return await this.#send<Advance>(UPDATES.stop, stop, said);
   }
 
   /** Asks the run to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
@@ -169,8 +179,28 @@ export class RunHandle {
     await this.#engine.call(this.runId, () => this.#handle.cancel());
   }
 
-  /** Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN` */
-  async result({ deadlineMs = 31_536_000_000 }: { readonly deadlineMs?: number } = {}): Promise<RunResult> {
+  /**
+   * Waits for the first word of a worker about a run that was just started: that it has it, or that its spec is taken.
+   * @throws CountersignError with the code that ended the run (`MODEL_UNKNOWN`, `SERVER_UNKNOWN`, `SPEC_INVALID`, …), or
+   *   `ENGINE_UNAVAILABLE` where no worker has taken it; it waits for one then
+   * @returns names in `allowedTools` that their servers do not have, where the tools are listed by then
+   */
+  async begun({ deadlineMs = 5_000 }: { readonly deadlineMs?: number } = {}): Promise<readonly MissingTool[]> {
+    const { word, missing } = await assertTaken(this.#engine, this.runId, deadlineMs);
+    if (word === 'failed') await this.result({ deadlineMs });
+    return missing;
+  }
+
+  /**
+   * Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
+   * @param onPause told once for each time in which no worker polls the queue of the run
+   */
+  async result({
+    deadlineMs = 31_536_000_000,
+    onPause,
+  }: Pick<WatchOptions, 'deadlineMs' | 'onPause'> = {}): Promise<RunResult> {
+    const over = new AbortController();
+    if (onPause !== undefined) void tellUnserved(this.#engine.client, this.runId, onPause, over.signal);
     try {
       // Sound: `agentRun` returns it.
       return (await this.#engine.call(this.runId, () => this.#handle.result(), deadlineMs)) as RunResult;
@@ -178,13 +208,15 @@ export class RunHandle {
       if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;
       const message = `Run ${this.runId} did not end in time; it goes on. Wait for its result again, for longer.`;
       throw new CountersignError('RESULT_UNCERTAIN', message, { runId: this.runId }, { cause: error });
+    } finally {
+      over.abort();
     }
   }
 
   /** The whole ledger, oldest first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.runId, artifacts: this.#artifacts };
-    return await this.#engine.read(this.runId, () => readLedger(this.#engine.client, source));
+    return await this.#engine.query(this.runId, () => readLedger(this.#engine.client, source));
   }
 
   /**
@@ -201,11 +233,12 @@ export class RunHandle {
   }
 
   async #query<T>(name: string): Promise<T> {
-    return await this.#engine.read(this.runId, () => this.#handle.query<T>(name));
+    return await this.#engine.query(this.runId, () => this.#handle.query<T>(name));
   }
 
-  /** Signed, where this client has a key and the run wants signatures. */
-  async #send<T>(name: string, message: object, said: Said, updateId?: string): Promise<T> {
+  /** Signed, where this client has a key and the run wants signatures. @param id the message's own, or what it is about */
+  async #send<T>(name: string, message: object, said: Said, id?: string): Promise<T> {
+    const updateId = updateIdOf(name, message, id);
     if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
     const run = {
       namespace: this.#engine.namespace,
@@ -223,6 +256,7 @@ export class RunHandle {
   }
 
   async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
+    assertMessageFits(input);
     try {
       return await sendUpdate(this.#engine, this.runId, updateId, async (id) =>
         input === undefined

@@ -46,6 +46,11 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
   if (!isGrpcServiceError(cause)) return trouble('INTERNAL', error instanceof Error ? error.message : String(error));
   switch (cause.code) {
     case grpcStatus.INVALID_ARGUMENT:
+      if (/search attribute/i.test(cause.details) && cause.details.includes('Countersign'))
+        return trouble(
+          'SETUP_INCOMPLETE',
+          `The namespace is not set up for runs: ${cause.details} Run: countersign setup`,
+        );
       return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
     case grpcStatus.NOT_FOUND:
       // A call about no run in particular names nothing but its namespace.
@@ -63,7 +68,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
         : trouble(
             stuck,
-            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI.`,
+            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.`,
           );
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');

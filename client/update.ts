@@ -11,7 +11,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_U
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_INTERNAL = 13;
 
-/** @param updateId the id inside the message, by which it counts once, whatever it is sent under */
+/** @param updateId of `updateIdOf`; the id inside the message lets it count once, whatever it is sent under */
 export async function sendUpdate<T>(
   engine: Engine,
   about: Subject,
@@ -30,9 +30,16 @@ export async function sendUpdate<T>(
   }
 }
 
-/** Temporal gives what comes under one id one answer, unread: so the id is of this very message, and another one is judged. */
-export function updateIdOf(name: string, message: unknown): string {
-  return `${name}-${hashOf(message).slice(0, 16)}`;
+/** Of a hash, what stands in an update id. */
+const HASH_CHARACTERS = 16;
+
+/**
+ * Temporal answers all that comes under one update id as it answered the first, unread. So the update id is of this very message, and
+ * another one under the same decision id is judged. The rule for other languages is in docs/guide/starting-from-any-language.md.
+ * @param message without its signature: signed anew it is the same @param id its own, where it has one
+ */
+export function updateIdOf(update: string, message: object, id?: string): string {
+  return [update, ...(id === undefined ? [] : [id]), hashOf(message).slice(0, HASH_CHARACTERS)].join('/');
 }
 
 /** Accepted in the very task in which the workflow continued as new: the next execution answers the same id (Temporal #6375). */

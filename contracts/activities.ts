@@ -64,6 +64,8 @@ export interface PreparedRun {
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
   readonly messageIds?: 'compared';
+  /** A decision id stands for one decision. Absent: of another one under a known id, comment, reason and groups are not compared. */
+  readonly decisionIds?: 'compared';
   /** Of the model, where the configuration has one: the run keeps what it began with. */
   readonly price?: ModelPrice;
   /** Absent: prepared by an earlier release, whose activities have none. */
@@ -86,6 +88,10 @@ export interface PreparedRun {
   readonly signedSpec?: SignedSpec;
   /** Of a call whose worker is lost, its server is asked for the answer. Absent: prepared by an earlier release, which does not. */
   readonly lostAnswers?: 'resumed';
+  /** The run is shown as over once all of it is stored. Absent: prepared by an earlier release, which showed it before. */
+  readonly endings?: 'stored';
+  /** Of a call whose outcome is not known, only a worker says that it left. Absent: prepared by an earlier release, which took it for sent. */
+  readonly sentTimes?: 'told';
 }
 
 /** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */

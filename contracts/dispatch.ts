@@ -47,7 +47,7 @@ export interface DispatchInput {
   readonly limits: ResultRoom & Pick<Limits, 'callTimeoutSeconds'>;
   /** From 1; a further attempt is made only where nothing was sent, or the tool may be repeated by the operator's word. */
   readonly attempt: number;
-  /** The same for every attempt of this call. */
+  /** The same for every attempt of this call; what its server is told is made anew of run and call. */
   readonly idempotencyKey: string;
   readonly signedSpec?: SignedSpec;
   /** Of a read: the message whose result links to the resource. To be looked at, not believed. */

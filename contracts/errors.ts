@@ -39,7 +39,8 @@ export const ERRORS = {
   RUN_ID_CONFLICT: conflict,
   RUN_FAILED: upstream,
   RUN_CANCELLED: conflict,
-  RUN_STUCK: fault,
+  // Passes with the overload or the build that makes it.
+  RUN_STUCK: unavailable,
   LIMIT_REACHED: refused,
   // Decisions.
   CALL_UNKNOWN: missing,

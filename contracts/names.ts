@@ -107,4 +107,5 @@ export const METRICS = {
   running: 'countersign_server_calls',
   held: 'countersign_server_calls_held',
   breaker: 'countersign_server_breaker',
+  refusedQueries: 'countersign_queries_refused',
 } as const;

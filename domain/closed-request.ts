@@ -67,8 +67,8 @@ export function refuseClosed(run: Run, state: CallState | undefined, callId: str
   if (resumed !== undefined && resumed.decidedAt >= (answered?.decidedAt ?? ''))
     return refuseDecided(resumed, `resolved (${resumed.answer})`);
   if (answered !== undefined) return refuseDecided(answered, answered.status);
-  // A call of an earlier turn is no longer held; one that no turn so far had was never made.
-  if (state === undefined && !(turnOf(callId) < run.turn))
+  // Calls of a turn that is over are no longer held; one that no turn so far had was never made.
+  if (state === undefined && !isOver(run, turnOf(callId)))
     return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
   return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });
 }
@@ -77,6 +77,10 @@ function refuseExpired(callId: string, deadline: string): Refusal {
   return refuse('DECISION_EXPIRED', `The request for call ${callId} expired at ${deadline}; nothing was changed.`, {
     callId,
   });
+}
+
+function isOver({ turn, calls }: Run, asked: number): boolean {
+  return asked < turn || (asked === turn && turn > 0 && calls.length === 0);
 }
 
 function turnOf(callId: string): number {

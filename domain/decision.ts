@@ -22,6 +22,9 @@ import { refuseRemember } from './standing.ts';
 import { tellDue } from './steps.ts';
 import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
 
+/** Of a hash, what is kept of each decision that was taken. */
+const HASH_CHARACTERS = 32;
+
 export type Admission =
   | { readonly kind: 'accept'; readonly state: Asking }
   | { readonly kind: 'repeat'; readonly ack: DecisionAck }
@@ -145,9 +148,27 @@ export function answeredBy(
     decidedAt: new Date(at).toISOString(),
     ...untilOf(decision),
   };
+  const known = { ack, ...rememberedOf(run, decision) };
+  return { ack, run: { ...run, answered: [...run.answered, known].slice(-MOST_ANSWERED) } };
+}
+
+function rememberedOf(
+  { decisionIds }: Run,
+  decision: Decision,
+): { readonly message: string } | { readonly digest: string; readonly content?: string } {
+  if (decisionIds === 'compared') return { message: messageOf(decision) };
   const content = contentOf(decision);
-  const answer = { ack, digest: decision.digest, ...(content === undefined ? {} : { content }) };
-  return { ack, run: { ...run, answered: [...run.answered, answer].slice(-MOST_ANSWERED) } };
+  return { digest: decision.digest, ...(content === undefined ? {} : { content }) };
+}
+
+/** From now on a decision id stands for one decision, comments and reasons included. */
+export function comparingDecisions(run: Run): Run {
+  return { ...run, decisionIds: 'compared' };
+}
+
+/** Signed anew it is the same decision. */
+function messageOf({ signature: _, ...decision }: SignedDecision): string {
+  return hashOf(decision).slice(0, HASH_CHARACTERS);
 }
 
 export function acceptedFact(
@@ -228,7 +249,7 @@ const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
   edited: 'approve',
 };
 
-/** What makes two decisions of one kind on one request differ in what they do. */
+/** What makes two decisions of one kind on one request differ in what they do; for runs that do not compare all of it. */
 function contentOf(decision: Decision): string | undefined {
   if (decision.kind === 'approve') {
     const { arguments: args, remember } = decision;
@@ -238,7 +259,9 @@ function contentOf(decision: Decision): string | undefined {
   return decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined;
 }
 
-function isSame({ ack, digest, content }: Answered, decision: Decision): boolean {
+function isSame(known: Answered, decision: Decision): boolean {
+  if ('message' in known) return known.message === messageOf(decision);
+  const { ack, digest, content } = known;
   return (
     ack.callId === decision.callId &&
     ack.decidedBy === decision.approver.id &&

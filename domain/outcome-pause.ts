@@ -15,20 +15,37 @@ type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 const LONGEST_MESSAGE = 1_000;
 const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
-/** @param handedAt when the run handed it to a worker, epoch ms */
-export function outcomePause({ attempts }: InFlight, { outcome, sent, token }: Ended, handedAt: number): OutcomePause {
+/**
+ * @param handedAt when the run handed it to a worker, epoch ms
+ * @param sentTimes absent in runs that call that the time at which it left
+ */
+export function outcomePause(
+  { attempts }: InFlight,
+  { outcome, sent, token }: Ended,
+  handedAt: number,
+  sentTimes?: 'told',
+): OutcomePause {
   const said: unknown = 'message' in outcome ? outcome.message : undefined;
   const message = typeof said === 'string' ? said : 'Its outcome is not known.';
   const at = sent?.at;
   return {
     kind: 'outcome',
-    sentAt: at !== undefined && instant(at) === undefined ? at : new Date(handedAt).toISOString(),
+    ...leftAt(at, new Date(handedAt).toISOString(), sentTimes),
     message: message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
     ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
     ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
     ...(isEvidence(token) ? { token } : {}),
   };
+}
+
+function leftAt(
+  at: string | undefined,
+  handedAt: string,
+  sentTimes: 'told' | undefined,
+): Pick<OutcomePause, 'sentAt' | 'handedAt'> {
+  if (at !== undefined && instant(at) === undefined) return { sentAt: at };
+  return sentTimes === 'told' ? { handedAt } : { sentAt: handedAt };
 }
 
 /** Texts, and lists of texts: as it is shown. */

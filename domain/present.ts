@@ -4,7 +4,7 @@
  * 1. Every text of a model, tool or server is escaped (see `escape.ts`).
  * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
  */
-import type { InputPause, Pause } from '../contracts/schemas/pause.ts';
+import type { InputPause, OutcomePause, Pause } from '../contracts/schemas/pause.ts';
 import type { PendingMemo } from '../contracts/schemas/request.ts';
 import type { RunStatus } from '../contracts/schemas/run-state.ts';
 import { describeRule } from './approver.ts';
@@ -173,9 +173,16 @@ function aboutLines(about: Pause | undefined): string[] {
     ];
   return [
     `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
-    `  - sent at ${markdown(about.sentAt)}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
+    `  - ${leftText(about)}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
     '  - say what became of it: `countersign resolve`',
   ];
+}
+
+/** One of the two times is always there. */
+function leftText({ sentAt, handedAt }: OutcomePause): string {
+  return sentAt === undefined
+    ? `handed to a worker at ${markdown(String(handedAt))}, and none has said that it left`
+    : `sent at ${markdown(sentAt)}`;
 }
 
 /** A tool has the name that its server gives it. */

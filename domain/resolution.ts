@@ -9,7 +9,7 @@ import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import type { OutcomePause, PauseAck } from '../contracts/schemas/pause.ts';
 import type { Limits } from '../contracts/schemas/run-spec.ts';
-import type { Resolution, SignedResolution } from '../contracts/schemas/resolution.ts';
+import type { SignedResolution } from '../contracts/schemas/resolution.ts';
 import { answerFact } from './answer-fact.ts';
 import { isMet } from './approver.ts';
 import type { CallState } from './call-state.ts';
@@ -91,8 +91,14 @@ function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }
       { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
 }
 
-/** Of what was recorded; undefined where nothing was. */
-export function recordedHash(resolution: Resolution): string | undefined {
+/** What is said of the call itself. */
+type Said =
+  | { readonly kind: 'retry' }
+  | { readonly kind: 'succeeded'; readonly result: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** sha256 of the recorded text; undefined where nothing was recorded. */
+export function recordedHash(resolution: Said): string | undefined {
   if (resolution.kind === 'retry') return undefined;
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
 }

@@ -19,12 +19,19 @@ import type { Standing } from './standing.ts';
 import { EMPTY_TALLY, tallied } from './tally.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
-export interface Answered {
-  readonly ack: DecisionAck;
-  readonly digest: string;
-  /** Hash of what else it says: other arguments, or an answer. */
-  readonly content?: string;
-}
+export type Answered =
+  | {
+      readonly ack: DecisionAck;
+      /** Hash of all that it says. */
+      readonly message: string;
+    }
+  /** Of a run that was prepared by an earlier release: it compares less. */
+  | {
+      readonly ack: DecisionAck;
+      readonly digest: string;
+      /** Hash of what else it says: other arguments, or an answer. */
+      readonly content?: string;
+    };
 
 /** The same for an answer to a request about something else than consent. */
 export interface AnsweredPause {
@@ -52,6 +59,8 @@ export interface Run {
   readonly spent?: number;
   readonly repairs: number;
   readonly answered: readonly Answered[];
+  /** A decision id stands for one decision with all that it says; absent where comments and reasons are not compared. */
+  readonly decisionIds?: 'compared';
   /** Absent where nothing but consent was asked so far. */
   readonly resumed?: readonly AnsweredPause[];
   /** Grants that took the place of the run's own, one for each server. */

@@ -1,14 +1,12 @@
 /** Where a run is, in one word, and what of it waits. */
-import type { RunStatus } from '../contracts/schemas/run-state.ts';
+import type { RunState, RunStatus } from '../contracts/schemas/run-state.ts';
 import type { Asking, CallState } from './call-state.ts';
 import type { Run } from './run.ts';
 
+export type EndStatus = NonNullable<RunState['endsAs']>;
+
 /** What the workflow is at; the rest is told by its calls. */
-export type Phase =
-  | 'preparing'
-  | 'thinking'
-  | 'acting'
-  | Extract<RunStatus, 'completed' | 'stopped' | 'limited' | 'cancelled' | 'failed'>;
+export type Phase = 'preparing' | 'thinking' | 'acting' | EndStatus;
 
 export function askingCalls(run: Run): readonly Asking[] {
   return run.calls.filter((state): state is Asking => state.status === 'asking');

@@ -8,8 +8,12 @@ import type { ZoneClaims } from '../contracts/zone.ts';
 import { canonicalJson, sha256Hex } from './canonical.ts';
 import { isFields } from './field-checks.ts';
 
+/** ASCII: the sandbox makes bytes of it and reads them without a decoder. */
 export function claimsText(claims: ZoneClaims): string {
-  return canonicalJson(claims);
+  return canonicalJson(claims).replaceAll(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** @param proven the claims of a payload whose MAC holds; undefined where it has none */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode } from '@temporalio/worker';
+import { bundleWorkflowCode, type BundleOptions } from '@temporalio/worker';
 import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
@@ -10,9 +10,15 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WorkflowBundle {
   readonly code: string;
-  /** sha256 of the code without its source map, 12 characters: names a build in logs and deployments, the same wherever it was made. */
+  /** Names a build in logs and deployments: 12 characters of a hash of its modules, the same wherever they lie and whoever made it. */
   readonly buildId: string;
 }
+
+type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
+type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
+
+/** In every bundle, of workers, replays and tests alike (docs/adr/0044). */
+const GUARD = workflowFile('query-guard');
 
 /** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export function workflowFile(name: string): string {
@@ -23,22 +29,28 @@ export function workflowFile(name: string): string {
 /**
  * Takes about two seconds; make one and share it.
  *
- * @param interceptorModules of replays only: what stands here changes what a run replays
+ * @param interceptorModules of replays only, beside the guard: what stands here changes what a run replays
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
   interceptorModules: readonly string[] = [],
 ): Promise<WorkflowBundle> {
+  const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    workflowInterceptorModules: [workflowFile('zone'), ...interceptorModules],
+    // Those of tracing follow: `trace-headers` must be before them.
+    workflowInterceptorModules: [workflowFile('trace-headers'), GUARD, workflowFile('zone'), ...interceptorModules],
     plugins: [createTracing('off')],
-    // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
     webpackConfigHook: (webpack) => ({
       ...webpack,
+      // Webpack would name modules by their way from the directory that the process was started in.
+      context: ROOT,
+      optimization: { ...webpack.optimization, moduleIds: 'natural' },
+      plugins: [...(webpack.plugins ?? []), listModules(modules)],
+      // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
       devtool: 'inline-nosources-source-map',
-      output: { ...webpack.output, devtoolModuleFilenameTemplate: sourceName },
+      output: { ...webpack.output, pathinfo: false, devtoolModuleFilenameTemplate: sourceName },
     }),
     logger: {
       log: ignore,
@@ -49,8 +61,38 @@ export async function bundleWorkflows(
       error: (message) => process.stderr.write(`${message}\n`),
     },
   });
-  const { instructions } = partsOfBundle(code);
-  return { code, buildId: createHash('sha256').update(instructions).digest('hex').slice(0, 12) };
+  return { code, buildId: hashOfModules(modules) };
+}
+
+interface BundledModule {
+  readonly id: string;
+  readonly code: string;
+}
+
+/** Ids are numbers in the order in which modules are first asked for. The order in which they are written down follows their paths, so it counts for nothing here. */
+function listModules(into: BundledModule[]): WebpackPlugin {
+  return {
+    apply: (compiler) =>
+      compiler.hooks.compilation.tap('BuildId', (compilation) =>
+        compilation.hooks.afterProcessAssets.tap('BuildId', () => {
+          const { codeGenerationResults: made, chunkGraph } = compilation;
+          for (const module of compilation.modules) {
+            // Those that only hand on what others export have no code.
+            if (made === undefined || !made.has(module, undefined)) continue;
+            const id = String(chunkGraph.getModuleId(module));
+            for (const source of made.get(module, undefined).sources.values())
+              into.push({ id, code: source.source().toString() });
+          }
+        }),
+      ),
+  };
+}
+
+function hashOfModules(modules: readonly BundledModule[]): string {
+  const hash = createHash('sha256');
+  for (const { id, code } of modules.toSorted((one, other) => (one.id < other.id ? -1 : 1)))
+    hash.update(JSON.stringify([id, code]));
+  return hash.digest('hex').slice(0, 12);
 }
 
 /** What runs, and the comment behind it with the source map; the map's own name differs with the directory that it was made in. */
@@ -59,9 +101,11 @@ export function partsOfBundle(code: string): { readonly instructions: string; re
   return at === -1 ? { instructions: code, map: '' } : { instructions: code.slice(0, at), map: code.slice(at) };
 }
 
-/** As stack traces name a file: from the project's root. With the machine's own paths in it, a bundle's size would depend on where it was made, and histories would hold them. */
+/** As stack traces name a file: from the project's root, or from where packages lie. With the machine's own paths in it, a bundle's size would depend on where it was made, and histories would hold them. */
 function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: string }): string {
-  return absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
+  const path = absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
+  const packages = path.indexOf('/node_modules/');
+  return packages === -1 ? path : path.slice(packages + 1);
 }
 
 function ignore(): void {

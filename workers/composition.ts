@@ -25,6 +25,7 @@ import { createModelStep } from '../activities/models/model-step.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
 import { Conditions } from '../activities/policy/conditions.ts';
 import { createJudge } from '../activities/policy/judge.ts';
+import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
 import { createHeldRun } from '../activities/run/held-run.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
@@ -178,7 +179,16 @@ export async function toolSideActivities(
         ...(signing && { signing, saidAuthorizations: createAuthorizationProof(signing) }),
       }),
     ),
-    callTool: coded(createCallTool({ ...called, limits, liveTools, readMessage, heldRun: createHeldRun(client) })),
+    callTool: coded(
+      createCallTool({
+        ...called,
+        limits,
+        liveTools,
+        readMessage,
+        heldRun: createHeldRun(client),
+        readDiscarded: createDiscardedReader(client),
+      }),
+    ),
     resumeCall: coded(createResumeCall(called)),
     pollTask: coded(createPollTask({ ...called, tasks: createMcpTaskServer({ artifacts, egress }) })),
     discoverCatalog: coded(createDiscoverCatalog({ config, artifacts, broker, server, limits })),

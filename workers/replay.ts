@@ -56,9 +56,12 @@ export async function* replayHistories(histories: Histories, options: ReplayOpti
   yield* source.unreadable();
 }
 
-/** The newest execution of each run that a visibility query finds. */
-export async function* liveHistories(client: Client, query: string): AsyncGenerator<Recorded> {
-  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+/** @param executions as visibility lists them */
+export async function* liveHistories(
+  client: Client,
+  executions: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+): AsyncGenerator<Recorded> {
+  for await (const { workflowId, runId } of executions) {
     const name = `${workflowId} ${runId}`;
     try {
       const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();

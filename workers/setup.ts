@@ -30,13 +30,16 @@ export async function setUpNamespace(connection: AnyConnection, namespace: strin
   return { namespace, added: missing, present: names().filter((name) => !missing.includes(name)) };
 }
 
-/** A worker must not start where it would fail its first upsert. */
-export async function assertSetUp(connection: AnyConnection, namespace: string): Promise<void> {
-  const missing = await missingAttributes(connection, namespace);
+/**
+ * A worker must not start where it would fail its first upsert, and a command says what is missing.
+ * @param address of the service, for the message: it may be the mistake
+ */
+export async function assertSetUp(connection: AnyConnection, namespace: string, address?: string): Promise<void> {
+  const missing = await missingAttributes(connection, namespace, address);
   if (missing.length === 0) return;
   throw new CountersignError(
     'SETUP_INCOMPLETE',
-    `Namespace ${namespace} lacks the search attributes ${missing.join(', ')}. Run: countersign setup --namespace ${namespace}`,
+    `Namespace ${at(namespace, address)} lacks the search attributes ${missing.join(', ')}. Run: countersign setup --namespace ${namespace}`,
   );
 }
 
@@ -51,8 +54,12 @@ export async function identityOf(connection: AnyConnection, namespace: string): 
   );
 }
 
-async function missingAttributes(connection: AnyConnection, namespace: string): Promise<SearchAttributeName[]> {
-  await assertNamespace(connection, namespace);
+async function missingAttributes(
+  connection: AnyConnection,
+  namespace: string,
+  address?: string,
+): Promise<SearchAttributeName[]> {
+  await assertNamespace(connection, namespace, address);
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
   const wrong = names().filter((name) => {
     const type = customAttributes[name];
@@ -61,24 +68,28 @@ async function missingAttributes(connection: AnyConnection, namespace: string): 
   if (wrong.length > 0) {
     throw new CountersignError(
       'SETUP_INCOMPLETE',
-      `Namespace ${namespace} has ${wrong.join(', ')} with another type; remove them or use another namespace.`,
+      `Namespace ${at(namespace, address)} has ${wrong.join(', ')} with another type; remove them or use another namespace.`,
     );
   }
   return names().filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
 }
 
 /** Asked for by itself: where attributes are kept in Elasticsearch, Temporal lists them for any name. */
-async function assertNamespace({ workflowService }: AnyConnection, namespace: string): Promise<void> {
+async function assertNamespace({ workflowService }: AnyConnection, namespace: string, address?: string): Promise<void> {
   await workflowService.describeNamespace({ namespace }).catch((error: unknown) => {
     if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== grpcStatus.NOT_FOUND)
       throw error;
     throw new CountersignError(
       'SETUP_INCOMPLETE',
-      `There is no namespace ${namespace}. Create it (temporal operator namespace create --namespace ${namespace}) and run countersign setup, or name another with --namespace.`,
+      `There is no namespace ${at(namespace, address)}. Create it (temporal operator namespace create --namespace ${namespace}) and run countersign setup, or name another with --namespace.`,
       {},
       { cause: error },
     );
   });
+}
+
+function at(namespace: string, address: string | undefined): string {
+  return address === undefined ? namespace : `${namespace} of Temporal at ${address}`;
 }
 
 function names(): SearchAttributeName[] {

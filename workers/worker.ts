@@ -5,7 +5,7 @@
  * 2. Cached runs are bounded by configuration; the sticky timeout is short, so that the first decision after a worker's
  *    death does not wait ten seconds for it.
  */
-import { type Client, Client as TemporalClient } from '@temporalio/client';
+import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
   NativeConnection,
   type NativeConnectionOptions,
@@ -15,14 +15,18 @@ import {
 } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { nameSubject } from './activity-log.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
 import type { LoadedConfig } from './config.ts';
 import { closeAll, runCrew, shutDown } from './crew.ts';
+import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import type { Log } from './log.ts';
+import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
@@ -31,6 +35,8 @@ import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
 import { ZoneCodec } from './zone-codec.ts';
 import { createZoneInterceptor } from './zone-interceptor.ts';
+import { packageVersion } from './version.ts';
+import { Diary } from './worker-diary.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -42,6 +48,10 @@ export interface WorkersOptions {
   readonly bundle?: WorkflowBundle;
   /** What Temporal records as the worker's name; default is process id and host name. */
   readonly identity?: string;
+  /** Of Temporal, where it does not answer yet; without it, what is wrong is said at once. */
+  readonly wait?: EngineWait;
+  /** Is told of start and stop. */
+  readonly log?: Log | undefined;
 }
 
 export interface Workers {
@@ -51,7 +61,8 @@ export interface Workers {
   readonly taskQueues: readonly string[];
   /** Of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  stop(): Promise<void>;
+  /** @param why stands in the log */
+  stop(why?: string): Promise<void>;
 }
 
 export async function startWorkers({
@@ -61,16 +72,18 @@ export async function startWorkers({
   role = 'all',
   bundle: given,
   identity,
+  wait,
+  log,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
   assertZone(loaded.config);
   const connections: { close(): Promise<void> }[] = [];
   try {
-    const connection = await NativeConnection.connect(connectionOptions);
-    connections.push(connection);
-    const clientConnection = await connectClient(connectionOptions);
-    connections.push(clientConnection);
-    await assertSetUp(clientConnection, namespace);
+    const { connection, clientConnection } = await onceThere(
+      wait,
+      async (mostMs) => await connected(connectionOptions, namespace, mostMs),
+    );
+    connections.push(connection, clientConnection);
     // Only the run's queue carries workflows.
     const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
@@ -81,28 +94,59 @@ export async function startWorkers({
       namespace,
       dataConverter: createWorkerDataConverter(loaded.config, new ZoneCodec(zoneKeysOf(loaded.config))),
       plugins: [createTracing(loaded.config.tracing)],
+      sinks: countRefused(Runtime.instance()),
     };
     const client = new TemporalClient({
       connection: clientConnection,
       namespace,
       dataConverter: createDataConverter(loaded.config),
+      interceptors: { workflow: [askingAgain()] },
     });
     const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
-    const stopped = runCrew(workers, connections);
+    const diary = new Diary(log, {
+      role,
+      taskQueues,
+      namespace,
+      address: connectionOptions.address ?? 'localhost:7233',
+      buildId: bundle?.buildId,
+      version: packageVersion(),
+    });
+    const stopped = diary.followed(runCrew(workers, connections));
     return {
       stopped,
       taskQueues,
       buildId: bundle?.buildId,
-      stop: async () => {
+      stop: async (why = 'asked to stop') => {
+        diary.stops(why);
         shutDown(workers);
         await stopped;
       },
     };
   } catch (error) {
     await closeAll(connections);
+    throw error;
+  }
+}
+
+const CONNECT_MS = 10_000;
+
+/** To a service that answers, and a namespace that is set up. */
+async function connected(
+  options: NativeConnectionOptions,
+  namespace: string,
+  mostMs = CONNECT_MS,
+): Promise<{ readonly connection: NativeConnection; readonly clientConnection: Connection }> {
+  // First the one whose errors have codes.
+  const clientConnection = await connectClient({ ...options, connectTimeout: mostMs });
+  try {
+    const asked = async (): Promise<void> => await assertSetUp(clientConnection, namespace, options.address);
+    await clientConnection.withDeadline(Date.now() + mostMs, asked);
+    return { connection: await NativeConnection.connect(options), clientConnection };
+  } catch (error) {
+    await closeAll([clientConnection]);
     throw error;
   }
 }
@@ -140,7 +184,8 @@ async function optionsByQueue(
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
-  const proving = signing === undefined ? {} : { interceptors: { activity: [createZoneInterceptor(signing)] } };
+  const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
+  const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue

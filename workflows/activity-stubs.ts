@@ -1,10 +1,11 @@
-/** The run's activities with their timeouts and retries. Each number has its reason beside it. */
+/** The run's activities with their timeouts and retries. Each number has its reason beside it. Their answers are opened by `answered`. */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../contracts/server-task.ts';
+import type { Answering } from './unread.ts';
 import { provenActivities } from './zone-activities.ts';
 
 /**
@@ -14,8 +15,8 @@ import { provenActivities } from './zone-activities.ts';
  * workflow task than in replay, and an update in that task makes a history that no worker can replay (SDK 1.23; its kin is
  * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
  */
-export function runActivities(summary: string): RunActivities {
-  return provenActivities<RunActivities>({
+export function runActivities(summary: string): Answering<RunActivities> {
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -25,8 +26,8 @@ export function runActivities(summary: string): RunActivities {
 }
 
 /** Nobody waits for it; whoever sends a message next may ask for it again. */
-export function trustActivities(): Pick<RunActivities, 'readTrust'> {
-  return provenActivities<RunActivities>({
+export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '15s',
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
@@ -35,8 +36,8 @@ export function trustActivities(): Pick<RunActivities, 'readTrust'> {
 }
 
 /** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
-export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
-  return provenActivities<RunActivities>({
+export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },
@@ -45,8 +46,8 @@ export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
 }
 
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
-export function modelActivities(summary: string, priority: RunPriority | undefined): ModelActivities {
-  return provenActivities<ModelActivities>({
+export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
+  return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: '15m',
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -60,8 +61,8 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
 export function discoveryActivities(
   server: ServerBinding,
   priority: RunPriority | undefined,
-): Pick<ToolActivities, 'discoverTools'> {
-  return provenActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'discoverTools'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
@@ -71,8 +72,8 @@ export function discoveryActivities(
 }
 
 /** Somebody waits for the answer: not for long. */
-export function reviewActivities(): CatalogActivities {
-  return provenActivities<CatalogActivities>({
+export function reviewActivities(): Answering<CatalogActivities> {
+  return provenActivities<Answering<CatalogActivities>>({
     startToCloseTimeout: '10s',
     // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
     scheduleToCloseTimeout: '30s',
@@ -82,8 +83,8 @@ export function reviewActivities(): CatalogActivities {
 }
 
 /** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
-export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
-  return provenActivities<RunActivities>({
+export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -96,8 +97,8 @@ export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
 export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,
-): Pick<ToolActivities, 'discoverCatalog'> {
-  return provenActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'discoverCatalog'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(taskQueue === undefined ? {} : { taskQueue }),
     startToCloseTimeout: '60s',
     // Where nobody serves the queue, the refresh fails and says so.
@@ -108,13 +109,13 @@ export function catalogDiscoveryActivities(
 }
 
 /** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
-export function callActivities(...call: CallOptions): Pick<ToolActivities, 'callTool'> {
-  return provenActivities<ToolActivities>(optionsOf(...call));
+export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
+  return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
 }
 
 /** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
-export function resumeActivities(...call: CallOptions): Pick<ToolActivities, 'resumeCall'> {
-  return provenActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
+  return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
 
 type CallOptions = readonly [
@@ -150,8 +151,8 @@ export function pollActivities(
   summary: string,
   priority: RunPriority | undefined,
   giveUp: boolean,
-): Pick<ToolActivities, 'pollTask'> {
-  return provenActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'pollTask'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),

@@ -48,7 +48,7 @@ type Ending =
 
 /** @param carry only continue-as-new gives one */
 export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
-  assertStartedOnce(carry);
+  assertStartedOnce(spec, carry);
   const live = new LiveRun(spec, carry ?? undefined);
   registerHandlers(live);
   const surface = new Surface(live);
@@ -159,7 +159,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   if (ending.status === 'cancelled') live.commit({ run: live.run, facts: [{ kind: 'cancel.requested' }] });
   live.withdrawAll();
   if (ending.status === 'limited' || ending.status === 'stopped') live.because = ending.because;
-  live.enter(ending.status);
+  live.endAs(ending.status);
   const output = ending.status === 'cancelled' ? '' : ending.output;
   const fact: LedgerFact = {
     kind: 'run.ended',
@@ -171,6 +171,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
     throw new CancelledFailure('The run was cancelled before it began.');
   if (live.judging.size > 0) await answerEditors(live);
   const segment = await storeJournal(live);
+  live.stored();
   surface.show();
   if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
   const { run, journal } = live;
@@ -203,7 +204,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
     facts: {},
   };
   live.closing = true;
-  live.enter('failed');
+  live.endAs('failed');
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
@@ -212,6 +213,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
     // Where the store itself is at fault, the code that ended the run still names the cause: it is not waited for.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
   }
+  live.stored();
   surface.show();
   throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));
 }

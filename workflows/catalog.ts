@@ -15,6 +15,7 @@ import {
 } from '@temporalio/workflow';
 import type { CatalogBeginning } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
@@ -24,6 +25,7 @@ import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { MOST_UPDATES, storeOnce } from './roll.ts';
+import { answered, assertFailure, assertReadable, seenAtStart } from './unread.ts';
 import { isChecking } from './zone.ts';
 
 /** So long a catalog without a connection waits for one. */
@@ -74,8 +76,10 @@ async function refresh(live: LiveCatalog): Promise<void> {
     const found = await listing.run(() =>
       catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
-    if (isWanted()) live.commit(discovered(live.catalog, { ...found, refresh: refreshes }, new Date().toISOString()));
+    const discovery = { ...answered(live, found), refresh: refreshes };
+    if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
+    assertFailure(error);
     // The server is connected otherwise by now, or not at all: what an earlier address says is no word on it.
     if (!isWanted()) return;
     const coded = codedFailureIn(error) ?? {
@@ -110,6 +114,15 @@ async function roll(live: LiveCatalog): Promise<never> {
 
 function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
+  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
+  const seen = seenAtStart(identity);
+  if (isUndecodable(seen))
+    throw final(
+      failureOf('CATALOG_INVALID', `What the catalog was started with ${seen.says}. Nothing was done.`, {
+        path: 'args[0]',
+      }),
+    );
   const isNamed =
     identifier(identity?.tenant) === undefined &&
     serverName(identity?.server) === undefined &&

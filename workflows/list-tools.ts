@@ -22,6 +22,7 @@ import type { LiveRun } from './live-run.ts';
 import { grantProofs } from './pause-proofs.ts';
 import { deadlineOfAnswers } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
+import { answered } from './unread.ts';
 import { waitForDecision } from './waiting.ts';
 
 /**
@@ -55,12 +56,13 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
   });
   live.commit({
     run: live.run,
-    facts: found.map(({ server, tools, count, refused }) => ({
+    facts: found.map(({ server, tools, count, refused, missing }) => ({
       kind: 'tools.discovered',
       server,
       count,
       toolsHash: tools.sha256,
       refused: refused.map(({ name, reason }) => `${name}: ${reason}`),
+      ...(missing === undefined ? {} : { missing: missing.map(({ name }) => name) }),
     })),
   });
 }
@@ -119,7 +121,8 @@ class Lists {
     for (;;) {
       this.#underWay += 1;
       try {
-        return await discoveryActivities(server, prepared.priority).discoverTools(inputFor(this.#live, server));
+        const { discoverTools } = discoveryActivities(server, prepared.priority);
+        return answered(this.#live, await discoverTools(inputFor(this.#live, server)));
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;

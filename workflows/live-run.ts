@@ -20,7 +20,7 @@ import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { EMPTY_TALLY } from '../domain/tally.ts';
 import { ended } from '../domain/call-changes.ts';
 import { type Change, type Run, type RunIds, startRun } from '../domain/run.ts';
-import { type Phase, statusOf } from '../domain/status.ts';
+import { type EndStatus, type Phase, statusOf } from '../domain/status.ts';
 import { isChecking } from './zone.ts';
 
 export type Prepared = Omit<PreparedRun, 'opening'>;
@@ -61,10 +61,14 @@ export class LiveRun {
   nudged = false;
   /** The run is ending: no message is taken any more. */
   closing = false;
+  /** As what the run ends, while all of it is being stored. */
+  endsAs: EndStatus | undefined;
   timeIsUp = false;
   /** Of a run that was limited or stopped: the limit, the reason. */
   because: string | undefined;
   updates = 0;
+  /** Signals and answers of activities, see `unread.ts`. */
+  looked = 0;
   isReadingTrust = false;
   /** Epoch ms; when somebody last made this execution read its keys. */
   trustAskedAt = 0;
@@ -163,7 +167,7 @@ export class LiveRun {
   }
 
   get status(): ReturnType<typeof statusOf> {
-    return statusOf(this.phase, this.run);
+    return this.endsAs === undefined ? statusOf(this.phase, this.run) : 'storing';
   }
 
   commit({ run, facts }: Change): void {
@@ -204,6 +208,16 @@ export class LiveRun {
   enter(phase: Phase): void {
     this.phase = phase;
     this.onChange();
+  }
+
+  /** The run has come to its end, and is over once it is stored; `stored` says that it is, or that nobody waits for it. */
+  endAs(status: EndStatus): void {
+    if (this.#prepared?.endings === 'stored') this.endsAs = status;
+    this.enter(status);
+  }
+
+  stored(): void {
+    this.endsAs = undefined;
   }
 
   carry(journal: JournalHead): Carry {

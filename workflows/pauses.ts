@@ -30,8 +30,9 @@ import { parseAuthorization, parseProvision, parseResolution } from '../domain/s
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
-import { closed, parsed, refuseWith } from './refusals.ts';
+import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+import { assertReadable } from './unread.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -100,12 +101,13 @@ function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer
   if (live.closing) throw closed();
   refuseWith(
     admission.kind === 'refuse'
-      ? admission
+      ? endingOr(live, admission)
       : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, admission.state, answer)),
   );
 }
 
 function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): PauseAck {
+  assertReadable(input);
   live.updates += 1;
   const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
   const now = Date.now();
@@ -143,7 +145,7 @@ export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
 export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
     return false;
-  const about = outcomePause(flight, ending, handedAt);
+  const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
   const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
   live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
   live.commit(interrupted(live.run));

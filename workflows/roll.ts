@@ -19,6 +19,7 @@ import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import type { Carry } from '../domain/carry.ts';
 import { storeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
+import { answered, type Answering } from './unread.ts';
 
 /** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
 export const MOST_UPDATES = 1_500;
@@ -76,7 +77,7 @@ export async function roll(live: LiveRun): Promise<never> {
 /** Puts all that this execution holds into the artifact store, for its end: nothing is recorded any more once it is closing. */
 export async function storeJournal(
   live: LiveRun,
-  store: Pick<RunActivities, 'storeSegment'> = storeActivities(),
+  store: Answering<Pick<RunActivities, 'storeSegment'>> = storeActivities(),
 ): Promise<ArtifactRef> {
   for (;;) {
     const { segment, ledgerLength } = await storeOnce(live, store);
@@ -86,15 +87,16 @@ export async function storeJournal(
 
 /** The segment, and up to where it holds the ledger: more may have come while it was stored. */
 export async function storeOnce(
-  { journal }: Pick<LiveRun, 'journal'>,
+  live: Pick<LiveRun, 'journal' | 'looked'>,
   { storeSegment } = storeActivities(),
 ): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
+  const { journal } = live;
   const { ledgerLength } = journal;
-  const segment = await storeSegment({
+  const stored = await storeSegment({
     workflowId: workflowInfo().workflowId,
     ...(journal.segment === undefined ? {} : { previous: journal.segment }),
     transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
     ledger: { from: journal.ledgerFrom, to: ledgerLength },
   });
-  return { segment, ledgerLength };
+  return { segment: answered(live, stored), ledgerLength };
 }

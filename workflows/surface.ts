@@ -54,7 +54,7 @@ export class Surface {
     const live = this.#live;
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
-    setCurrentDetails(currentDetails(status, run, live.because));
+    setCurrentDetails(currentDetails(status, run, live.endsAs === undefined ? live.because : ending(live)));
     const asking = askingCalls(run).map(shownAs);
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
@@ -127,7 +127,14 @@ function keyOf(status: RunStatus, asking: readonly string[]): string {
   return `${shownStatus(status)} ${asking.join(' ')}`;
 }
 
-/** `thinking` and `acting` change every second and mean the same to a reader of lists. */
+function ending({ endsAs, because }: LiveRun): string {
+  const why = because === undefined ? '' : `, ${because}`;
+  return `ends ${endsAs}${why}, once transcript and ledger are stored`;
+}
+
+const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
+
+/** `thinking` and `acting` change every second and mean the same to a reader of lists; what is being stored is not over. */
 function shownStatus(status: RunStatus): string {
-  return status === 'preparing' || status === 'thinking' || status === 'acting' ? RUNNING : status;
+  return BUSY.has(status) ? RUNNING : status;
 }

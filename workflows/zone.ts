@@ -6,8 +6,9 @@
  * (`zone-activities.ts`).
  * 1. Whether it checks is settled by its first event, or switched on later, and never off.
  * 2. A workflow that does not check commands what it did without this module, and no promise comes between (INV-D1).
- * 3. Nothing compared here depends on the Temporal run, save in a carry, whose writer is not of this execution (INV-D4).
- * 4. Of a failure only what its proven detail says counts. A timeout or a cancellation keeps its kind and what Temporal says with it.
+ * 3. What was not proven when it came is not believed later either, and what was is: keys may come and go (marker `unproven-…`).
+ * 4. Nothing compared here depends on the Temporal run, save in a carry, whose writer is not of this execution (INV-D4).
+ * 5. Of a failure only what its proven detail says counts. A timeout or a cancellation keeps its kind and what Temporal says with it.
  */
 import {
   ActivityFailure,
@@ -23,6 +24,7 @@ import {
   type ActivityInput,
   CancellationScope,
   type ContinueAsNewInput,
+  patched,
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
@@ -41,6 +43,7 @@ import { claimedValue, fieldOf } from '../contracts/zone-payload.ts';
 import { isFields } from '../domain/field-checks.ts';
 import { claimsText, digestOfArguments, digestOfInput, isProven } from '../domain/zone-claims.ts';
 import { final } from './final-failure.ts';
+import { UNPROVEN } from './versions.ts';
 
 /** What came for an activity: the claims of its result, or of the detail that says why it failed. */
 interface Arrived {
@@ -60,10 +63,11 @@ class Zone {
       if (typeof resolveActivity?.seq !== 'number') continue;
       const { completed, failed, cancelled } = resolveActivity.result ?? {};
       const failure = failed?.failure ?? cancelled?.failure;
-      const arrived = failure ? saidIn(failure) : { proven: fieldOf(completed?.result, PROVEN_FIELD) };
-      if (this.isChecking) this.#arrived.set(resolveActivity.seq, arrived);
-      // A catalog that was begun before its deployment had keys of a zone: from now on. Nobody else asks for claims without checking.
-      else if (arrived.proven !== undefined) this.isChecking = true;
+      if (this.isChecking)
+        this.#arrived.set(
+          resolveActivity.seq,
+          failure ? saidIn(failure) : { proven: fieldOf(completed?.result, PROVEN_FIELD) },
+        );
     }
   }
 
@@ -82,18 +86,16 @@ class Zone {
       runId,
       input: digestOfArguments([first]),
     };
-    const isOurs = isCarried && isProven(fieldOf(own, PROVEN_FIELD), expected);
     this.isChecking =
       isFields(first) &&
       ((workflowType === RUN_WORKFLOW && first['signature'] !== undefined) ||
-        // One that was begun before its deployment had keys of a zone, and has learnt of them.
-        (workflowType === CATALOG_WORKFLOW && (first['signed'] === true || isOurs)));
-    if (!this.isChecking || !isCarried || isOurs) return undefined;
+        (workflowType === CATALOG_WORKFLOW && first['signed'] === true));
+    if (!this.isChecking || !isCarried) return undefined;
     const key = fieldOf(own, UNKNOWN_KEY_FIELD);
+    const isOurs = isProven(fieldOf(own, PROVEN_FIELD), expected);
     // Not a failure of the run: the task waits for a worker that has the key.
-    if (key !== undefined)
-      return new Error(`what was carried is proven by key ${key} of trust.zone.keys, which is not here`);
-    return final(unproven('What was handed to this execution'));
+    if (key !== undefined && !workflowInfo().unsafe.isReplaying) return keyless();
+    return counts('carry', isOurs) ? undefined : final(unproven('What was handed to this execution'));
   }
 
   claimsOf({ activityType, seq, args }: ActivityInput): Omit<AnswerClaims, 'kind'> {
@@ -127,6 +129,11 @@ class Zone {
 
 const zone = new Zone();
 
+/** For a catalog that was begun by somebody without a key, once it is changed by somebody who has one. */
+export function checkFromNowOn(): void {
+  zone.isChecking = true;
+}
+
 /** Does this workflow believe only what is proven? */
 export function isChecking(): boolean {
   return zone.isChecking;
@@ -152,8 +159,7 @@ export function interceptors(): WorkflowInterceptors {
     ],
     outbound: [
       {
-        scheduleActivity: (input, next) =>
-          zone.isChecking ? checked(input, next) : next(isCatalog() ? placed(input, zone.claimsOf(input)) : input),
+        scheduleActivity: (input, next) => (zone.isChecking ? checked(input, next) : next(input)),
         continueAsNew: (input, next) => next(zone.isChecking ? zone.proving(input) : input),
       },
     ],
@@ -165,7 +171,7 @@ async function checked(input: ActivityInput, next: (input: ActivityInput) => Pro
   const scope = CancellationScope.current();
   try {
     const value = await next(placed(input, claims));
-    if (isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' })) return value;
+    if (counts(input.seq, isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' }))) return value;
   } catch (error) {
     const arrived = zone.arrived(input.seq);
     // Nothing was scheduled: the scope was cancelled before.
@@ -175,10 +181,6 @@ async function checked(input: ActivityInput, next: (input: ActivityInput) => Pro
   throw unproven(`What came as the answer of ${input.activityType}`);
 }
 
-function isCatalog(): boolean {
-  return workflowInfo().workflowType === CATALOG_WORKFLOW;
-}
-
 function placed(input: ActivityInput, { chain, place, at }: Place): ActivityInput {
   const header: Place = { chain, place, at };
   return { ...input, headers: { ...input.headers, [PLACE_HEADER]: defaultPayloadConverter.toPayload(header) } };
@@ -186,22 +188,42 @@ function placed(input: ActivityInput, { chain, place, at }: Place): ActivityInpu
 
 function believed(
   error: ActivityFailure,
-  { activityType }: ActivityInput,
+  { activityType, seq }: ActivityInput,
   { proven, failure }: Arrived,
   expected: AnswerClaims,
   isCancelled: boolean,
 ): Error {
   const { cause } = error;
-  if (failure !== undefined && isProven(proven, expected)) {
-    const { type, message, facts = {} } = failure;
-    return causedBy(error, ApplicationFailure.nonRetryable(message, type, facts));
-  }
   if (cause instanceof TimeoutFailure)
     return causedBy(error, new TimeoutFailure(cause.message, cause.lastHeartbeatDetails, cause.timeoutType));
   // That a call was not made is nobody's word but that of the worker that had it.
   if (cause instanceof CancelledFailure && isCancelled && activityType !== ACTIVITIES.callTool)
     return causedBy(error, new CancelledFailure(cause.message));
-  return unproven(`What came as the failure of ${activityType}`);
+  if (!counts(seq, failure !== undefined && isProven(proven, expected)) || failure === undefined)
+    return unproven(`What came as the failure of ${activityType}`);
+  const { type, message, facts = {} } = failure;
+  return causedBy(error, ApplicationFailure.nonRetryable(message, type, facts));
+}
+
+/**
+ * As it was found when it came: what was not proven then leaves a marker, so that no key that comes or goes changes what a replay
+ * does. @throws what is no failure, in a replay alone: it was proven then, and this worker has not its key
+ */
+function counts(place: number | 'carry', isProvenNow: boolean): boolean {
+  const { isReplaying } = workflowInfo().unsafe;
+  if (!isReplaying && isProvenNow) return true;
+  const marker = `${UNPROVEN}${place}`;
+  // Always true where it is not replayed.
+  if (patched(marker)) return false;
+  if (isProvenNow) return true;
+  throw keyless();
+}
+
+/** Not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
+function keyless(): Error {
+  return new Error(
+    'What this execution was given was proven by a key that is not among trust.zone.keys of this worker.',
+  );
 }
 
 /** The same activity, and nothing of what else was said to be its cause. */

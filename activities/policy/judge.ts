@@ -225,7 +225,10 @@ function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined
 }
 
 /** Servers may be called `constructor`. A read is one by the operator's word too: that of the setting that offers it. */
-function isRepeatable({ servers }: PolicyConfig, { server, definition }: OfferedTool): boolean {
+export function isRepeatable(
+  { servers }: PolicyConfig,
+  { server, definition }: Pick<OfferedTool, 'server' | 'definition'>,
+): boolean {
   if (definition.name === READ_RESOURCE) return readsLinks(servers, server);
   return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
 }

@@ -8,6 +8,7 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ServerRef } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import { bounded, visible } from '../../domain/escape.ts';
 import { nearNames } from '../../domain/near-names.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import { assertConnectable } from '../catalog/connection.ts';
@@ -47,7 +48,7 @@ export function bindServer(
   if (url === undefined) {
     throw new CountersignError(
       'SERVER_UNKNOWN',
-      `${path}.name names no configured server, and no url is given.${hint(name, config.servers)}`,
+      `${path}.name: no server is configured as ${quotedName(name)}, and no url is given.${hint(name, config.servers)}`,
       { path: `${path}.name` },
     );
   }
@@ -84,6 +85,11 @@ export function assertReachable(config: Pick<Config, 'egress'>, url: string, pat
       { path },
     );
   }
+}
+
+/** A name that somebody has chosen, in a message. */
+export function quotedName(name: string): string {
+  return `"${visible(bounded(name, 128))}"`;
 }
 
 /** What may have been meant. */

@@ -8,7 +8,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { PauseKind } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
+import { MOST_SPEC_BYTES, Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { answerersOf } from '../../domain/answerer.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
@@ -23,7 +23,7 @@ import { isExchanged } from '../tokens/clients.ts';
 import { currentScheduler } from '../tools/scheduler.ts';
 import { waitsForTasks } from '../tools/task-tools.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
-import { bindServer, hint } from './bind-server.ts';
+import { bindServer, hint, quotedName } from './bind-server.ts';
 import { priorityOf } from './priority.ts';
 import { leastOf, priceOf } from './spend-limit.ts';
 
@@ -53,7 +53,7 @@ export function createPrepareRun(
     if (!Object.hasOwn(config.models, spec.agent.model)) {
       throw new CountersignError(
         'MODEL_UNKNOWN',
-        `agent.model names no configured model.${hint(spec.agent.model, config.models)}`,
+        `agent.model: no model is configured as ${quotedName(spec.agent.model)}.${hint(spec.agent.model, config.models)}`,
         { path: 'agent.model' },
       );
     }
@@ -81,6 +81,7 @@ export function createPrepareRun(
       messages: 'hashed',
       ...(tally ? { tally } : {}),
       messageIds: 'compared',
+      decisionIds: 'compared',
       grantEnds: 'recorded',
       ...(waitsForTasks(config) ? { tasks: true } : {}),
       ...(price === undefined ? {} : { price }),
@@ -88,6 +89,8 @@ export function createPrepareRun(
       ...linksOf(config, spec),
       priority: priorityOf(config.fairness, spec),
       lostAnswers: 'resumed',
+      endings: 'stored',
+      sentTimes: 'told',
       ...proven,
     };
   };
@@ -113,15 +116,12 @@ function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'>
   return links.length === 0 ? {} : { links };
 }
 
-/** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */
-const SPEC_BYTES = 262_144;
-
 function assertSize(spec: RunSpec): void {
   const bytes = byteLength(canonicalJson(spec));
-  if (bytes > SPEC_BYTES)
+  if (bytes > MOST_SPEC_BYTES)
     throw new CountersignError(
       'SPEC_INVALID',
-      `The run spec has ${bytes} bytes; ${SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
+      `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
     );
 }
 

@@ -4,7 +4,8 @@
  * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
  * 1. One attempt; every ending is a value. An error is thrown only where the call was handed over: then it may have run (INV-X1).
  * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
- * 3. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
+ * 3. A call that may run only once is not sent where a reset has discarded that it was sent before (docs/adr/0045).
+ * 4. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
@@ -15,10 +16,11 @@ import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import type { HeldRun } from '../run/held-run.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/conditions.ts';
-import { tellBrokenGlass } from '../policy/judge.ts';
+import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
@@ -27,16 +29,18 @@ import { provenAuthorization } from './authorization-check.ts';
 import { askedNow, needOfListing, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
 import { peopleOf } from './held-answer.ts';
+import { lostInReset } from './lost-in-reset.ts';
 import { checkLink, type LinkCheckParts } from './link-check.ts';
 import type { CurrentTool, LiveTools } from './live-tools.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
-import type { ToolServer } from './port.ts';
+import type { CallEnding, ToolServer } from './port.ts';
 import { checkProvided } from './provision-check.ts';
 import { provenCall } from './proven-call.ts';
 import { type Pulse, pulsing } from './pulse.ts';
 import type { QuestionMacs } from './question-mac.ts';
 import { credentialsOf } from './server-access.ts';
 import { currentScheduler } from './scheduler.ts';
+import { SentCalls } from './sent-calls.ts';
 import type { ServerLimits } from './server-limits.ts';
 import type { StateSeal } from './state-seal.ts';
 import { noTask, taskWish } from './task-seal.ts';
@@ -48,6 +52,8 @@ export interface CallToolParts extends LinkCheckParts {
   readonly config: Config;
   /** Without it no server may ask people on the connection of a call. */
   readonly heldRun?: HeldRun;
+  /** What was sent before the run was reset. Without it, runs are taken never to be reset. */
+  readonly readDiscarded?: ReadDiscarded;
   readonly conditions: Conditions;
   readonly loadToolset: LoadToolset;
   readonly readCatalog: ReadCatalog;
@@ -65,8 +71,9 @@ export interface CallToolParts extends LinkCheckParts {
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
+  const sent = new SentCalls();
   return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
-    const { server, isHanded } = watched(parts.server);
+    const { server, isHanded } = watched(parts.server, sent, input);
     try {
       return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
@@ -77,18 +84,35 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
   });
 }
 
-/** The server, and whether a call was handed to it. */
-function watched(server: ToolServer): { readonly server: ToolServer; readonly isHanded: () => boolean } {
+/** The server, and whether a call was handed to it. What this worker has sent before by the same consent is not. */
+function watched(
+  server: ToolServer,
+  sent: SentCalls,
+  input: DispatchInput,
+): { readonly server: ToolServer; readonly isHanded: () => boolean } {
   let handed = false;
   return {
     server: {
       list: async (...asked) => await server.list(...asked),
       call: async (...call) => {
+        // A fresh token after a 401 is the same call.
+        if (!handed && !sent.take(input)) return sentBefore(input);
         handed = true;
         return await server.call(...call);
       },
     },
     isHanded: () => handed,
+  };
+}
+
+/** It has left, or is leaving, for somebody: whoever asks now cannot be told that nothing ran. */
+function sentBefore({ run, callId, attempt, server, target }: DispatchInput): CallEnding {
+  const facts = { workflowId: run.workflowId, callId, attempt, server: server.name, tool: target.tool };
+  log.warn('A call was scheduled a second time by the same consent, and not sent again.', facts);
+  return {
+    kind: 'unknown',
+    code: 'OUTCOME_UNKNOWN',
+    message: `This worker has handed over attempt ${attempt} of this call before, by the same consent; it was not sent again. Somebody has scheduled it a second time.`,
   };
 }
 
@@ -113,6 +137,8 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   // The run's own word for it is not believed; what cannot be looked up is not sent.
   const unlinked = await checkLink(input, parts);
   if (unlinked !== undefined) return unlinked;
+  const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
+  if (lost !== undefined) return lost;
   const meeting = { scheduler, now, catalog, weighed, said };
   // The list before the call leaves from the same place as the call.
   return await withinLimits(parts.limits, parts.server, input, (limited) =>

@@ -21,6 +21,7 @@ import { canonicalJson } from '../../domain/canonical.ts';
 import { isOffered } from '../../domain/catalog-layer.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import { bounded } from '../../domain/escape.ts';
+import { nearNames } from '../../domain/near-names.ts';
 import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/resource-link.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
@@ -41,6 +42,7 @@ import { withTaskSupport } from './task-tools.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
+const MOST_MISSING_SHOWN = 20;
 
 export interface DiscoverToolsParts {
   readonly config: Config;
@@ -116,6 +118,7 @@ export function createDiscoverTools({
       tools: await stored(artifacts, pinned),
       count: tools.length,
       refused: shownRefusals(refused),
+      ...missingIn(binding, tools),
       ...(token.grantExpiresAt === undefined ? {} : { grantExpiresAt: token.grantExpiresAt }),
     };
   };
@@ -145,6 +148,15 @@ export function pinnedTools(
     serverUrl: url,
     tools: tools.map((definition) => ({ definition, hash: definitionHash(definition) })),
   };
+}
+
+/** What a run allows itself and cannot have: mostly a name that was mistyped. */
+function missingIn({ allowedTools = [] }: ServerBinding, tools: readonly ToolDefinition[]): Pick<Discovery, 'missing'> {
+  const names = tools.map(({ name }) => name);
+  const known = new Set(names);
+  const missing = [...new Set(allowedTools)].filter((name) => !known.has(name)).slice(0, MOST_MISSING_SHOWN);
+  if (missing.length === 0) return {};
+  return { missing: missing.map((name) => ({ name, near: nearNames(name, names).map((near) => bounded(near, 128)) })) };
 }
 
 export async function stored(artifacts: ArtifactStore, tools: ServerTools): Promise<ArtifactRef> {

@@ -15,7 +15,7 @@ import type { CallEnding } from './port.ts';
 import { reasonOf, type Refusal, refusalIn } from './refusal.ts';
 import type { Trace } from './tool-call.ts';
 import type { RawAnswer } from './transport.ts';
-import type { Exchange } from './wire.ts';
+import { type Exchange, isRedirect } from './wire.ts';
 
 export interface Names {
   readonly server: string;
@@ -53,6 +53,10 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline', exchange);
   if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
   if (stopped === 'left') return unknown(names, 'the worker ended after it was sent', exchange);
+  const { status } = exchange;
+  // None of these says that nothing was done yet; a read leaves nothing behind.
+  if (status !== undefined && isRedirect(status) && names.reads !== true)
+    return unknown(names, `the server answered with a redirect (HTTP ${status}), which no call follows`, exchange);
   const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
   if (refusal !== undefined) return refused(names, refusal);
   if (exchange.tooLarge === true && exchange.streamed === true)

@@ -7,7 +7,7 @@
  * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
  *    what is missing. Of what is listed only what can be offered is held.
  */
-import { type PriorDiscovery, SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { Health } from '../../domain/breaker.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
@@ -15,7 +15,7 @@ import { ListedTools } from './definitions.ts';
 import { reasonOf, refusalIn } from './refusal.ts';
 import { ListingFailure } from './listing-failure.ts';
 import type { ServerConnection, ServerFault, ToolListing } from './port.ts';
-import type { Priors } from './priors.ts';
+import type { Known, Priors } from './priors.ts';
 import type { Scrubber } from './scrub.ts';
 import { faultOfConnect } from './server-fault.ts';
 import type { Asked } from './server-limits.ts';
@@ -62,7 +62,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
   }
 }
 
-async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined): Promise<ToolListing> {
+async function listAs(request: ListingRequest, prior: Known | undefined): Promise<ToolListing> {
   const { connection, signal, connectMs, priors, scrub, egress, fetch } = request;
   let session: Session;
   try {
@@ -72,7 +72,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
       connectMs,
       egress,
       asks: connection.asks === true ? 'declared' : undefined,
-      ...(prior === undefined ? {} : { prior }),
+      ...prior,
       ...(fetch === undefined ? {} : { fetch }),
     });
   } catch (error) {
@@ -86,7 +86,7 @@ async function listAs(request: ListingRequest, prior: PriorDiscovery | undefined
     );
   }
   try {
-    if (prior === undefined) priors.learn(connection, session.learned);
+    if (prior === undefined) priors.learn(connection, session);
     const { tools, resources } = session.client.getServerCapabilities() ?? {};
     const linked = resources === undefined ? {} : { resources: true as const };
     if (tools === undefined) return { tools: [], refused: [], ...linked };

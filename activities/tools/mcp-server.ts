@@ -75,8 +75,8 @@ export function createMcpToolServer({
     const prior = known ? priors.recall(connection) : undefined;
     const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
     try {
-      const session = await openSession({ ...common, ...(prior === undefined ? {} : { prior }) });
-      if (prior === undefined) priors.learn(connection, session.learned);
+      const session = await openSession({ ...common, ...prior });
+      if (prior === undefined) priors.learn(connection, session);
       return session;
     } catch (error) {
       if (prior === undefined || !(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;

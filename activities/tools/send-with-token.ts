@@ -127,7 +127,8 @@ async function send(
   return await server.call(connection, {
     definition: tool.definition,
     arguments: input.arguments,
-    idempotencyKey: input.idempotencyKey,
+    // Of the call that was proven, whatever key its input names.
+    idempotencyKey: `${input.run.workflowId}/${input.callId}`,
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
     ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),

@@ -50,6 +50,8 @@ export function firstId(): number {
 export interface SessionOptions {
   readonly connection: ServerConnection;
   readonly prior?: PriorDiscovery;
+  /** Where a session before was sent on to, with `prior`. */
+  readonly at?: string;
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
@@ -64,6 +66,8 @@ export interface Session {
   readonly wire: Wire;
   /** What the next session with this server may take as known. */
   readonly learned: PriorDiscovery;
+  /** The address at which its requests were answered. */
+  readonly at: string;
   /** @param kept the server's side of it is left open: there is work of ours in it */
   close(kept?: 'kept'): Promise<void>;
 }
@@ -89,12 +93,12 @@ const noValidator: jsonSchemaValidator = {
 };
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { connection, prior, connectMs, signal, egress, fetch, asks } = options;
+  const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
   const { accessToken, renewal } = connection;
   const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
-  const transport = new SessionTransport(new URL(connection.url), {
+  const transport = new SessionTransport(new URL(at), {
     fetch: standing?.fetch ?? withoutStandingStream(http),
     reconnectionOptions: RESUME,
     requestInit: { headers: { ...connection.headers } },
@@ -138,7 +142,15 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     clearTimeout(timer);
     signal.removeEventListener('abort', onCancel);
   }
-  return { client, transport, wire, learned: learnedBy(client), close: (kept) => leave(client, transport, wire, kept) };
+  const learned = learnedBy(client);
+  return {
+    client,
+    transport,
+    wire,
+    learned,
+    at: wire.movedTo(at),
+    close: (kept) => leave(client, transport, wire, kept),
+  };
 }
 
 async function leave(client: Client, transport: SessionTransport, wire: Wire, kept: 'kept' | undefined): Promise<void> {

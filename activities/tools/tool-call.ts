@@ -96,12 +96,17 @@ export async function sendCall(
   if (call.people !== undefined && session.learned.kind === 'legacy')
     answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
 
-  const sentAt = new Date().toISOString();
-  const sent: CallProgress = { phase: 'sent', sentAt };
+  let sentAt = new Date().toISOString();
+  let sent: CallProgress = { phase: 'sent', sentAt };
   const key = legKey(call);
   const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
   const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
-  pulse.say(sent);
+  // Before a connection stands nothing leaves, and what has not left has no time at which it did.
+  wire.onReached(() => {
+    sentAt = new Date().toISOString();
+    sent = { phase: 'sent', sentAt };
+    pulse.say(sent);
+  });
   const uri = uriOf(call);
   // What is given here goes before what the SDK adds by itself.
   const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };

@@ -7,7 +7,9 @@
  * 1. A session has its own connections: a request never rides on an idle one that the server may be closing. Such a request
  *    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
  * 2. No timeout of its own: a silent answer is not a dead one, and the deadline belongs to the call.
- * 3. What egress rules forbid is known of the request that it befell: a call that was sent stays sent, whatever is forbidden
+ * 3. A redirect of a call is not followed: no redirect says that the server has not acted (RFC 9110 §15.4), and the call would be sent
+ *    twice (INV-X1). Where other requests of the session were sent elsewhere within the origin, the call goes there at once.
+ * 4. What egress rules forbid is known of the request that it befell: a call that was sent stays sent, whatever is forbidden
  *    afterwards.
  */
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -20,6 +22,9 @@ import { egressRefusalIn } from '../egress/refusal.ts';
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
 /** Likewise: fifty thousand rows of eight columns have fewer. What a text holds does not count. */
 const MAX_RESPONSE_VALUES = 500_000;
+/** Redirects of one session that are remembered. */
+const MOST_MOVES = 5;
+const LONGEST_MOVE = 2_048;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
 /** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
@@ -41,7 +46,11 @@ export interface Wire {
   readonly fetch: FetchLike;
   /** False only where no connection has ever stood, so that nothing can have been sent. */
   reached(): boolean;
+  /** Told once that is so, at once where it is. */
+  onReached(tell: () => void): void;
   exchange(): Exchange;
+  /** Where the server has sent requests for this URL on, within its origin and for good or for now; the URL itself where it has not. */
+  movedTo(url: string): string;
   close(): Promise<void>;
 }
 
@@ -55,16 +64,26 @@ export interface WireOptions {
 
 export function openWire({ egress, server, ...options }: WireOptions): Wire {
   let reached = false;
+  let tellReached = (): void => undefined;
+  const reach = (): void => {
+    reached = true;
+    tellReached();
+    tellReached = () => undefined;
+  };
   let exchange: Exchange = {};
   let callMade = false;
+  const moves = new Map<string, string>();
+  const movedTo = (url: string): string => {
+    let at = url;
+    for (let steps = 0; steps < MOST_MOVES; steps += 1) at = moves.get(at) ?? at;
+    return at;
+  };
   const outlet = egress.outlet({
     what: `Server "${server.name}"`,
     to: [server.url],
     maxBytes: MAX_RESPONSE_BYTES,
     maxValues: MAX_RESPONSE_VALUES,
-    onConnected: () => {
-      reached = true;
-    },
+    onConnected: reach,
   });
   const send = options.fetch ?? outlet.fetch;
   const record = (isCall: boolean, update: Exchange): void => {
@@ -75,9 +94,10 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       const isCall = new Headers(init?.headers).has(IDEMPOTENCY_HEADER);
       callMade ||= isCall;
       if (isCall || !callMade) exchange = {};
-      if (options.fetch !== undefined) reached = true;
+      if (options.fetch !== undefined) reach();
+      const target = movedTo(String(url));
       try {
-        const response = await send(url, init, {
+        const response = await send(target, init, {
           onTooLarge: () => record(isCall, { tooLarge: true }),
           onBytes: (count) => record(isCall, { received: (exchange.received ?? 0) + count }),
         });
@@ -86,7 +106,9 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
           streamed: isEventStream(response),
           ...retryAfterOf(response, options.now ?? Date.now),
         });
-        return response;
+        const next = moveWithin(target, response);
+        if (next !== undefined && moves.size < MOST_MOVES) moves.set(target, next);
+        return isCall && isRedirect(response.status) ? await standing(response) : response;
       } catch (error) {
         const forbidden = egressRefusalIn(error);
         if (forbidden !== undefined) record(isCall, { forbidden });
@@ -94,9 +116,34 @@ export function openWire({ egress, server, ...options }: WireOptions): Wire {
       }
     },
     reached: () => reached,
+    onReached: (tell) => {
+      if (reached) tell();
+      else tellReached = tell;
+    },
     exchange: () => exchange,
+    movedTo,
     close: outlet.close,
   };
+}
+
+/** Statuses that send a request elsewhere (RFC 9110 §15.4); the SDK follows the last two. */
+export function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status);
+}
+
+/** Where a request that keeps its method goes on, if that is at the same origin. */
+function moveWithin(from: string, { status, headers }: Response): string | undefined {
+  const location = headers.get('location');
+  if ((status !== 307 && status !== 308) || location === null || !URL.canParse(location, from)) return undefined;
+  const { origin, username, password, href } = new URL(location, from);
+  const isWithin = origin === new URL(from).origin && username === '' && password === '';
+  return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
+}
+
+/** Without its Location, so that nobody follows it. */
+async function standing(response: Response): Promise<Response> {
+  await response.body?.cancel().catch(() => undefined);
+  return new Response(null, { status: response.status });
 }
 
 /** Seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers, so it is read here. */

@@ -103,6 +103,11 @@ async function answerCall(
       return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
     },
     send: async (said) => await run.provideInput(said),
+    // Fields are read by the form, which is gone by then.
+    told: (fact) => [
+      [fact.answer, decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide'],
+      [fact.comment, comment],
+    ],
   });
 }
 

@@ -57,6 +57,11 @@ export function addAuthorize(program: Command, terminal: Terminal): void {
           asksNot: 'waits for no authorization',
           say: async (about, base) => await answerTo(about, base, options, terminal),
           send: async (said) => await run.authorize(said),
+          // A grant is of the server that the request names, which is gone by then.
+          told: (fact) => [
+            [fact.answer, kindOf(options)],
+            [fact.comment, options.decline ?? options.comment],
+          ],
         });
       });
       print(terminal, authorizedText(runId, answered), options.json === true);
@@ -71,6 +76,11 @@ function assertOne({ scope, again, ref, grantFile, decline, comment }: Authorize
     );
   if (decline !== undefined && comment !== undefined)
     throw new CountersignError('USAGE', '--decline holds the reason; --comment goes with the others.');
+}
+
+function kindOf({ ref, grantFile, decline }: AuthorizeOptions): AuthorizationInput['kind'] {
+  if (decline !== undefined) return 'decline';
+  return ref === undefined && grantFile === undefined ? 'consent' : 'grant';
 }
 
 async function answerTo(

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
+import { listExecutions } from '../../client/executions.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/escape.ts';
@@ -71,7 +72,10 @@ async function replayLive(
   return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
     replay(
       inTime(
-        liveHistories(client, `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND (${filter})`),
+        liveHistories(
+          client,
+          listExecutions(client, `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND (${filter})`),
+        ),
         client,
         deadlineMs,
       ),

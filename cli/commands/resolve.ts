@@ -4,6 +4,7 @@ import type { RunHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
 import { type Answer, print } from '../answer.ts';
+import { recordedHash } from '../../domain/resolution.ts';
 import { examples } from '../examples.ts';
 import { type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
 import { withSession } from '../session.ts';
@@ -71,6 +72,11 @@ async function resolveCall(run: RunHandle, callId: string, word: Word, options: 
     asksNot: 'does not wait to hear what became of it',
     say: (_, base): ResolutionInput => ({ ...word, ...base, ...(comment === undefined ? {} : { comment }) }),
     send: async (said) => await run.resolveOutcome(said),
+    told: (fact) => [
+      [fact.answer, word.kind],
+      [fact.comment, comment],
+      [fact.recordedHash, recordedHash(word)],
+    ],
   });
 }
 

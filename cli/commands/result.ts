@@ -6,7 +6,7 @@ import type { GlobalOptions } from '../options.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { resultText } from '../views/run.ts';
-import { waitForResult } from '../wait.ts';
+import { pauseTeller, waitForResult } from '../wait.ts';
 
 export function addResult(program: Command, terminal: Terminal): void {
   program
@@ -18,7 +18,7 @@ export function addResult(program: Command, terminal: Terminal): void {
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
       const result = await withSession(terminal, options, ({ countersign }) =>
-        waitForResult(countersign.run(runId), options.deadline),
+        waitForResult(countersign.run(runId), options.deadline, pauseTeller(terminal, options)),
       );
       print(
         terminal,

@@ -16,6 +16,7 @@ import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { doubledIn } from '../../domain/trusted-keys.ts';
 import { print } from '../answer.ts';
+import { configuredKeys } from '../configured-trust.ts';
 import { examples } from '../examples.ts';
 import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
 import { ledgerOwner, type LedgerOwner } from '../record.ts';
@@ -27,7 +28,8 @@ import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 interface VerifyOptions extends SourceOptions {
   readonly keys?: string;
   readonly head?: string;
-  readonly trust?: string;
+  /** False with --no-trust. */
+  readonly trust?: string | false;
   readonly live?: true;
   /** False with --no-history. */
   readonly history: boolean;
@@ -51,8 +53,9 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
     )
     .option(
       '--trust <file>',
-      'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so',
+      'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so (default: those of the configuration)',
     )
+    .option('--no-trust', 'check no signatures of people and services')
     .option('--live', 'compare a named copy with the run itself, and with history')
     .option('--no-history', "do not compare with Temporal's history")
     .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
@@ -92,10 +95,15 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
 /** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
 async function trustedOf(
   runId: string,
-  { trust, history }: VerifyOptions,
+  options: VerifyOptions,
   terminal: Terminal,
 ): Promise<readonly TrustedJwk[] | undefined> {
-  if (trust === undefined) return undefined;
+  const { trust, history, live } = options;
+  if (trust === undefined && history && !runId.startsWith('catalog/')) {
+    const isCopy = [options.file, options.records, options.segment].some((source) => source !== undefined);
+    return await configuredKeys(options.config, terminal, !isCopy || live === true);
+  }
+  if (trust === undefined || trust === false) return undefined;
   if (runId.startsWith('catalog/'))
     throw new CountersignError(
       'USAGE',
@@ -198,13 +206,19 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   ];
   return {
     runId,
-    intact: faults.length === 0,
+    verdict: verdictOf(faults, trusted !== undefined && proofs.unchecked === 0),
     ...own,
     faults,
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
     ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
     signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
   };
+}
+
+/** A chain that holds together may be forged as a whole, by whoever may write to Temporal: signatures tell. */
+function verdictOf(faults: readonly LedgerFault[], isProven: boolean): Verified['verdict'] {
+  if (faults.length > 0) return 'broken';
+  return isProven ? 'intact' : 'chained';
 }
 
 /** Of entries that only the copy has: of a branch that a reset left, or put there by somebody. */

@@ -5,15 +5,14 @@
  */
 import type { Command } from 'commander';
 import type { CallProgress } from '../../client/index.ts';
-import type { CountersignError } from '../../contracts/errors.ts';
 import type { RunningTask } from '../../contracts/schemas/server-task.ts';
-import { visible } from '../../domain/escape.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { type GlobalOptions, wholeNumber } from '../options.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
+import { pauseTeller } from '../wait.ts';
 import { progressText, taskText } from '../views/task.ts';
 
 interface WatchOptions extends GlobalOptions {
@@ -39,8 +38,7 @@ export function addWatch(program: Command, terminal: Terminal): void {
         cursor: options.from ?? 0,
         signal: terminal.interrupted(),
         ...(options.deadline === undefined ? {} : { deadlineMs: options.deadline * 1_000 }),
-        onPause: ({ message }: CountersignError) =>
-          options.json === true ? undefined : terminal.err(`waiting: ${visible(message)}\n`),
+        onPause: pauseTeller(terminal, options),
       };
       // Of no entry: JSON has one in each line.
       const onTasks = (news: readonly RunningTask[]): void =>

@@ -8,9 +8,12 @@ import type { Workers } from '../../workers/worker.ts';
 import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
-import { locate, whyUnreachable } from '../session.ts';
+import { isEngineTrouble, locate, whyUnreachable } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { trustText } from '../views/trust.ts';
+
+/** How long a worker that starts waits for Temporal, where `--deadline` says nothing else. */
+const WAIT_SECONDS = 120;
 
 interface WorkerCommandOptions extends GlobalOptions {
   readonly role: WorkerRole;
@@ -21,7 +24,7 @@ export function addWorker(program: Command, terminal: Terminal): void {
     .command('worker')
     .summary('serve runs, tool calls, or both')
     .description(
-      'Serve runs: workflows, models and policy (runs), tool calls with their credentials (tools), or both (all)',
+      'Serve runs: workflows, models and policy (runs), tool calls with their credentials (tools), or both (all); where Temporal does not answer yet, wait for it (120 s, or --deadline)',
     )
     .addOption(new Option('--role <role>', 'what this process serves').choices(['all', 'runs', 'tools']).default('all'))
     .addHelpText(
@@ -43,22 +46,29 @@ export function addWorker(program: Command, terminal: Terminal): void {
         import('../../workers/worker.ts'),
         import('../runtime.ts'),
       ]);
-      installWorkerLog(loaded.config);
-      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role }).catch(
+      const log = installWorkerLog(loaded.config);
+      const wait = {
+        address: connectionOptions.address ?? 'localhost:7233',
+        seconds: options.deadline ?? WAIT_SECONDS,
+        say: (message: string, fields: Readonly<Record<string, unknown>>) => log?.warn(message, fields),
+        signal: interrupted,
+      };
+      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role, wait, log }).catch(
         async (error: unknown) => {
-          // A plain error of the native connection: coded ones say themselves what is wrong.
-          if (error instanceof Error && error.name === 'TransportError')
-            throw await whyUnreachable(connectionOptions, error);
-          throw error;
+          throw isEngineTrouble(error) ? await whyUnreachable(connectionOptions, error) : error;
         },
       );
       print(terminal, workerAnswer(options.role, workers, namespace, loaded), options.json === true);
-      const end = (): void => void workers.stop().catch(() => undefined);
+      const end = (): void => void workers.stop(whyOf(interrupted)).catch(() => undefined);
       if (interrupted.aborted) end();
       interrupted.addEventListener('abort', end, { once: true });
       await workers.stopped;
       if (!interrupted.aborted) throw new CountersignError('ENGINE_UNAVAILABLE', 'The worker ended by itself.');
     });
+}
+
+function whyOf({ reason }: AbortSignal): string {
+  return typeof reason === 'string' ? reason : 'asked to end';
 }
 
 function workerAnswer(

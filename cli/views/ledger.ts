@@ -21,7 +21,7 @@ function about(fact: RunFact): string {
     case 'run.started':
       return `${said(fact.agent)} on ${said(fact.model)} for ${said(fact.initiator)}, tenant ${said(fact.tenant)}; servers: ${fact.servers.map(said).join(', ') || 'none'}`;
     case 'tools.discovered':
-      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${names(fact.refused)}` : ''}`;
+      return `${said(fact.server)}: ${count(fact.count, 'tool')}${fact.refused.length > 0 ? `, refused ${names(fact.refused)}` : ''}${fact.missing === undefined ? '' : `; not there: ${names(fact.missing)}`}`;
     case 'turn.proposed':
       return `turn ${fact.turn}: ${count(fact.calls, 'call')}, ${fact.usage.inputTokens} + ${fact.usage.outputTokens} tokens${fact.cost === undefined ? '' : `, cost ${amountText(fact.cost)}`}`;
     case 'verdict':

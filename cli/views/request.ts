@@ -117,11 +117,20 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
   if (about === undefined) return [];
   if (about.kind === 'input') return inputRows(about);
   if (about.kind === 'authorization') return [['asks', wantedText(about)]];
-  const { message, sentAt, attempt, bytes, lastProgress, token } = about;
+  const { message, sentAt, handedAt = '', attempt, bytes, lastProgress, token } = about;
+  const isSent = sentAt !== undefined;
   return [
-    ['asks', 'what became of it: it was sent, and may or may not have run'],
+    [
+      'asks',
+      `what became of it: it ${isSent ? 'was sent, and may or may not have run' : 'may have been sent, and may have run'}`,
+    ],
     ['known', spaced(message)],
-    ['sent at', `${shortInstant(sentAt)}, attempt ${visible(String(attempt))}`],
+    isSent
+      ? ['sent at', `${shortInstant(sentAt)}, attempt ${visible(String(attempt))}`]
+      : [
+          'handed over',
+          `${shortInstant(handedAt)} to a worker, and none has said that it left; attempt ${visible(String(attempt))}`,
+        ],
     ['answer', bytes === undefined ? undefined : `${visible(String(bytes))} bytes of it came`],
     ['progress', lastProgress === undefined ? undefined : visible(String(lastProgress))],
     ['token', token?.jti === undefined ? undefined : `id ${visible(token.jti)}`],

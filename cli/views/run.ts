@@ -19,7 +19,8 @@ export function statusOf(status: RunState['status'], paint: Paint): string {
 
 export function stateText(state: RunState, now: number, paint: Paint): string {
   const { workflowId, status, turn, calls, pending, reminded, nextDeadline, usage, ledgerLength, ledgerHead } = state;
-  const why = state.because === undefined ? '' : `: ${visible(state.because)}`;
+  const reason = state.because === undefined ? '' : `: ${visible(state.because)}`;
+  const why = state.endsAs === undefined ? reason : `, ends ${state.endsAs}${reason} once it is stored`;
   const { standing = [] } = state;
   return `${paint('bold', visible(workflowId))}  ${statusOf(status, paint)}${why}\n${fields(paint, [
     [

@@ -6,7 +6,8 @@ import { count } from './words.ts';
 
 export interface Verified extends LedgerReport {
   readonly runId: string;
-  readonly intact: boolean;
+  /** `chained`: no fault was found, and not all signatures were looked at. */
+  readonly verdict: 'intact' | 'chained' | 'broken';
   readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
   /** First entry that history was compared for; absent where it was not. */
   readonly historyFrom?: number;
@@ -15,7 +16,7 @@ export interface Verified extends LedgerReport {
 }
 
 export function verifiedText(
-  { runId, intact, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom }: Verified,
+  { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom }: Verified,
   paint: Paint,
 ): string {
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
@@ -23,9 +24,10 @@ export function verifiedText(
     signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
   const notes = uncheckedText(signatures, runId, historyFrom, paint);
-  if (intact)
+  const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
+  if (verdict !== 'broken')
     return [
-      `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
+      `${verdict === 'intact' ? paint('green', 'intact') : `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
       ...notes,
     ].join('\n');
   return [
@@ -53,7 +55,7 @@ function uncheckedText(
     historyFrom === undefined
       ? "what was signed stands in Temporal's history, which was not asked"
       : checked === 0
-        ? 'name the trusted keys with --trust'
+        ? 'name the trusted keys with --trust, or in the configuration (trust.jwks)'
         : 'Temporal has forgotten what was signed';
   const were = unchecked === 1 ? 'was' : 'were';
   return [

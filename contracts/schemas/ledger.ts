@@ -37,6 +37,8 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     count: z.int(),
     toolsHash: Sha256Hex,
     refused: z.array(z.string()),
+    /** Of `allowedTools`, what the server does not have. */
+    missing: z.array(z.string()).optional(),
   }),
   z.strictObject({
     kind: z.literal('turn.proposed'),

@@ -6,8 +6,10 @@ import { InputRequests } from './input.ts';
 /** The call was sent, and nobody knows what became of it. Answered by `resolveOutcome`. */
 export const OutcomePause = z.strictObject({
   kind: z.literal('outcome'),
-  /** When it left; where no worker could say so, when the run handed it to one. */
-  sentAt: z.string(),
+  /** When it left, as its worker said. */
+  sentAt: z.string().optional(),
+  /** Where no worker has said that it left: when the run handed it to one. */
+  handedAt: z.string().optional(),
   /** Why it is not known. */
   message: z.string(),
   /** The dispatch that is meant. */

@@ -7,12 +7,13 @@ import { RememberScope, ToolName } from './policy.ts';
 import { RunningTask } from './server-task.ts';
 import { Message, Usage } from './transcript.ts';
 
-/** `waiting`: nothing can happen until somebody decides. */
+/** `waiting`: nothing can happen until somebody decides. `storing`: all is done, and is being stored; the run ends once it is. */
 export const RunStatus = z.enum([
   'preparing',
   'thinking',
   'acting',
   'waiting',
+  'storing',
   'completed',
   'stopped',
   'limited',
@@ -59,6 +60,8 @@ export const RunState = z.strictObject({
   turn: z.int(),
   pending: z.int(),
   nextDeadline: z.string().optional(),
+  /** While it is `storing`: as what it ends once its transcript and ledger are stored. */
+  endsAs: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']).optional(),
   /** Of a run that was limited or stopped: the limit, the reason. */
   because: z.string().optional(),
   /** Of those that wait, how many have waited so long that a reminder was due; absent where none has. */

@@ -41,6 +41,11 @@ export const Discovery = z.strictObject({
   tools: ArtifactRef,
   count: z.int(),
   refused: z.array(RefusedTool).max(50),
+  /** Of `allowedTools`, what the server does not have; and names of its own that may be meant. */
+  missing: z
+    .array(z.strictObject({ name: z.string(), near: z.array(z.string()) }))
+    .max(20)
+    .optional(),
   /** When the grant with which it was listed ends, where that is known. */
   grantExpiresAt: z.string().optional(),
 });

@@ -1,16 +1,19 @@
 // The workflow bundle is loaded once per cached run: what leaks into it is paid for by every waiting run, and a size limit alone would notice late and say nothing.
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from '@jest/globals';
-import { partsOfBundle } from '../../workers/bundle.ts';
+import { bundleWorkflows, partsOfBundle } from '../../workers/bundle.ts';
+import { bundleForReplay } from '../../workers/replay-semantics.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
+import { sourceFiles } from './source-tree.ts';
 
 /**
  * Two workflows with the whole gate; a third is from source maps, which name the line of a failing task. The last 260 kB are requests
  * about something else than consent, whose answers are checked where they arrive: those to a server's forms field by
  * field, grants and consents to scopes; calls that wait for their server (docs/adr/0037), lists that wait for a grant (0043), tasks (0041)
- * linked resources (0042), and questions on open connections, with what was told to them (0040).
+ * linked resources (0042), questions on open connections, with what was told to them (0040); and the guard against runs that a query rebuilt (0044).
  */
-const MAX_BYTES = 2_900_000;
+const MAX_BYTES = 3_000_000;
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -41,6 +44,34 @@ test.each(Object.entries(FORBIDDEN))('the bundle does not hold %s (%s)', (name) 
 test('the bundle holds our workflows', () => {
   expect(code).toContain('agentRun');
   expect(code).toContain('toolCatalog');
+});
+
+/** Code of the modules whose interceptors the bundle registers, in their order. Modules have numbers there. */
+function interceptorsOf(bundle: string): string[] {
+  const { instructions } = partsOfBundle(bundle);
+  const at = instructions.indexOf('function importInterceptors() {');
+  const registered = instructions.slice(at, instructions.indexOf('];', at));
+  return [...registered.matchAll(/\*\/ (\d+)\)/g)].map(([, id = '']) => {
+    const start = instructions.indexOf(`/* ${id} */`);
+    return instructions.slice(start, instructions.indexOf('/***/ })', start));
+  });
+}
+
+test.each([
+  ['of workers', async () => code],
+  ['of other workflows', async () => (await bundleWorkflows(join(ROOT, 'test/support/broken-workflows.ts'))).code],
+  ['of replays', async () => (await bundleForReplay()).code],
+])('the bundle %s holds the guard against runs that a query rebuilt (docs/adr/0044)', async (_, made) => {
+  const guards = interceptorsOf(await made()).filter((module) => module.includes('const DIRECT = '));
+  expect(guards).toHaveLength(1);
+});
+
+test('nothing else makes a bundle of workflows, which then would be without the guard', () => {
+  const makers = sourceFiles()
+    .filter(({ path, text }) => !path.startsWith('test/') && /\bbundleWorkflowCode\b|\bworkflowsPath:/.test(text))
+    .map(({ path }) => path);
+  // The bench compares with workflows that are not ours.
+  expect(makers.sort()).toEqual(['bench/lane-worker.ts', 'workers/bundle.ts']);
 });
 
 test('the bundle stays within its size', () => {

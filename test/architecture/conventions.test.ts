@@ -3,7 +3,8 @@ import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { sourceFiles } from './source-tree.ts';
 
-const MAX_LINES = 300;
+/** A file holds one subject that a reader wants whole. */
+const MAX_LINES = 400;
 
 /** Path → why it may be longer. An entry that is no longer needed fails too. */
 const LONGER: Readonly<Record<string, string>> = {};

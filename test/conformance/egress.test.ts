@@ -1,4 +1,5 @@
 /** What each user of the one way out makes of a refusal: a code of its own, no second try, nothing sent (F15, F28). */
+import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { Egress } from '../../activities/egress/fetch.ts';
@@ -118,18 +119,18 @@ describe('a tool server at a forbidden address', () => {
     );
     const connection = aConnection({ url: server.url, accessToken: 'canary' });
     const ending = await toolServer(loopbackEgress()).call(connection, aCall());
-    expect(ending).toMatchObject({ kind: 'refused', code: 'TOOL_REFUSED' });
+    expect(ending).toMatchObject({ kind: 'unknown', code: 'OUTCOME_UNKNOWN' });
     expect([other.connections(), server.executions()]).toEqual([0, 0]);
   });
 
   test('a redirect within the origin is followed, and the address is judged anew', async () => {
     let moved = false;
-    const onCall = ({ status, response }: CallExchange): void => {
+    const intercept = (_request: unknown, response: ServerResponse): boolean => {
       moved = true;
-      response.setHeader('connection', 'close');
-      status(307, { location: '/elsewhere' });
+      response.writeHead(307, { connection: 'close', location: '/elsewhere' }).end();
+      return true;
     };
-    const server = kept(await startRawServer({ era: 'modern', onCall }));
+    const server = kept(await startRawServer({ era: 'modern', intercept }));
     const resolve = async () => [{ address: moved ? '192.168.0.1' : '127.0.0.1' }];
     const ending = await toolServer(loopbackEgress({ resolve })).call(aConnection({ url: under(server.url) }), aCall());
     expect(ending).toMatchObject({ kind: 'refused', ...REFUSED });

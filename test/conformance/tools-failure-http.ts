@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { expect } from '@jest/globals';
-import { type FailureRow, LATE, LOST, ran, refused, SOON, status, UNKNOWN } from './tools-failure-row.ts';
+import { type FailureRow, LATE, LOST, ran, REDIRECTED, refused, SOON, status, UNKNOWN } from './tools-failure-row.ts';
 
 export const HTTP_FAILURES: readonly FailureRow[] = [
   {
@@ -110,11 +110,18 @@ export const HTTP_FAILURES: readonly FailureRow[] = [
   },
   {
     id: 'M-redirect',
-    title: 'a redirect to another place: refused, not followed',
+    title: 'a redirect to another place: unknown, not followed',
     does: status(307, { location: 'http://127.0.0.1:9/mcp' }),
-    ends: refused('TOOL_REFUSED'),
+    ends: REDIRECTED,
     executions: 0,
   },
+  ...[301, 302, 307, 308].map((code): FailureRow => ({
+    id: `M-redirect-${code}`,
+    title: `${code} within the origin, after it ran: unknown, and the call is not sent there`,
+    does: ran(status(code, { location: '/mcp' })),
+    ends: REDIRECTED,
+    executions: 1,
+  })),
   {
     id: 'M-sse-eof',
     title: 'an event stream that ends without an answer: unknown',

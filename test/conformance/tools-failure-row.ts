@@ -23,6 +23,8 @@ export const UNKNOWN = { kind: 'unknown', code: 'OUTCOME_UNKNOWN' } as const;
 /** Noticed as soon as it happens, not at the deadline. */
 export const LOST = { ...UNKNOWN, message: expect.stringContaining('ended without an answer') };
 export const LATE = { ...UNKNOWN, message: expect.stringContaining('before the deadline') };
+/** Nothing in a redirect says that the server has not acted. */
+export const REDIRECTED = { ...UNKNOWN, message: expect.stringContaining('redirect') };
 export const refused = <Code extends string>(code: Code) => ({ kind: 'refused', code }) as const;
 /** Long enough for a loopback exchange on a loaded machine, short enough to wait for. */
 export const SOON = { timeoutMs: 1_000 };

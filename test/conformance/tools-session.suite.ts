@@ -192,6 +192,18 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       ]);
     });
 
+    test('a call that never left has no time at which it did', async () => {
+      const away = await startRawServer({ era: 'modern' });
+      const toolServer = create();
+      const connection = aConnection({ url: away.url });
+      await toolServer.call(connection, aCall());
+      await away.close();
+      // What is known of the server is used: the call would be the first request.
+      const call = aCall();
+      expect(await toolServer.call(connection, call)).toMatchObject({ kind: 'not-sent' });
+      expect(call.beats).toEqual([{ phase: 'connecting' }]);
+    });
+
     test('the token does not follow a redirect to another origin (H-5, F15)', async () => {
       const other = await startRawServer({ era: 'modern' });
       server.become({ era: 'modern', onCall: ({ status }) => status(307, { location: other.url }) });
@@ -199,6 +211,25 @@ export function sessionSuite({ name, create }: ToolServerHarness): void {
       await other.close();
       expect(other.seen).toEqual([]);
     });
+
+    test.each(['modern', 'legacy'] as const)(
+      'a %s server that moved within its origin is called where it is, also by the session that knows it (INV-X1)',
+      async (era) => {
+        server.become({
+          era,
+          intercept: (request, response) => {
+            if (request.url !== '/mcp') return false;
+            response.writeHead(307, { location: '/mcp/' }).end();
+            return true;
+          },
+        });
+        const toolServer = create();
+        const connection = aConnection({ url: server.url });
+        for (const _ of [1, 2]) expect(await toolServer.call(connection, aCall())).toMatchObject({ kind: 'executed' });
+        expect(server.executions()).toBe(2);
+        expect(server.seen.filter(isCall)).toHaveLength(2);
+      },
+    );
 
     test('two calls at once with two tokens: the server sees each its own (S1.1)', async () => {
       const toolServer = create();

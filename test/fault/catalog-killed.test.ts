@@ -10,7 +10,8 @@ import {
   type CatalogSnapshot,
   CountersignError,
 } from '../../client/index.ts';
-import type { SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
+import { updateIdOf } from '../../client/update.ts';
+import { SetToolPolicies, type SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
 import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/catalogs.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { type ListingServer, startListingServer } from '../support/listing-server.ts';
@@ -130,7 +131,8 @@ async function halfDone(name: string) {
   const message = change(`${name}-change`);
   // Lost with what is killed, or answered afterwards.
   const first = catalog.setToolPolicies(message).catch((error: unknown) => error);
-  await accepted(catalog, message.requestId);
+  const updateId = updateIdOf('setToolPolicies', SetToolPolicies.parse(message), message.requestId);
+  await accepted(catalog, updateId);
   expect(partsOf(await catalog.snapshot())).toEqual(partsOf(before));
   return { catalog, before, refresh, message, first };
 }

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
+import { updateIdOf } from '../../client/update.ts';
 import { modelText } from '../../domain/model-text.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
@@ -81,7 +82,8 @@ beforeAll(async () => {
   worker.freeze();
   const decision = decisionOn(frozen, 'bob');
   frozenDecision = run.frozen.decide(decision);
-  await until(() => isAdmitted(run.frozen.runId, decision.decisionId), { what: 'the decision at the server' });
+  const updateId = updateIdOf('decide', decision, decision.decisionId);
+  await until(() => isAdmitted(run.frozen.runId, updateId), { what: 'the decision at the server' });
   await worker.kill();
   deadOutput = worker.output();
   await left;

@@ -19,7 +19,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   RUN_ID_CONFLICT: [false, 409, 5],
   RUN_FAILED: [false, 502, 3],
   RUN_CANCELLED: [false, 409, 5],
-  RUN_STUCK: [false, 500, 70],
+  RUN_STUCK: [true, 503, 6],
   LIMIT_REACHED: [false, 403, 3],
   CALL_UNKNOWN: [false, 404, 4],
   REQUEST_NOT_OPEN: [false, 409, 5],

@@ -130,7 +130,7 @@ describe('kinds', () => {
 
   test('states and results of runs', () => {
     const ended = ['completed', 'stopped', 'limited', 'cancelled', 'failed'];
-    expect(RunStatus.options).toEqual(['preparing', 'thinking', 'acting', 'waiting', ...ended]);
+    expect(RunStatus.options).toEqual(['preparing', 'thinking', 'acting', 'waiting', 'storing', ...ended]);
     expect(RunResult.shape.status.options).toEqual(['completed', 'stopped', 'limited']);
   });
 

@@ -40,6 +40,7 @@ describe('names on the wire', () => {
       running: 'countersign_server_calls',
       held: 'countersign_server_calls_held',
       breaker: 'countersign_server_breaker',
+      refusedQueries: 'countersign_queries_refused',
     });
   });
 

@@ -137,10 +137,16 @@ export const faultsOf = (elsewhere: string): Readonly<Record<string, Fault>> => 
   },
   'a redirect to another origin': {
     behave: (exchange) => exchange.status(307, { location: elsewhere }),
-    outcome: 'failed',
-    code: 'TOOL_REFUSED',
     executions: 0,
-    told: NOT_EXECUTED,
+    ...unknown,
+  },
+  'a redirect to itself, after it acted': {
+    behave: (exchange) => {
+      exchange.execute();
+      exchange.status(307, { location: '/mcp' });
+    },
+    executions: 1,
+    ...unknown,
   },
   'the token echoed': {
     behave: (exchange) => succeedWith(`you sent ${String(exchange.request.headers.authorization)}`)(exchange, 1),

@@ -2,8 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DispatchInput } from '../../contracts/dispatch.ts';
-import type { ApproverList } from '../../contracts/schemas/policy.ts';
+import type { ApproverList, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import { requestDigest } from '../../domain/digest.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from './catalogs.ts';
@@ -25,12 +26,20 @@ export interface Forger {
   /** The dispatch of a call that was countersigned, and made. */
   readonly approved: DispatchInput;
   /** Schedules an activity of the real workers from a workflow of the forger's. `$self` as `runId` becomes its Temporal run. */
-  forge(type: 'agentRun' | 'somethingElse', activity: string, input: (workflowId: string) => object): Promise<unknown>;
+  forge(
+    type: 'agentRun' | 'somethingElse',
+    activity: string,
+    input: (workflowId: string) => object,
+    workflowId?: string,
+  ): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-/** @param over what those who are asked may do besides */
-export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> = {}): Promise<Forger> {
+/** @param over what those who are asked may do besides @param rules of the organisation, before all else */
+export async function startForger(
+  over: Pick<ApproverList, 'may' | 'remember'> = {},
+  rules: NonNullable<PolicyInput['rules']> = [],
+): Promise<Forger> {
   const approvers = { ids: ['ann'], groups: [], ...over };
   const bank = await startRecordingServer();
   const tasks = await startTaskServer();
@@ -39,6 +48,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
   const zone = await keepZoneKey(engine.directory);
   const credentials = { kind: 'none' } as const;
   const policy = {
+    rules,
     approvers,
     servers: {
       bank: { tools: { lookup: 'allow' as const, fail: 'deny' as const } },
@@ -72,8 +82,7 @@ export async function startForger(over: Pick<ApproverList, 'may' | 'remember'> =
     world,
     genuine,
     approved,
-    forge: async (type, activity, input) => {
-      const workflowId = `forged-${(forgeries += 1)}`;
+    forge: async (type, activity, input, workflowId = `forged-${(forgeries += 1)}`) => {
       const args = [world.config.taskQueue, activity, input(workflowId)];
       const answer: unknown = await world.client.workflow.execute(type, { workflowId, taskQueue: 'forged', args });
       return answer;
@@ -133,4 +142,34 @@ async function recordOutlived(world: World, kept: ResumableServer): Promise<Forg
   return new Map(
     [...polls, ...resumptions].filter(([name]) => name === ACTIVITIES.pollTask || name === ACTIVITIES.resumeCall),
   );
+}
+
+/** A dispatch that would pass, from a forged run: everything in it fits everything else. */
+export function consistent(
+  approved: DispatchInput,
+  workflowId: string,
+  over: Partial<DispatchInput> = {},
+): DispatchInput {
+  const input: DispatchInput = {
+    ...approved,
+    run: { ...approved.run, workflowId },
+    runId: '$self',
+    decidedIn: ['forged-run'],
+    arguments: { purpose: 'forged' },
+    ...over,
+  };
+  const { proof, run, callId, target } = input;
+  if (proof.kind !== 'decision') return input;
+  const digest = requestDigest({
+    namespace: run.namespace,
+    tenant: run.initiator.tenant,
+    workflowId,
+    callId,
+    runId: 'forged-run',
+    generation: proof.generation,
+    target,
+    arguments: input.arguments,
+    approvers: proof.approvers,
+  });
+  return { ...input, proof: { ...proof, decision: { ...proof.decision, callId, digest, runId: 'forged-run' } } };
 }

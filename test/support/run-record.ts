@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultPayloadConverter } from '@temporalio/common';
+import { listExecutions } from '../../client/executions.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { readSegment } from '../../activities/run/read-transcript.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
@@ -80,7 +81,7 @@ export async function replayAtEnd(world: RecordedWorld): Promise<void> {
 async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND TaskQueue = '${config.taskQueue}'`;
   const ids = new Set(runs);
-  for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
+  for await (const { workflowId } of listExecutions(client, query)) ids.add(workflowId);
   return [...ids];
 }
 
@@ -191,6 +192,13 @@ export async function traceOf(
 }
 
 /** The coded error with which a promise rejects. */
+/** What Temporal UI shows as the run's current details. */
+export async function detailsOf({ client }: Pick<RecordedWorld, 'client'>, workflowId: string): Promise<string> {
+  const handle = client.workflow.getHandle(workflowId);
+  const { currentDetails = '' } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return currentDetails;
+}
+
 export async function codeOf(promise: Promise<unknown>): Promise<string> {
   return (await refusalOf(promise)).code;
 }

@@ -54,7 +54,7 @@ test('a run by commands: start, requests, approve, result, ledger, verify-ledger
   );
   expect(documentOf(await service.cli(['verify-ledger', 'life', '--json']))).toEqual({
     runId: 'life',
-    intact: true,
+    verdict: 'chained',
     length: entries.length,
     head: entries.at(-1)?.hash,
     faults: [],

@@ -2,15 +2,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import { requestDigest } from '../../domain/digest.ts';
-import { type Forger, startForger } from '../support/forger.ts';
+import { consistent, type Forger, startForger } from '../support/forger.ts';
 import { startRecordingServer } from '../support/recording-server.ts';
 
 let forger: Forger;
 let approved: DispatchInput;
 
 beforeAll(async () => {
-  forger = await startForger();
+  const facts = {
+    by: 'initiator.id == "mallory"',
+    after: 'earlier["bank/lookup"].total > 0',
+    late: 'run.turn > 8',
+    what: 'args.purpose == "never"',
+  };
+  const rules = Object.entries(facts).map(([id, when]) => ({
+    id,
+    when,
+    match: { tool: 'pay' },
+    then: 'deny' as const,
+  }));
+  forger = await startForger({}, rules);
   ({ approved } = forger);
 });
 afterAll(async () => forger.stop());
@@ -21,39 +32,13 @@ beforeEach(() => {
 });
 const newCalls = (): number => forger.bank.calls.length - callsBefore;
 
-/** A dispatch that would pass, from a forged run: everything in it fits everything else. */
-function consistent(workflowId: string, over: Partial<DispatchInput> = {}): DispatchInput {
-  const input: DispatchInput = {
-    ...approved,
-    run: { ...approved.run, workflowId },
-    runId: '$self',
-    decidedIn: ['forged-run'],
-    arguments: { purpose: 'forged' },
-    ...over,
-  };
-  const { proof, run, callId, target } = input;
-  if (proof.kind !== 'decision') return input;
-  const digest = requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId,
-    callId,
-    runId: 'forged-run',
-    generation: proof.generation,
-    target,
-    arguments: input.arguments,
-    approvers: proof.approvers,
-  });
-  return { ...input, proof: { ...proof, decision: { ...proof.decision, callId, digest, runId: 'forged-run' } } };
-}
-
 async function dispatch(
   change: (input: DispatchInput) => DispatchInput,
   over: Partial<DispatchInput> = {},
 ): Promise<DispatchResult> {
   // Sound: our own activity answers it.
   return (await forger.forge('agentRun', ACTIVITIES.callTool, (workflowId) =>
-    change(consistent(workflowId, over)),
+    change(consistent(approved, workflowId, over)),
   )) as DispatchResult;
 }
 
@@ -67,6 +52,27 @@ describe('a dispatch of a workflow that calls itself a run', () => {
     // In `temporal` trust mode who may write to the namespace is trusted to say who decided (SECURITY.md).
     expect(await dispatch((input) => input)).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
     expect(newCalls()).toBe(1);
+  });
+
+  test('once more, from a workflow of the same id: it is not sent twice, and nobody is told that it did not run (INV-X1)', async () => {
+    const again = async (over: Partial<DispatchInput> = {}): Promise<DispatchResult> =>
+      // Sound: our own activity answers it.
+      (await forger.forge(
+        'agentRun',
+        ACTIVITIES.callTool,
+        (workflowId) => ({ ...consistent(approved, workflowId), idempotencyKey: 'mine', ...over }),
+        'replayed',
+      )) as DispatchResult;
+    expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN' } });
+    expect(newCalls()).toBe(1);
+    // Another worker knows nothing of it, nor does this one know an attempt that it has not sent: the key of the call goes with each.
+    expect(await again({ attempt: 2 })).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    await forger.world.restartWorkers();
+    expect(await again()).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+    const sent = forger.bank.calls.slice(callsBefore);
+    expect(sent.map(({ headers }) => headers['idempotency-key'])).toEqual(sent.map(() => 'replayed/t1.c0'));
+    expect(sent).toHaveLength(3);
   });
 
   test('as recorded in the history of another run', async () => {
@@ -217,6 +223,31 @@ describe('a dispatch of a workflow that calls itself a run', () => {
       name: 'bank__fail',
       target: { ...approved.target, tool: 'fail', definitionHash: await definitionHashOf('fail') },
     };
+    expect(await dispatch((input) => input, over)).toMatchObject({ kind: 'refused', code: 'POLICY_DENIED' });
+    expect(newCalls()).toBe(0);
+  });
+
+  const told: readonly (readonly [string, (input: DispatchInput) => DispatchInput, Partial<DispatchInput>])[] = [
+    ['by', (input) => ({ ...input, run: { ...input.run, initiator: { ...input.run.initiator, id: 'mallory' } } }), {}],
+    ['after', (input) => ({ ...input, earlier: { tools: { 'bank/lookup': { succeeded: 1 } } } }), {}],
+    ['late', (input) => input, { callId: 't9.c0' }],
+  ];
+  test.each(told)(
+    'in trust mode `temporal` a denial that reads initiator, earlier or turn (rule %s) goes by what the scheduler says of it',
+    async (id, change, over) => {
+      expect(await dispatch(change, over)).toMatchObject({
+        kind: 'refused',
+        code: 'POLICY_DENIED',
+        message: expect.stringContaining(`organisation/rules/${id}`),
+      });
+      expect(newCalls()).toBe(0);
+      expect(await dispatch((input) => input)).toMatchObject({ kind: 'ended', outcome: { kind: 'succeeded' } });
+      expect(newCalls()).toBe(1);
+    },
+  );
+
+  test('and one that reads what would be sent holds, whatever the scheduler says', async () => {
+    const over = { arguments: { purpose: 'never' }, callId: 't1.c1', earlier: { tools: {} } };
     expect(await dispatch((input) => input, over)).toMatchObject({ kind: 'refused', code: 'POLICY_DENIED' });
     expect(newCalls()).toBe(0);
   });

@@ -2,6 +2,7 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { defineSearchAttributeKey } from '@temporalio/common';
 import { compactVerify, importJWK } from 'jose';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
 import type { RunHandle } from '../../client/index.ts';
@@ -13,12 +14,14 @@ import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';
 import { headKey, writeHeadKey } from '../support/ledger-key.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { executions, replayOwn } from '../support/run-record.ts';
+import { detailsOf, executions, refusalOf, replayOwn } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
+const STATUS = defineSearchAttributeKey('CountersignStatus', 'KEYWORD');
 const KEY = headKey();
 let engine: TestEngine;
 let bank: RecordingServer;
@@ -163,6 +166,39 @@ test.each([
   expect((await keptIn(root, await firstRunIdOf(run.runId))).entries).toEqual(await run.ledger());
 });
 
+test('what ends while a receiver is away is not shown as over before it is stored', async () => {
+  receiver.answer((_, response) => response.writeHead(503).end());
+  const run = await world.start([END]);
+  expect(await failingStep(run.runId)).toContain('LEDGER_UNAVAILABLE');
+  expect(await run.state()).toMatchObject({ status: 'storing', endsAs: 'completed' });
+  expect(await run.advance()).toMatchObject({ status: 'storing' });
+  const handle = world.client.workflow.getHandle(run.runId);
+  const shown = async () => (await handle.describe()).typedSearchAttributes.get(STATUS);
+  expect(await shown()).toBe('running');
+  expect(await detailsOf(world, run.runId)).toContain('ends completed, once transcript and ledger are stored');
+  receiver.answer();
+  await run.result();
+  expect(await run.state()).toMatchObject({ status: 'completed' });
+  await until(async () => ((await shown()) === 'completed' ? true : undefined), { what: 'the end in the list' });
+});
+
+test('S2.3: in a run that was stopped a call that waited is no unknown call, while it is stored and afterwards', async () => {
+  receiver.answer((_, response) => response.writeHead(503).end());
+  const run = await world.start([PAY, END]);
+  const [request] = await openRequests(run);
+  if (request === undefined) throw new Error('there is no request');
+  await run.stop({ by: 'ann', reason: 'enough' });
+  expect(await failingStep(run.runId)).toContain('LEDGER_UNAVAILABLE');
+  expect(await run.state()).toMatchObject({ status: 'storing', endsAs: 'stopped', because: 'enough' });
+  expect(await refusalOf(run.decide(decisionOn(request, 'ann')))).toMatchObject({
+    code: 'RUN_CLOSED',
+    facts: { callId: 't1.c0' },
+  });
+  receiver.answer();
+  await run.result();
+  expect(await refusalOf(run.decide(decisionOn(request, 'ann')))).toMatchObject({ code: 'RUN_CLOSED' });
+});
+
 test('F39: what was changed in the directory is not written over: the run waits and says so', async () => {
   const run = await world.start([PAY, END]);
   await openRequests(run);
@@ -199,6 +235,8 @@ test('INV-G2, F38: a run that was reset after its end is kept beside what it had
   const { runId = '' } = execution ?? {};
   await resetRun(world.client, { workflowId: run.runId, runId }, 'first');
   await approveNext(run);
+  // It was sent before the reset.
+  await run.resolveOutcome(resolutionOf(await lostCall(run), 'ann', { kind: 'retry' }));
   await run.result();
   const after = await run.ledger();
   const { entries, files } = await keptIn(root, runId);

@@ -77,7 +77,7 @@ test('is asked about with what is known, of whom policy names, and is not sent m
     },
     approvers: { allOf: [{ layer: 'organisation', ids: ['ann', 'bob'] }] },
   });
-  expect(Date.parse(request.about?.kind === 'outcome' ? request.about.sentAt : '')).toBeLessThanOrEqual(
+  expect(Date.parse(request.about?.kind === 'outcome' ? (request.about.sentAt ?? '') : '')).toBeLessThanOrEqual(
     Date.parse(request.openedAt),
   );
   expect(await run.state()).toMatchObject({ status: 'waiting', pending: 1 });

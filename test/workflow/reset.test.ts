@@ -1,7 +1,10 @@
 /** After `temporal workflow reset` nothing that was once approved runs again by itself (INV-G2, F38). */
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { assertIntact, type RunHandle } from '../../client/index.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { Script } from '../../contracts/schemas/script.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { ledgerShows, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
 import { type HistoryEvent, resetRun } from '../support/reset.ts';
@@ -17,7 +20,10 @@ beforeAll(async () => {
   bank = await startRecordingServer();
   const credentials = { kind: 'none' } as const;
   const policy = { deadlineSeconds: 600, servers: { open: { default: 'allow' } } } as const;
-  const servers = { bank: { url: bank.url, credentials }, open: { url: bank.url, credentials } };
+  const servers = {
+    bank: { url: bank.url, credentials },
+    open: { url: bank.url, credentials, repeatable: ['lookup'] },
+  };
   world = await startWorld({ engine, config: { policy, servers } });
 });
 afterEach(async () => replayOwn(world));
@@ -41,7 +47,15 @@ async function first(run: RunHandle, count = 1) {
   return request;
 }
 
-test('to before the decision: the old one is refused, a fresh one runs the call', async () => {
+const isDispatch = ({ activityTaskScheduledEventAttributes: scheduled }: HistoryEvent): boolean =>
+  scheduled?.activityType?.name === ACTIVITIES.callTool;
+
+/** What was sent before the reset may have run: whoever knows says that it is sent again. */
+async function sendAgain(run: RunHandle, callId = 't1.c0'): Promise<void> {
+  await run.resolveOutcome(resolutionOf(await lostCall(run, callId), 'ann', { kind: 'retry' }));
+}
+
+test('to before the decision: the old one is refused, a fresh one runs the call, once somebody has said that it runs again', async () => {
   const run = await world.start([{ calls: [call('bank/pay', 'before')] }, END]);
   const shown = await first(run);
   const decision = decisionOn(shown, 'ann');
@@ -64,6 +78,10 @@ test('to before the decision: the old one is refused, a fresh one runs the call'
   expect(bank.callsFor('before')).toHaveLength(1);
 
   await run.decide(decisionOn(again, 'ann'));
+  const asked = await lostCall(run);
+  expect(asked.about).toMatchObject({ kind: 'outcome', message: expect.stringContaining('says that it succeeded') });
+  expect(bank.callsFor('before')).toHaveLength(1);
+  await sendAgain(run);
   await run.result();
   expect(bank.callsFor('before')).toHaveLength(2);
   assertIntact(await run.ledger(), run.runId);
@@ -86,6 +104,7 @@ test('to before a decision by signal: it is applied again, and the dispatch asks
   expect(Date.parse(again.deadline) - Date.parse(again.openedAt)).toBe(600_000);
   expect(bank.callsFor('signal')).toHaveLength(1);
   await run.decide(decisionOn(again, 'ann'));
+  await sendAgain(run);
   await run.result();
   expect(bank.callsFor('signal')).toHaveLength(2);
 });
@@ -175,6 +194,84 @@ test('in a later execution of a chain: decisions of that execution are stale, an
   expect(await refusalOf(run.decide(decisionOn(rolled, 'ann')))).toMatchObject({ code: 'DECISION_STALE_RUN' });
   expect(bank.callsFor('chain')).toHaveLength(1);
   await run.decide(decisionOn(again, 'ann'));
+  await sendAgain(run);
   await ledgerShows(run, 'outcome', 't1.c0');
   expect(bank.callsFor('chain')).toHaveLength(2);
 });
+
+describe('what was sent in the part that a reset discards, with nobody asked', () => {
+  test('is not sent again where it may run only once: a person says what became of it (INV-X1)', async () => {
+    const run = await world.start([{ calls: [call('open/pay', 'discarded')] }, END]);
+    await run.result();
+    expect(bank.callsFor('discarded')).toHaveLength(1);
+    await resetRun(world.client, { workflowId: run.runId }, isDispatch);
+    const asked = await lostCall(run);
+    expect(asked).toMatchObject({ callId: 't1.c0', arguments: { purpose: 'discarded' }, about: { attempt: 1 } });
+    await run.resolveOutcome(resolutionOf(asked, 'ann', { kind: 'succeeded', result: 'It is paid.' }));
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+    expect(bank.callsFor('discarded')).toHaveLength(1);
+    assertIntact(await run.ledger(), run.runId);
+  });
+
+  test('is sent again where the operator calls it repeatable', async () => {
+    const run = await world.start([{ calls: [call('open/lookup', 'repeated')] }, END]);
+    await run.result();
+    await resetRun(world.client, { workflowId: run.runId }, isDispatch);
+    await run.result();
+    expect(bank.callsFor('repeated')).toHaveLength(2);
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'succeeded' });
+  });
+
+  test('counts for a call that does the same under another id, and for one only', async () => {
+    const pay = call('open/pay', 'moved');
+    const { agent } = world.spec([{ calls: [pay] }, END]);
+    const run = await world.start([END], { agent });
+    await run.result();
+    // The model proposes otherwise, when it is asked again.
+    const provider = world.config.models[agent.model];
+    if (provider?.provider !== 'scripted') throw new Error('no script');
+    const { steps } = Script.parse({ steps: [{ calls: [call('open/lookup', 'moved'), pay, pay] }] });
+    provider.script.steps.splice(0, 1, ...steps);
+    await resetRun(world.client, { workflowId: run.runId }, 'first');
+    const asked = await lostCall(run, 't1.c1');
+    expect(asked.about).toMatchObject({ message: expect.stringContaining('The same call, then t1.c0') });
+    await ledgerShows(run, 'outcome', 't1.c2');
+    expect(bank.callsFor('moved', 'pay')).toHaveLength(2);
+    await run.resolveOutcome(resolutionOf(asked, 'ann', { kind: 'succeeded', result: 'It is paid.' }));
+    await run.result();
+    expect(bank.callsFor('moved', 'pay')).toHaveLength(2);
+  });
+
+  test('counts in whichever execution it was: one that was reset from the same, and after the run has continued as new', async () => {
+    const run = await world.start([{ calls: [call('bank/pay', 'beside')] }, END]);
+    const base = (await first(run)).runId;
+    await run.say({ messageId: 'm1', text: 'Take your time.', from: 'ann' });
+    const one = await resetRun(world.client, { workflowId: run.runId, runId: base });
+    await run.decide(decisionOn(await requestIn(run, one), 'ann'));
+    await run.result();
+    expect(bank.callsFor('beside')).toHaveLength(1);
+    // Neither of the two resets names the other.
+    const two = await resetRun(world.client, { workflowId: run.runId, runId: base });
+    await requestIn(run, two);
+    await world.client.workflow.getHandle(run.runId).signal('nudge');
+    const rolled = await until(async () => {
+      const request = await first(run);
+      return request.runId === two ? undefined : request;
+    });
+    await run.decide(decisionOn(rolled, 'ann'));
+    const asked = await lostCall(run);
+    expect(asked.about).toMatchObject({ message: expect.stringContaining(one) });
+    expect(bank.callsFor('beside')).toHaveLength(1);
+    await sendAgain(run);
+    await run.result();
+    expect(bank.callsFor('beside')).toHaveLength(2);
+  });
+});
+
+async function requestIn(run: RunHandle, runId: string) {
+  return await until(async () => {
+    const request = await first(run);
+    return request.runId === runId ? request : undefined;
+  });
+}

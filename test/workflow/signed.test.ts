@@ -8,7 +8,7 @@ import { errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
-import { person, service, type TestKey, writeTrust } from '../support/trust.ts';
+import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/trust.ts';
 import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -107,6 +107,34 @@ test('INV-G1: a run that was signed at its start calls what policy allows, and w
   expect(compareWithHistory({ before: forged, after: forged }, deeds)).toEqual([
     expect.objectContaining({ kind: 'history', reason: expect.stringContaining('another signature') }),
   ]);
+});
+
+test('INV-D3: a decision that is signed anew, after its sender was started again, gets its first answer; another under its id none', async () => {
+  const run = await world.start([{ calls: [call('pair/pay', 'anew')] }, END], { initiator });
+  const decision = { ...approval(await request(run), 'acme|ann'), comment: 'checked' };
+  const send = async (comment: string) =>
+    await as(ann.signer)
+      .run(run.runId)
+      .decide({ ...decision, kind: 'approve', comment });
+  const ack = await send('checked');
+  expect(ack).toMatchObject({ status: 'counted' });
+  expect(await send('checked')).toEqual(ack);
+  await expect(send('not checked')).rejects.toMatchObject({
+    code: 'DECISION_INVALID',
+    facts: { path: 'decisionId' },
+  });
+  // Not by the id of Temporal's update alone: the run itself compares, and leaves the signature out.
+  const raw = await rawSigned(decision);
+  const handle = world.client.workflow.getHandle(run.runId);
+  expect(await handle.executeUpdate('decide', { args: [raw] })).toEqual(ack);
+  await run.stop({ by: 'acme|ann', reason: 'enough' });
+
+  async function rawSigned(message: typeof decision): Promise<object> {
+    const { namespace } = world.client.options;
+    const about = { purpose: 'decide', namespace, tenant: 'default', workflowId: run.runId, runId: message.runId };
+    const claims = claimsFor(message, { ...about, iss: 'acme', sub: 'ann' }, { jti: message.decisionId });
+    return { ...message, signature: await signedWith(ann, claims) };
+  }
 });
 
 test('a service speaks for the people of its issuer, with groups that it may claim (D-9)', async () => {

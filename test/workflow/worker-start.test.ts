@@ -1,5 +1,7 @@
 /** `countersign worker` at its start: where it refuses, with what to do, and what it says that it serves. */
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
@@ -54,6 +56,43 @@ async function worker(
   return await runCommand(args, { directory: engine.directory, ...options });
 }
 
+/** The way to Temporal, which is closed at first. */
+async function startGate(to: string) {
+  const [host = '', port = ''] = to.split(':');
+  const sockets = new Set<Socket>();
+  let isOpen = false;
+  let turnedAway = 0;
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    if (!isOpen) {
+      turnedAway += 1;
+      socket.destroy();
+      return;
+    }
+    const onward = connect(Number(port), host);
+    sockets.add(onward);
+    onward.on('error', () => socket.destroy());
+    socket.on('close', () => onward.destroy());
+    socket.pipe(onward).pipe(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const at = server.address();
+  if (at === null || typeof at === 'string') throw new Error('no port');
+  return {
+    address: `127.0.0.1:${at.port}`,
+    turnedAway: () => turnedAway,
+    open: () => {
+      isOpen = true;
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
 /** What it says once it polls; then it is asked to end. */
 async function answerOf(role: string): Promise<CommandResult> {
   const stop = new AbortController();
@@ -81,6 +120,39 @@ test.each(['requests', 'show run-1', 'result run-1', 'replay --live'])(
     });
   },
 );
+
+test.each(['requests', 'show run-1', 'result run-1', 'stop run-1 --as ann --reason r', 'start -', 'catalog list'])(
+  '%s in a namespace that is not set up says so, with the address that was asked and the command',
+  async (line) => {
+    const args = [...line.split(' '), '--address', engine.server.address, '--namespace', BARE, '--json'];
+    const spec = { agent: { name: 'clerk', model: 'main' }, input: 'Do it.', initiator: { id: 'ann' }, servers: [] };
+    const result = await runCommand(args, { directory: engine.directory, input: JSON.stringify(spec) });
+    expect(result.exitCode).toBe(6);
+    expect(errorOf(result)).toMatchObject({
+      code: 'SETUP_INCOMPLETE',
+      message: expect.stringMatching(
+        new RegExp(
+          `${BARE} of Temporal at ${engine.server.address} lacks.*Run: countersign setup --namespace ${BARE}$`,
+        ),
+      ),
+    });
+  },
+);
+
+test('a worker that is started before Temporal answers begins once it does', async () => {
+  const gate = await startGate(engine.server.address);
+  const stop = new AbortController();
+  const args = ['worker', '--role', 'tools', '--address', gate.address, '--namespace', 'default', '--json'];
+  const run = runCommand(args, {
+    directory: engine.directory,
+    signal: stop.signal,
+    onOut: () => stop.abort(),
+  });
+  await until(async () => (gate.turnedAway() > 0 ? true : undefined), { what: 'a first try' });
+  gate.open();
+  expect(await run).toMatchObject({ exitCode: 0 });
+  await gate.close();
+});
 
 test('without setup it does not start, and prints the command', async () => {
   const refused = await worker(BARE);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import type { Payload, PayloadCodec } from '@temporalio/common';
+import { listExecutions } from '../../../client/executions.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../../contracts/names.ts';
 import { Name } from '../../../contracts/schemas/json.ts';
@@ -78,7 +79,7 @@ async function usersOf(
     const users: string[] = [];
     let looked = 0;
     const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND ExecutionStatus = 'Running'`;
-    for await (const recorded of liveHistories(client, query)) {
+    for await (const recorded of liveHistories(client, listExecutions(client, query))) {
       if (recorded.kind === 'unreadable') throw recorded.error;
       looked += 1;
       const names = await keysIn(recorded.history, client.options.loadedDataConverter.payloadCodecs);

@@ -23,8 +23,8 @@ test.each([
   ['input.provided', ['three']],
 ] as const)('answers of one kind to one call: %s', async (kind, ids) => {
   const before = await answeredBefore(run, 't1.c0', kind);
-  expect(before.map(({ decisionId }) => decisionId)).toEqual(ids);
-  expect(before[0]).toMatchObject({ callId: 't1.c0', decidedBy: 'ann', decidedAt: expect.any(String) });
+  expect(before.map(({ ack }) => ack.decisionId)).toEqual(ids);
+  expect(before[0]?.ack).toMatchObject({ callId: 't1.c0', decidedBy: 'ann', decidedAt: expect.any(String) });
 });
 
 describe('where nobody knows whether it counts', () => {

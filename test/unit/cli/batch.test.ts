@@ -25,9 +25,11 @@ const SHOWN = [
   of('t1.c2', { approvers: approverRule(['zoe']) }),
   of('t1.c3', { status: 'approved' }),
 ];
-const runOf = (...shown: readonly ApprovalRequest[]): RunHandle =>
+const runOf = (...shown: readonly ApprovalRequest[]): RunHandle => {
+  const ledger = async () => [{ fact: { kind: 'request.closed', callId: 't0.c9', status: 'cancelled' } }];
   // Sound: nothing else of the run is asked.
-  ({ runId: 'run-1', requests: async () => shown }) as unknown as RunHandle;
+  return { runId: 'run-1', requests: async () => shown, ledger } as unknown as RunHandle;
+};
 const run = runOf(...SHOWN);
 const approve = { kind: 'approve' } as const;
 const as = { as: 'ann' };
@@ -84,6 +86,8 @@ describe('what would be sent', () => {
     expect(decisions.map(({ callId }) => callId)).toEqual(['t1.c1', 't1.c0']);
     expect(await codeOf(planBatch(run, ['t1.c0', 't1.c3'], approve, as))).toBe('REQUEST_NOT_OPEN');
     expect(await codeOf(planBatch(run, ['t1.c0', 't9.c9'], approve, as))).toBe('CALL_UNKNOWN');
+    // Of a turn that is over, or of a run that was stopped.
+    expect(await codeOf(planBatch(run, ['t1.c0', 't0.c9'], approve, as))).toBe('REQUEST_NOT_OPEN');
   });
 
   test.each([

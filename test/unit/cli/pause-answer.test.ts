@@ -25,7 +25,7 @@ function scene(about: NonNullable<ApprovalRequest['about']>) {
     ledger: async () => await Promise.resolve(ledgerOf([taken])),
   } as unknown as RunHandle;
   const ack: PauseAck = { callId: 't1.c0', decisionId: 'd', answer: 'provide', decidedBy: 'ann', decidedAt: 'now' };
-  const answer = async <Kind extends PauseKind>(kind: Kind, options: Partial<AnswerOptions> = {}) =>
+  const answer = async <Kind extends PauseKind>(kind: Kind, options: Partial<AnswerOptions> = {}, now = 'provide') =>
     await answerPause(
       run,
       't1.c0',
@@ -39,6 +39,7 @@ function scene(about: NonNullable<ApprovalRequest['about']>) {
           said.push(base);
           return await Promise.resolve(ack);
         },
+        told: (given) => [[given.answer, now]],
       },
     );
   return { said, shown, request, answer };
@@ -77,6 +78,19 @@ describe('an answer to a question', () => {
   test('whose receipt got lost needs its id alone (INV-D3)', async () => {
     const { said, answer } = scene(QUESTION);
     expect((await answer('input', { decisionId: 'mine' })).ack).toMatchObject({ decisionId: 'mine' });
+    expect(said).toEqual([]);
+  });
+
+  test.each<[string, Partial<AnswerOptions>, string]>([
+    ['somebody else', { as: 'bob' }, 'provide'],
+    ['another question', { digest: 'c'.repeat(64) }, 'provide'],
+    ['another answer', {}, 'decline'],
+  ])('under the id of one that was taken gets no receipt, where it is of %s', async (_, options, now) => {
+    const { said, answer } = scene(QUESTION);
+    await expect(answer('input', { decisionId: 'mine', ...options }, now)).rejects.toMatchObject({
+      code: 'DECISION_INVALID',
+      facts: { path: 'decisionId' },
+    });
     expect(said).toEqual([]);
   });
 });

@@ -52,8 +52,9 @@ test.each([
   });
 });
 
-test('a worker for which there is nobody: ENGINE_UNAVAILABLE with the address, exit code 6', async () => {
-  const result = await runCommand(['worker', '--address', '127.0.0.1:1', '--json'], { directory: await folder() });
+test('a worker for which there is nobody, in the time that it is given: ENGINE_UNAVAILABLE with the address, exit code 6', async () => {
+  const args = ['worker', '--address', '127.0.0.1:1', '--deadline', '1', '--json'];
+  const result = await runCommand(args, { directory: await folder() });
   expect(result.exitCode).toBe(6);
   expect(errorOf(result)).toMatchObject({
     code: 'ENGINE_UNAVAILABLE',

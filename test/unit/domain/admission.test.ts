@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Decision } from '../../../contracts/schemas/decision.ts';
-import { accept, type Admission, admit, madeInTime } from '../../../domain/decision.ts';
+import { accept, type Admission, admit, comparingDecisions, madeInTime } from '../../../domain/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../domain/call-changes.ts';
 import { callOf, closeTurn, proposed, type Run } from '../../../domain/run.ts';
 import { identicalCalls } from '../../support/builders/call.ts';
@@ -45,6 +45,10 @@ describe('admission', () => {
   test('a call of an earlier turn, and one that never asked, do not wait for a decision', () => {
     const next = proposed(closeTurn(run), identicalCalls(1, 2), { inputTokens: 0, outputTokens: 0 }).run;
     expect(codeOf(admit(next, approval({ callId: 't1.c0' }), runIds(), START))).toBe('REQUEST_NOT_OPEN');
+    // No turn has followed yet, or none will: the model thinks, or the run was stopped.
+    const over = closeTurn(ended(run, 't1.c0', outcomes().cancelled).run);
+    expect(codeOf(admit(over, approval(shown(run, 't1.c0')), runIds(), START))).toBe('REQUEST_NOT_OPEN');
+    expect(codeOf(admit(over, approval({ callId: 't2.c0' }), runIds(), START))).toBe('CALL_UNKNOWN');
     const cleared = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
     expect(codeOf(admit(cleared, approval(), runIds(), START))).toBe('REQUEST_NOT_OPEN');
     const cancelled = ended(run, 't1.c0', outcomes().cancelled).run;
@@ -180,6 +184,50 @@ describe('a decision that is sent again', () => {
       expect(refusal).toMatchObject({ code: 'DECISION_INVALID', facts: { callId: other.callId, path: 'decisionId' } });
     }
     expect(callOf(first.run, 't1.c1')?.status).toBe('asking');
+  });
+});
+
+describe('a decision id stands for one decision with all that it says', () => {
+  const asked = comparingDecisions(askingRun(2));
+  const approve = approval({ ...shown(asked, 't1.c0'), comment: 'checked' });
+  const first = accept(asked, askingOf(asked, 't1.c0'), approve, START);
+  const others: readonly (readonly [string, Decision])[] = [
+    ['comment', { ...approve, comment: 'not checked' }],
+    ['person', { ...approve, approver: { id: 'bob', groups: [] } }],
+    ['group', { ...approve, approver: { id: 'ann', groups: ['ops'] } }],
+    ['call', { ...approve, ...shown(asked, 't1.c1') }],
+    ['kind', rejection(shown(asked, 't1.c0'))],
+    ['scope', { ...approve, remember: { scope: 'tool' } }],
+    ['proposal', { ...approve, arguments: {} }],
+    ['Temporal run', { ...approve, runId: 'run-0' }],
+  ];
+
+  test.each(others)('another %s under it is refused', (_what, other) => {
+    expect(admit(first.run, other, runIds(), START)).toMatchObject({
+      kind: 'refuse',
+      code: 'DECISION_INVALID',
+      facts: { path: 'decisionId' },
+    });
+  });
+
+  test('the same is answered as it was, carried or not, and however often it is signed', () => {
+    const carried = JSON.parse(JSON.stringify(first.run)) as Run;
+    for (const signature of ['one', 'another']) {
+      const again = { ...approve, signature };
+      expect(admit(carried, again, runIds(), START)).toEqual({ kind: 'repeat', ack: first.ack });
+    }
+    expect(admit(first.run, approve, runIds(), DEADLINE + 1)).toEqual({ kind: 'repeat', ack: first.ack });
+  });
+
+  test('a short hash is kept of it, and nothing else: it is carried', () => {
+    expect(first.run.answered).toEqual([{ ack: first.ack, message: expect.stringMatching(/^[0-9a-f]{32}$/) }]);
+  });
+
+  test('a run that was prepared before takes another comment for the first, as it did', () => {
+    const earlier = askingRun(2);
+    const { run, ack } = accept(earlier, askingOf(earlier, 't1.c0'), approve, START);
+    expect(admit(run, { ...approve, comment: 'not checked' }, runIds(), START)).toEqual({ kind: 'repeat', ack });
+    expect(JSON.stringify(run)).not.toContain('decisionIds');
   });
 });
 

@@ -27,12 +27,21 @@ test('a worker tells when it left, how much came back, how far it was, and with 
   });
 });
 
-test('where no worker tells, it may have left when the run handed it over', () => {
+test('in a run that knows no better, it counts from when the run handed it over', () => {
   expect(outcomePause(flight(), { kind: 'ended', outcome: UNSURE }, START)).toEqual({
     kind: 'outcome',
     sentAt: '2026-01-01T00:00:00.000Z',
     message: UNSURE.message,
     attempt: 1,
+  });
+});
+
+test('where no worker tells, it is not said to have left at all', () => {
+  const about = outcomePause(flight(), { kind: 'ended', outcome: UNSURE }, START, 'told');
+  expect(about).toMatchObject({ handedAt: '2026-01-01T00:00:00.000Z' });
+  expect(about).not.toHaveProperty('sentAt');
+  expect(outcomePause(flight(), { kind: 'ended', outcome: UNSURE, sent: { at: AT } }, START, 'told')).toMatchObject({
+    sentAt: AT,
   });
 });
 

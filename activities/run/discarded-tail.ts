@@ -1,0 +1,147 @@
+/**
+ * What the executions that a reset has discarded sent: a reset forgets it, the world does not (docs/adr/0045).
+ *
+ * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from it.
+ * 1. By Temporal's own word alone, whoever reset the run and how.
+ * 2. A run that was never reset costs one small request for each of its executions and each worker.
+ * 3. What cannot be read now is a fault that passes; what Temporal has not kept is told, and never taken for nothing.
+ */
+import type { Client } from '@temporalio/client';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { DispatchInput } from '../../contracts/dispatch.ts';
+import { deedOf, type DiscardedSend } from '../../domain/discarded-send.ts';
+import { type Dispatch, type Execution, Histories } from './execution-dispatches.ts';
+
+type Asked = Pick<DispatchInput, 'idempotencyKey' | 'target' | 'arguments' | 'decidedIn'>;
+
+export type Discarded =
+  | { readonly kind: 'sent'; readonly send: DiscardedSend }
+  /** Temporal has not kept all that was discarded. */
+  | { readonly kind: 'forgotten' };
+
+/**
+ * @param runId the Temporal run that scheduled the dispatch, by Temporal's word
+ * @throws CountersignError `ENGINE_UNAVAILABLE`
+ */
+export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
+
+const DEADLINE_MS = 20_000;
+/** Executions that a chain names (`domain/chain.ts`): where it names as many, no reset is as near as a call waits. */
+const LONG_CHAIN = 200;
+
+export function createDiscardedReader(client: Client): ReadDiscarded {
+  const histories = new Histories(client);
+  return async (workflowId, runId, asked) => {
+    try {
+      return await client.connection.withDeadline(
+        Date.now() + DEADLINE_MS,
+        async () => await discardedBy(histories, workflowId, runId, asked),
+      );
+    } catch (error) {
+      throw new CountersignError(
+        'ENGINE_UNAVAILABLE',
+        'Temporal does not say what the run had sent before it was reset, so nothing is sent for it. It is tried again.',
+        {},
+        { cause: error },
+      );
+    }
+  };
+}
+
+async function discardedBy(
+  histories: Histories,
+  workflowId: string,
+  runId: string,
+  asked: Asked,
+): Promise<Discarded | undefined> {
+  const { isReset, firstRunId } = await histories.origin(workflowId, runId);
+  // A run that was never reset counts decisions from its first execution on.
+  if (!isReset && (asked.decidedIn.includes(firstRunId) || asked.decidedIn.length >= LONG_CHAIN)) return undefined;
+  const own = await lineOf(histories, workflowId, runId);
+  if (own.every(({ bases }) => bases.length === 0)) return undefined;
+  const since = sinceReset(own);
+  // What has begun since, after somebody was asked, goes on.
+  if (since.some(({ idempotencyKey, ending }) => ending === 'begun' && idempotencyKey === asked.idempotencyKey))
+    return undefined;
+  const { executions, isWhole } = await discardedIn(histories, workflowId, firstRunId, own);
+  const kept = new Set(own.flatMap(({ dispatches }) => dispatches.map(({ mark }) => mark)));
+  const sends = executions
+    .flatMap(({ dispatches }) => dispatches)
+    .filter(({ mark, ending }) => !kept.has(mark) && ending !== 'unsent');
+  const send = sentAs(asked, sends, since);
+  if (send !== undefined) return { kind: 'sent', send };
+  return isWhole ? undefined : { kind: 'forgotten' };
+}
+
+/** The discarded send of this call: under its own id, or of a call that does the same and that nobody was asked about since. */
+function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispatch[]): DiscardedSend | undefined {
+  const { idempotencyKey: key } = asked;
+  const own = sends.filter(({ idempotencyKey }) => idempotencyKey === undefined || idempotencyKey === key);
+  if (own.length > 0) return newest(own);
+  const deed = deedOf(asked);
+  const same = sends.filter((send) => deed !== undefined && send.deed === deed);
+  const mine = since.findLast(({ idempotencyKey }) => idempotencyKey === key);
+  const before = since.filter(
+    (each) => each.deed === deed && each !== mine && (mine === undefined || isBefore(each, mine)),
+  );
+  const isAccounted = keysOf(before).size >= keysOf(same).size;
+  return isAccounted ? undefined : newest(same);
+}
+
+function keysOf(dispatches: readonly Dispatch[]): ReadonlySet<string | undefined> {
+  return new Set(dispatches.map(({ idempotencyKey }) => idempotencyKey));
+}
+
+function isBefore(one: Dispatch, other: Dispatch): boolean {
+  return one.at === other.at ? one.eventId < other.eventId : one.at < other.at;
+}
+
+function newest(sends: readonly Dispatch[]): Dispatch | undefined {
+  return sends.toSorted((one, other) => (isBefore(one, other) ? -1 : 1)).at(-1);
+}
+
+/** What the run has dispatched after the newest reset of its line, oldest first. */
+function sinceReset(own: readonly Execution[]): Dispatch[] {
+  const reset = own.findIndex(({ bases }) => bases.length > 0);
+  return own
+    .slice(0, reset + 1)
+    .toReversed()
+    .flatMap(({ dispatches, resetAt }) => dispatches.filter(({ eventId }) => eventId > resetAt));
+}
+
+/** The execution and those that it continues, newest first, as far as they are kept. */
+async function lineOf(histories: Histories, workflowId: string, newestRunId: string): Promise<Execution[]> {
+  const line: Execution[] = [];
+  for (let runId: string | undefined = newestRunId; runId !== undefined;) {
+    const execution: Execution | undefined = await histories.read(workflowId, runId);
+    if (execution === undefined) break;
+    line.push(execution);
+    runId = execution.before;
+  }
+  return line;
+}
+
+/** All others of the chain: what was reset, what continued it, and what was reset from the same. */
+async function discardedIn(
+  histories: Histories,
+  workflowId: string,
+  firstRunId: string,
+  own: readonly Execution[],
+): Promise<{ readonly executions: readonly Execution[]; readonly isWhole: boolean }> {
+  const seen = new Set(own.map(({ runId }) => runId));
+  // Two resets of one execution do not name each other: visibility has both.
+  const queue = [...own.flatMap(({ bases }) => bases), ...(await histories.list(workflowId))];
+  const executions: Execution[] = [];
+  let isWhole = true;
+  for (let runId = queue.shift(); runId !== undefined; runId = queue.shift()) {
+    if (seen.has(runId)) continue;
+    seen.add(runId);
+    const execution = await histories.read(workflowId, runId);
+    isWhole &&= execution !== undefined;
+    // Another run had the id before.
+    if (execution === undefined || execution.firstRunId !== firstRunId) continue;
+    queue.push(...execution.bases, ...(execution.after === undefined ? [] : [execution.after]));
+    executions.push(execution);
+  }
+  return { executions, isWhole };
+}
