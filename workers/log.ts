@@ -8,6 +8,7 @@ import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { type Logger, pino } from 'pino';
 import { createScrubber } from '../activities/tools/scrub.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { isRefusedQuery } from '../contracts/refused-query.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { secretsOf } from './secrets.ts';
 
@@ -25,9 +26,11 @@ export function installLog(config: Config): Logger {
   const { metrics } = config;
   try {
     Runtime.install({
-      logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
-        log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
-      ),
+      logger: new DefaultLogger(level, ({ level: at, message, meta }) => {
+        // The SDK takes it for a failure, with a stack trace; it is none (docs/adr/0044).
+        if (isRefusedQuery(meta?.['error'])) log.info({ workflowId: meta?.['workflowId'] }, 'A query is asked again');
+        else log[LEVELS[at]](meta === undefined ? {} : { meta }, message);
+      }),
       telemetryOptions: {
         logging: { filter: { core: 'WARN', other: 'ERROR' } },
         ...(metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: metrics.prometheus } } }),

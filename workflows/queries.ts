@@ -1,4 +1,8 @@
-/** What a run answers without a trace in history. All by run id: an answer is about one execution. */
+/**
+ * What a run answers without a trace in history. All by run id: an answer is about one execution.
+ *
+ * Some are refused before they get here: those for which the worker took in more than its workflow tasks (`query-guard.ts`).
+ */
 import { setHandler } from '@temporalio/workflow';
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
