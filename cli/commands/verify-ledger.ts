@@ -99,7 +99,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
             });
       const verified = combined(runId, { copy, checked, live, trusted }, options.head);
       const because =
-        verified.intact || live === undefined || live.stuck !== undefined || !options.history
+        verified.verdict !== 'broken' || live === undefined || live.stuck !== undefined || !options.history
           ? undefined
           : await withSession(terminal, options, async (session) =>
               brokenBy(session, runId, { copy: copy?.entries ?? live.entries, run: live.entries }),
