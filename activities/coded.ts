@@ -2,6 +2,7 @@
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import { isErrorCode, traitsOf } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import { isUndecodable, type Undecodable } from '../contracts/undecodable.ts';
 import { isFields } from '../domain/field-checks.ts';
 import { faultName } from './fault-name.ts';
 
@@ -9,6 +10,7 @@ type Activity<Input, Output> = (input: Input) => Promise<Output>;
 
 export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
   return async (input) => {
+    if (isUndecodable(input)) throw unread(input);
     try {
       return await activity(input);
     } catch (error) {
@@ -62,4 +64,10 @@ function contextIfAny(): Context | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Tried again where that is harmless: another worker may have the key. */
+function unread({ says }: Undecodable): ApplicationFailure {
+  const message = `What the activity was given ${says}. All workers need the same encryption.keys. Nothing was done.`;
+  return failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
 }

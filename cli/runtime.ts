@@ -2,10 +2,11 @@
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import type { Config } from '../contracts/schemas/config.ts';
-import { installLog } from '../workers/log.ts';
+import { installLog, type Log } from '../workers/log.ts';
 
-export function installWorkerLog(config: Config): void {
-  once(() => installLog(config));
+/** Undefined where somebody else has installed one. */
+export function installWorkerLog(config: Config): Log | undefined {
+  return once(() => installLog(config));
 }
 
 /** Where every trouble is an answer of the command already. */
@@ -18,14 +19,11 @@ export function installSilentLog(): void {
   );
 }
 
-export function logWarning(message: string, meta: Record<string, unknown>): void {
-  Runtime.instance().logger.warn(message, meta);
-}
-
-function once(install: () => unknown): void {
+function once<T>(install: () => T): T | undefined {
   try {
-    install();
+    return install();
   } catch (error) {
     if (!(error instanceof IllegalStateError)) throw error;
+    return undefined;
   }
 }

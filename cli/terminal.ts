@@ -12,7 +12,7 @@ export interface Terminal {
   err(text: string): void;
   /** All of standard input. */
   input(): Promise<string>;
-  /** Aborted when somebody asks the process to end; from then on the command ends by itself. */
+  /** Aborted when somebody asks the process to end, with the signal's name; from then on the command ends by itself. */
   interrupted(): AbortSignal;
 }
 
@@ -52,7 +52,7 @@ function watchSignals(): AbortController {
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (controller.signal.aborted) process.exit(130);
-      controller.abort();
+      controller.abort(signal);
     });
   }
   return controller;

@@ -10,6 +10,7 @@ import type { Payload } from '@temporalio/common';
 import { decode } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { CountersignError } from '../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../contracts/names.ts';
+import { listExecutions } from './executions.ts';
 
 const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 /** What a data converter writes in clear; anything else is still encrypted. */
@@ -30,7 +31,7 @@ export async function referencedArtifacts(
   const found = new Set<string>();
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}')`;
   let read = 0;
-  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+  for await (const { workflowId, runId } of listExecutions(client, query)) {
     for (const hash of await hashesOf(client, workflowId, runId)) found.add(hash);
     read += 1;
     onHistory(read);

@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { CATALOG_WORKFLOW } from '../contracts/names.ts';
 import { catalogId } from '../domain/catalog.ts';
+import { listExecutions } from './executions.ts';
 import { quoted } from './inbox.ts';
 
 export interface CatalogFilter {
@@ -22,7 +23,7 @@ export async function listCatalogs(client: Client, { tenant }: CatalogFilter): P
     ...(tenant === undefined ? [] : [`CountersignTenant = ${quoted(tenant)}`]),
   ];
   const listed: ListedCatalog[] = [];
-  for await (const { workflowId, startTime } of client.workflow.list({ query: conditions.join(' AND ') })) {
+  for await (const { workflowId, startTime } of listExecutions(client, conditions.join(' AND '))) {
     const identity = catalogOf(workflowId);
     // Somebody has started one under an id of their own: nothing reaches it.
     if (identity !== undefined) listed.push({ ...identity, workflowId, startedAt: startTime.toISOString() });

@@ -1,8 +1,11 @@
 /** What waits for a decision, across all runs of a namespace, by visibility: no run is woken for it. */
 import type { Client } from '@temporalio/client';
+import type { CountersignError } from '../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../contracts/names.ts';
 import { PendingMemo } from '../contracts/schemas/request.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import { isUndecodable, unreadable } from '../contracts/undecodable.ts';
+import { listExecutions } from './executions.ts';
 
 export interface InboxFilter {
   readonly tenant?: string;
@@ -27,8 +30,13 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
     ...(group === undefined ? [] : [`CountersignApproverGroups = ${quoted(group)}`]),
   ];
   const waiting: WaitingRun[] = [];
-  for await (const { workflowId, startTime, memo } of client.workflow.list({ query: conditions.join(' AND ') })) {
+  let unread: CountersignError | undefined;
+  for await (const { workflowId, startTime, memo } of listExecutions(client, conditions.join(' AND '))) {
     const pending = memo?.[PENDING_MEMO];
+    if (isUndecodable(pending)) {
+      unread ??= unreadable(pending);
+      continue;
+    }
     // Visibility lags behind a run by moments: one that has just been decided shows no memo any more.
     if (pending === undefined || pending === null) continue;
     waiting.push({
@@ -38,6 +46,8 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
     });
     if (waiting.length >= most) break;
   }
+  // One that somebody else has started hides none of the others; where none can be read, a key is missing.
+  if (waiting.length === 0 && unread !== undefined) throw unread;
   return waiting;
 }
 

@@ -15,6 +15,7 @@ import { canonicalServerUrl } from '../domain/server-url.ts';
 import { listedWithin } from '../domain/present.ts';
 import { screenSpec } from '../domain/spec-screen.ts';
 import type { Engine } from './engine.ts';
+import { assertSpecFits } from './message-size.ts';
 import { sealAuthorization } from './sealing.ts';
 import type { Signer } from './signer.ts';
 import { signed } from './signing.ts';
@@ -73,6 +74,7 @@ export async function startRun(
   const spec: RunSpecInput =
     grants.length === 0 ? options.spec : { ...options.spec, grants: [...checked.grants, ...grants] };
   const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
+  assertSpecFits(sent);
   return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
 }
 

@@ -6,6 +6,8 @@
  * 2. It is told by a registered symbol and not by `instanceof`: code that is loaded twice has two classes.
  */
 
+import { CountersignError } from './errors.ts';
+
 /** Why, as it follows "The message …". */
 export const UNDECODABLE = {
   metadata: 'names no encoding',
@@ -45,4 +47,13 @@ export function isUndecodable(value: unknown): value is Undecodable {
 
 export function isUndecodableReason(value: unknown): value is UndecodableReason {
   return typeof value === 'string' && Object.hasOwn(UNDECODABLE, value);
+}
+
+/** For clients, who are told which setting is missing. */
+export function unreadable({ says }: Undecodable): CountersignError {
+  return new CountersignError(
+    'CONFIG_INVALID',
+    `What Temporal answered cannot be read: a payload ${says}. Give this client the encryption.keys that the workers have.`,
+    { path: 'encryption.keys' },
+  );
 }

@@ -1,5 +1,6 @@
 /** Checks of single fields, for shapes that the sandbox reads itself (`shapes.ts`, `catalog-shapes.ts`). */
 import type { Approver } from '../contracts/schemas/decision.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 
 export type Parsed<T> =
   | { readonly kind: 'ok'; readonly value: T }
@@ -100,6 +101,7 @@ export function problemOf(
   value: unknown,
   checks: Readonly<Record<string, Check>>,
 ): { path: string; reason: string } | undefined {
+  if (isUndecodable(value)) return { path: '', reason: value.says };
   if (!isFields(value)) return { path: '', reason: 'must be an object' };
   for (const key of Object.keys(value)) {
     if (!Object.hasOwn(checks, key)) return { path: key, reason: `is no field of this message${hintFor(key, value)}` };
@@ -120,8 +122,10 @@ function hintFor(key: string, value: Fields): string {
   return '';
 }
 
+/** Bytes are none: as fields they would be millions. */
 export function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return !ArrayBuffer.isView(value) && !isUndecodable(value);
 }
 
 export function isFiniteNumber(value: unknown): value is number {

@@ -178,9 +178,10 @@ function aboutLines(about: Pause | undefined): string[] {
   ];
 }
 
-function leftText({ sentAt, handedAt = '' }: OutcomePause): string {
+/** One of the two times is always there. */
+function leftText({ sentAt, handedAt }: OutcomePause): string {
   return sentAt === undefined
-    ? `handed to a worker at ${markdown(handedAt)}, and none has said that it left`
+    ? `handed to a worker at ${markdown(String(handedAt))}, and none has said that it left`
     : `sent at ${markdown(sentAt)}`;
 }
 

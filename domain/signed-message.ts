@@ -13,8 +13,8 @@ import type { Refusal } from './refusal.ts';
 import {
   type Check,
   digest,
-  type Fields,
   identifier,
+  isFields,
   listOf,
   oneOf,
   optional,
@@ -230,8 +230,8 @@ export interface Opened {
 
 /** Takes the signature off a message. */
 export function openMessage(input: unknown): Opened {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return { message: input };
-  const { signature, ...message } = input as Fields & { signature?: unknown };
+  if (!isFields(input)) return { message: input };
+  const { signature, ...message } = input;
   return typeof signature === 'string' ? { message, signature } : { message: input };
 }
 

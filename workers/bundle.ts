@@ -39,7 +39,8 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    workflowInterceptorModules: [GUARD, ...interceptorModules],
+    // Those of tracing follow: `trace-headers` must be before them.
+    workflowInterceptorModules: [workflowFile('trace-headers'), GUARD, workflowFile('zone'), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,

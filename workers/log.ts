@@ -1,38 +1,44 @@
 /**
  * Structured logs of a process, Temporal's own included, and where its metrics are read.
  *
- * 1. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
+ * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it stands as code, server and words (`log-line.ts`).
+ * 2. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
+ * 3. What Temporal's native part says comes the same way. It is held for a tenth of a second, and written at the latest when the
+ *    process ends.
  */
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
-import { type Logger, pino } from 'pino';
+import { pino, stdTimeFunctions } from 'pino';
 import { createScrubber } from '../activities/tools/scrub.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { logFields } from './log-line.ts';
 import { secretsOf } from './secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
+/** The log of this process itself; what happens in activities goes by Temporal's own logger, with the names of the run. */
+export interface Log {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
 /** To stderr, so that stdout stays for answers. Call before the first worker or connection of the process. */
-export function installLog(config: Config): Logger {
-  const scrub = createScrubber(secretsOf(config));
+export function installLog(config: Config): Log {
   const stderr = pino.destination({ fd: 2, sync: true });
-  const log = pino(
-    { level: config.log.level, base: null },
-    { write: (line: string) => stderr.write(scrub.text(line)) },
-  );
+  const write = lineWriter(config, (line) => void stderr.write(line));
   const level = config.log.level === 'trace' || config.log.level === 'debug' ? 'DEBUG' : 'WARN';
   const { metrics } = config;
   try {
-    Runtime.install({
-      logger: new DefaultLogger(level, ({ level: at, message, meta }) =>
-        log[LEVELS[at]](meta === undefined ? {} : { meta }, message),
-      ),
+    const runtime = Runtime.install({
+      logger: new DefaultLogger(level, ({ level: at, message, meta }) => write(LEVELS[at], message, meta)),
       telemetryOptions: {
-        logging: { filter: { core: 'WARN', other: 'ERROR' } },
+        logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
         ...(metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: metrics.prometheus } } }),
       },
     });
+    process.once('exit', () => flush(runtime.logger));
   } catch (error) {
     if (metrics === undefined || error instanceof IllegalStateError) throw error;
     throw new CountersignError(
@@ -42,5 +48,35 @@ export function installLog(config: Config): Logger {
       { cause: error },
     );
   }
-  return log;
+  return {
+    info: (message, fields) => write('info', message, fields),
+    warn: (message, fields) => write('warn', message, fields),
+    error: (message, fields) => write('error', message, fields),
+  };
+}
+
+type Write = (
+  level: 'trace' | 'debug' | 'info' | 'warn' | 'error',
+  message: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void;
+
+/** @param to takes one line, with its end */
+export function lineWriter(config: Config, to: (line: string) => void): Write {
+  const scrub = createScrubber(secretsOf(config));
+  const log = pino(
+    {
+      level: config.log.level,
+      base: null,
+      messageKey: 'message',
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (line: string) => to(scrub.text(line)) },
+  );
+  return (level, message, fields) => log[level](logFields(fields), message);
+}
+
+function flush(logger: object): void {
+  if ('flush' in logger && typeof logger.flush === 'function') Reflect.apply(logger.flush, logger, []);
 }

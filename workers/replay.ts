@@ -11,16 +11,23 @@ import type { Config } from '../contracts/schemas/config.ts';
 import type { WorkflowBundle } from './bundle.ts';
 import { createWorkerDataConverter } from './codec.ts';
 import type { History, Recorded } from './recorded-history.ts';
+import { zoneKeysOf } from './secrets.ts';
 import { createTracing } from './tracing.ts';
+import { UncheckedZoneCodec, ZoneCodec } from './zone-codec.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
-  /** For the payload codec; its keys must hold those with which the histories were recorded. */
-  readonly config: Pick<Config, 'encryption'>;
+  /**
+   * For the payload codecs; their keys must hold those with which the histories were recorded. Without keys of a zone, what workers
+   * wrote is taken as it is marked.
+   */
+  readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
   /** In which the runs were recorded: digests cover it, so that under another one every decision diverges. Default `default`. */
   readonly namespace?: string;
   /** What a bundle made for inspection reports to, see `replay-semantics.ts`. */
   readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
+  /** Begins the name of the queue that replayed runs see. Default `countersign-replay`. */
+  readonly name?: string;
 }
 
 export interface ReplayOutcome {
@@ -51,9 +58,12 @@ export async function* replayHistories(histories: Histories, options: ReplayOpti
   yield* source.unreadable();
 }
 
-/** The newest execution of each run that a visibility query finds. */
-export async function* liveHistories(client: Client, query: string): AsyncGenerator<Recorded> {
-  for await (const { workflowId, runId } of client.workflow.list({ query })) {
+/** @param executions as visibility lists them */
+export async function* liveHistories(
+  client: Client,
+  executions: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+): AsyncGenerator<Recorded> {
+  for await (const { workflowId, runId } of executions) {
     const name = `${workflowId} ${runId}`;
     try {
       const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
@@ -64,15 +74,22 @@ export async function* liveHistories(client: Client, query: string): AsyncGenera
   }
 }
 
-function workerOptions({ bundle, config, namespace = 'default', sinks = {} }: ReplayOptions): ReplayWorkerOptions {
+function workerOptions({
+  bundle,
+  config,
+  namespace = 'default',
+  sinks = {},
+  name = 'countersign-replay',
+}: ReplayOptions): ReplayWorkerOptions {
   // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
   const withNamespace = { namespace };
+  const zone = zoneKeysOf(config);
   return {
     ...withNamespace,
-    replayName: 'countersign-replay',
+    replayName: name,
     sinks,
     workflowBundle: { code: bundle.code },
-    dataConverter: createWorkerDataConverter(config),
+    dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),
     plugins: [createTracing('off')],
   };
 }

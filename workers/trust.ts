@@ -2,14 +2,13 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
-import type { Egress } from '../activities/egress/fetch.ts';
 import { createExecutionReader } from '../activities/trust/executions.ts';
 import { createTrustFile } from '../activities/trust/file.ts';
-import { createTrustedKeys } from '../activities/trust/keys.ts';
+import { createTrustedKeys, readTrusted } from '../activities/trust/keys.ts';
 import type { TrustStore } from '../activities/trust/port.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
 import { createTrustUrl } from '../activities/trust/url.ts';
-import { isTrustUrl } from '../contracts/schemas/trust.ts';
+import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { LoadedConfig } from './config.ts';
 import { openEgress } from './egress.ts';
 
@@ -21,11 +20,19 @@ export async function openTrust(
 ): Promise<StartProofParts | undefined> {
   const { trust, taskQueue } = config;
   if (trust.mode === 'temporal') return undefined;
-  const keys = createTrustedKeys(trust, storeOf(trust.jwks, baseDirectory, openEgress(config)));
+  const keys = createTrustedKeys(trust, storeOf(trust.jwks, { config, baseDirectory }));
   await keys.setFor('default', 'new');
   return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue };
 }
 
-function storeOf(jwks: string, baseDirectory: string, egress: Egress): TrustStore {
-  return isTrustUrl(jwks) ? createTrustUrl(jwks, egress) : createTrustFile(resolve(baseDirectory, jwks), jwks);
+/** The keys themselves, for whoever checks what was signed. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+export async function readTrustedKeys(jwks: string, place: TrustPlace): Promise<readonly TrustedJwk[]> {
+  return await readTrusted(storeOf(jwks, place));
+}
+
+type TrustPlace = Pick<LoadedConfig, 'config' | 'baseDirectory'>;
+
+function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStore {
+  if (isTrustUrl(jwks)) return createTrustUrl(jwks, openEgress(config));
+  return createTrustFile(resolve(baseDirectory, jwks), jwks);
 }

@@ -13,7 +13,9 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { nameSubject } from './activity-log.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
@@ -23,12 +25,18 @@ import { closeAll, runCrew, shutDown } from './crew.ts';
 import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import type { Log } from './log.ts';
 import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
+import { zoneKeysOf } from './secrets.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
+import { ZoneCodec } from './zone-codec.ts';
+import { createZoneInterceptor } from './zone-interceptor.ts';
+import { packageVersion } from './version.ts';
+import { Diary } from './worker-diary.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -42,6 +50,8 @@ export interface WorkersOptions {
   readonly identity?: string;
   /** Of Temporal, where it does not answer yet; without it, what is wrong is said at once. */
   readonly wait?: EngineWait;
+  /** Is told of start and stop. */
+  readonly log?: Log | undefined;
 }
 
 export interface Workers {
@@ -51,7 +61,8 @@ export interface Workers {
   readonly taskQueues: readonly string[];
   /** Of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  stop(): Promise<void>;
+  /** @param why stands in the log */
+  stop(why?: string): Promise<void>;
 }
 
 export async function startWorkers({
@@ -62,8 +73,10 @@ export async function startWorkers({
   bundle: given,
   identity,
   wait,
+  log,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
+  assertZone(loaded.config);
   const connections: { close(): Promise<void> }[] = [];
   try {
     const { connection, clientConnection } = await onceThere(
@@ -79,7 +92,7 @@ export async function startWorkers({
       ...named,
       connection,
       namespace,
-      dataConverter: createWorkerDataConverter(loaded.config),
+      dataConverter: createWorkerDataConverter(loaded.config, new ZoneCodec(zoneKeysOf(loaded.config))),
       plugins: [createTracing(loaded.config.tracing)],
       sinks: countRefused(Runtime.instance()),
     };
@@ -93,12 +106,21 @@ export async function startWorkers({
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
-    const stopped = runCrew(workers, connections);
+    const diary = new Diary(log, {
+      role,
+      taskQueues,
+      namespace,
+      address: connectionOptions.address ?? 'localhost:7233',
+      buildId: bundle?.buildId,
+      version: packageVersion(),
+    });
+    const stopped = diary.followed(runCrew(workers, connections));
     return {
       stopped,
       taskQueues,
       buildId: bundle?.buildId,
-      stop: async () => {
+      stop: async (why = 'asked to stop') => {
+        diary.stops(why);
         shutDown(workers);
         await stopped;
       },
@@ -142,6 +164,7 @@ type OwnOptions = Pick<
   WorkerOptions,
   | 'taskQueue'
   | 'activities'
+  | 'interceptors'
   | 'workflowBundle'
   | 'maxConcurrentActivityTaskExecutions'
   | 'maxTaskQueueActivitiesPerSecond'
@@ -161,11 +184,23 @@ async function optionsByQueue(
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
+  const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
+  const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
-      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide } }
-      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue) },
+      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide }, ...proving }
+      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue), ...proving },
+  );
+}
+
+/** Nothing that a worker without keys writes is believed: runs would end for it (docs/adr/0047). */
+function assertZone({ trust }: Config): void {
+  if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
+  throw new CountersignError(
+    'CONFIG_INVALID',
+    'Workers in trust mode signed prove what they write by trust.zone.keys, which names no key. Make one (countersign keys zone new), and give the same keys to all workers and to nobody else.',
+    { path: 'trust.zone.keys' },
   );
 }
 

@@ -1,10 +1,12 @@
-/** The run's activities with their timeouts and retries. Each number has its reason beside it. */
-import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
+/** The run's activities with their timeouts and retries. Each number has its reason beside it. Their answers are opened by `answered`. */
+import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../contracts/server-task.ts';
+import type { Answering } from './unread.ts';
+import { provenActivities } from './zone-activities.ts';
 
 /**
  * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
@@ -13,8 +15,8 @@ import { MOST_TRIES } from '../contracts/server-task.ts';
  * workflow task than in replay, and an update in that task makes a history that no worker can replay (SDK 1.23; its kin is
  * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
  */
-export function runActivities(summary: string): RunActivities {
-  return proxyActivities<RunActivities>({
+export function runActivities(summary: string): Answering<RunActivities> {
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -24,8 +26,8 @@ export function runActivities(summary: string): RunActivities {
 }
 
 /** Nobody waits for it; whoever sends a message next may ask for it again. */
-export function trustActivities(): Pick<RunActivities, 'readTrust'> {
-  return proxyActivities<RunActivities>({
+export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '15s',
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
@@ -34,8 +36,8 @@ export function trustActivities(): Pick<RunActivities, 'readTrust'> {
 }
 
 /** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
-export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
-  return proxyActivities<RunActivities>({
+export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },
@@ -44,8 +46,8 @@ export function storeActivities(): Pick<RunActivities, 'storeSegment'> {
 }
 
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
-export function modelActivities(summary: string, priority: RunPriority | undefined): ModelActivities {
-  return proxyActivities<ModelActivities>({
+export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
+  return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: '15m',
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -65,8 +67,8 @@ export function discoveryActivities(
   server: ServerBinding,
   priority: RunPriority | undefined,
   waits?: 'awaited',
-): Pick<ToolActivities, 'discoverTools'> {
-  return proxyActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'discoverTools'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     ...(waits === undefined ? { retry: { ...LISTING, maximumAttempts: 8 } } : untilThere(server)),
@@ -86,8 +88,8 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
 }
 
 /** Somebody waits for the answer: not for long. */
-export function reviewActivities(): CatalogActivities {
-  return proxyActivities<CatalogActivities>({
+export function reviewActivities(): Answering<CatalogActivities> {
+  return provenActivities<Answering<CatalogActivities>>({
     startToCloseTimeout: '10s',
     // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
     scheduleToCloseTimeout: '30s',
@@ -97,8 +99,8 @@ export function reviewActivities(): CatalogActivities {
 }
 
 /** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
-export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
-  return proxyActivities<RunActivities>({
+export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -111,8 +113,8 @@ export function editActivities(summary: string): Pick<RunActivities, 'judge'> {
 export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,
-): Pick<ToolActivities, 'discoverCatalog'> {
-  return proxyActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'discoverCatalog'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(taskQueue === undefined ? {} : { taskQueue }),
     startToCloseTimeout: '60s',
     // Where nobody serves the queue, the refresh fails and says so.
@@ -123,13 +125,13 @@ export function catalogDiscoveryActivities(
 }
 
 /** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
-export function callActivities(...call: CallOptions): Pick<ToolActivities, 'callTool'> {
-  return proxyActivities<ToolActivities>(optionsOf(...call));
+export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
+  return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
 }
 
 /** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
-export function resumeActivities(...call: CallOptions): Pick<ToolActivities, 'resumeCall'> {
-  return proxyActivities<ToolActivities>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
+  return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
 
 type CallOptions = readonly [
@@ -165,8 +167,8 @@ export function pollActivities(
   summary: string,
   priority: RunPriority | undefined,
   giveUp: boolean,
-): Pick<ToolActivities, 'pollTask'> {
-  return proxyActivities<ToolActivities>({
+): Answering<Pick<ToolActivities, 'pollTask'>> {
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),

@@ -48,7 +48,7 @@ type Ending =
 
 /** @param carry only continue-as-new gives one */
 export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
-  assertStartedOnce(carry);
+  assertStartedOnce(spec, carry);
   const live = new LiveRun(spec, carry ?? undefined);
   registerHandlers(live);
   const surface = new Surface(live);

@@ -28,6 +28,7 @@ import { canonicalServerUrl } from '../domain/server-url.ts';
 import { refuseSameVoice, witnessed } from '../domain/signed-change.ts';
 import { refusal } from './catalog-trust.ts';
 import type { LiveCatalog } from './live-catalog.ts';
+import { assertFailure } from './unread.ts';
 
 type Message = Parameters<typeof answer>[1];
 /** What a message was signed with, in trust mode `signed`. */
@@ -160,6 +161,7 @@ async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['revie
   try {
     review = await live.review(wanted);
   } catch (error) {
+    assertFailure(error);
     const coded = codedFailureIn(error);
     throw failureOf(
       coded?.code ?? 'CATALOG_UNAVAILABLE',

@@ -51,6 +51,9 @@ import {
 import type { LiveCatalog } from './live-catalog.ts';
 import { ledgerQuery, nudgeSignal, transcriptQuery } from './messages.ts';
 import { ledgerPage, transcriptPage } from './queries.ts';
+import { askedAbout } from './refusals.ts';
+import { assertReadable } from './unread.ts';
+import { checkFromNowOn } from './zone.ts';
 
 interface Message {
   readonly requestId: string;
@@ -69,7 +72,7 @@ interface Kind<T extends Message> {
 }
 
 export function registerCatalogHandlers(live: LiveCatalog): void {
-  setHandler(snapshotQuery, (known) => live.snapshot(known));
+  setHandler(snapshotQuery, (known) => live.snapshot(askedAbout(known)));
   setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
   // Storing a segment asks for both; a catalog has no conversation.
   setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
@@ -128,10 +131,12 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
   setHandler(
     update,
     async (input) => {
+      assertReadable(input);
       live.updates += 1;
       const opened = openedChange(live, input);
       const message = parsed(kind.parse(opened.message));
       const signed = signedChange(kind.purpose, message, opened.signature);
+      if (signed !== undefined) checkFromNowOn();
       return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message, signed)));
     },
     {

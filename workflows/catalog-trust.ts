@@ -20,6 +20,7 @@ import { checkSignedChange } from '../domain/signed-change.ts';
 import { type Opened, openMessage } from '../domain/signed-message.ts';
 import { trustActivities } from './activity-stubs.ts';
 import type { LiveCatalog } from './live-catalog.ts';
+import { answered, assertFailure } from './unread.ts';
 
 /** Between two readings: whoever may write to the namespace may ask for one. */
 const MOST_OFTEN_MS = 30_000;
@@ -96,9 +97,10 @@ export async function readTrust(live: LiveCatalog): Promise<void> {
   live.isReadingTrust = true;
   live.trustAskedAt = Date.now();
   try {
-    const read = await trustActivities().readTrust(live.catalog.tenant);
+    const read = answered(live, await trustActivities().readTrust(live.catalog.tenant));
     live.believe(read && { keys: read.keys, maxAgeSeconds: read.maxAgeSeconds });
-  } catch {
+  } catch (error) {
+    assertFailure(error);
     // What was known stays; whoever needs more asks again.
     throw coded(live, 'TRUST_UNAVAILABLE', 'The trusted keys could not be read; nothing was changed. Try again.');
   } finally {

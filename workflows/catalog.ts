@@ -13,17 +13,21 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
+import type { CatalogBeginning } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
 import { identifier, name as serverName } from '../domain/field-checks.ts';
+import { rollReason } from '../domain/rollover.ts';
 import { catalogDiscoveryActivities } from './activity-stubs.ts';
 import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
-import { MOST_UPDATES, storeOnce } from './roll.ts';
+import { storeOnce } from './roll.ts';
+import { answered, assertFailure, assertReadable, seenAtStart } from './unread.ts';
+import { isChecking } from './zone.ts';
 
 /** So long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -32,7 +36,7 @@ const UNUSED_MS = 60_000;
 const MOST_TRIES = 10;
 
 /** @param carry only continue-as-new gives one */
-export async function toolCatalog(identity: CatalogIdentity, carry?: CatalogCarry | null): Promise<void> {
+export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
   assertIdentity(identity, carry);
   const live = new LiveCatalog(identity, carry ?? undefined);
   registerCatalogHandlers(live);
@@ -59,7 +63,7 @@ async function keep(live: LiveCatalog): Promise<void> {
 }
 
 function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
-  return nudged || updates >= MOST_UPDATES || workflowInfo().continueAsNewSuggested;
+  return rollReason({ nudged, updates, suggested: workflowInfo().continueAsNewSuggested }) !== undefined;
 }
 
 async function refresh(live: LiveCatalog): Promise<void> {
@@ -73,8 +77,10 @@ async function refresh(live: LiveCatalog): Promise<void> {
     const found = await listing.run(() =>
       catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
-    if (isWanted()) live.commit(discovered(live.catalog, { ...found, refresh: refreshes }, new Date().toISOString()));
+    const discovery = { ...answered(live, found), refresh: refreshes };
+    if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
+    assertFailure(error);
     // The server is connected otherwise by now, or not at all: what an earlier address says is no word on it.
     if (!isWanted()) return;
     const coded = codedFailureIn(error) ?? {
@@ -103,11 +109,21 @@ async function roll(live: LiveCatalog): Promise<never> {
   }
   const { tenant, server } = live.catalog;
   const next = makeContinueAsNewFunc<typeof toolCatalog>();
-  return await next({ tenant, server }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+  const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
+  return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
 
-function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | undefined): void {
+function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
+  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
+  const seen = seenAtStart(identity);
+  if (isUndecodable(seen))
+    throw final(
+      failureOf('CATALOG_INVALID', `What the catalog was started with ${seen.says}. Nothing was done.`, {
+        path: 'args[0]',
+      }),
+    );
   const isNamed =
     identifier(identity?.tenant) === undefined &&
     serverName(identity?.server) === undefined &&

@@ -18,6 +18,7 @@ import { earlierThan } from '../domain/tally.ts';
 import { editActivities } from './activity-stubs.ts';
 import { linkedOnly } from './linked-reads.ts';
 import type { LiveRun } from './live-run.ts';
+import { answered, assertFailure } from './unread.ts';
 
 /** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
 export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
@@ -84,7 +85,7 @@ async function verdictOn(
 ): Promise<EditVerdict | undefined> {
   try {
     const { judge } = editActivities(summaryOf(state, `judge the edit of ${decision.approver.id}`));
-    const { judgements, policyVersion } = await scope.run(() =>
+    const answer = await scope.run(() =>
       judge({
         run: live.identity,
         toolset: live.toolset,
@@ -93,10 +94,12 @@ async function verdictOn(
         ...earlierCalls(live, state.call.callId),
       }),
     );
+    const { judgements, policyVersion } = answered(live, answer);
     const [judgement] = judgements;
     if (judgement === undefined) return undefined;
     return { judgement: linkedOnly(live, decision, judgement), policyVersion };
-  } catch {
+  } catch (error) {
+    assertFailure(error);
     // Not to be had in time, or cancelled with the run.
     return undefined;
   }

@@ -42,13 +42,18 @@ import {
   refreshTrust,
   refuseUnsigned,
 } from './trust.ts';
+import { assertReadable, seenAs } from './unread.ts';
 
 export function registerHandlers(live: LiveRun): void {
   serveQueries(live);
   servePauses(live);
   serveHeldInput(live);
 
-  setHandler(decideUpdate, (input) => decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID')), {
+  const decided = (input: unknown): DecisionAck | Promise<DecisionAck> => {
+    assertReadable(input);
+    return decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID'));
+  };
+  setHandler(decideUpdate, decided, {
     description: 'Decide one waiting call',
     // A run that ends answers those whose edits are judged first.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
@@ -71,6 +76,7 @@ export function registerHandlers(live: LiveRun): void {
   setHandler(
     sayUpdate,
     (input) => {
+      assertReadable(input);
       live.updates += 1;
       const said = parsed(opened(live, input, parseSay), 'MESSAGE_INVALID');
       refuseWith(otherThanHeard(live.run, said));
@@ -92,6 +98,7 @@ export function registerHandlers(live: LiveRun): void {
   setHandler(
     stopUpdate,
     (input) => {
+      assertReadable(input);
       live.updates += 1;
       const stop = parsed(opened(live, input, parseStop), 'MESSAGE_INVALID');
       live.commit(stopped(live.run, stop));
@@ -110,7 +117,10 @@ export function registerHandlers(live: LiveRun): void {
 
   setHandler(
     forgetUpdate,
-    (input) => forgetStanding(live, parsed(opened(live, input, parseForget), 'DECISION_INVALID')),
+    (input) => {
+      assertReadable(input);
+      return forgetStanding(live, parsed(opened(live, input, parseForget), 'DECISION_INVALID'));
+    },
     {
       description: 'Take a standing decision back: what it would answer is asked',
       validator: (input) => {
@@ -167,7 +177,7 @@ async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision
  * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
  */
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
-  const shape = openedDecision(live, input);
+  const shape = openedDecision(live, seenAs(live, input));
   if (shape.kind === 'bad')
     return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
   const decision = shape.value;

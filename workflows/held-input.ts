@@ -27,7 +27,8 @@ import { callOf } from '../domain/run.ts';
 import type { LiveRun } from './live-run.ts';
 import { heldInputQuery, inputAskedUpdate } from './messages.ts';
 import { asksAbout, whoAnswers } from './pauses.ts';
-import { closed, parsed } from './refusals.ts';
+import { askedAbout, closed, parsed } from './refusals.ts';
+import { assertReadable } from './unread.ts';
 import { waitForAnswer } from './waiting.ts';
 
 export function serveHeldInput(live: LiveRun): void {
@@ -39,7 +40,7 @@ export function serveHeldInput(live: LiveRun): void {
       admitted(live, asked);
     },
   });
-  setHandler(heldInputQuery, (place) => heldWord(live.run, place));
+  setHandler(heldInputQuery, (place) => heldWord(live.run, askedAbout(place)));
 }
 
 function admitted(live: LiveRun, asked: HeldQuestions): HeldOpen {
@@ -49,6 +50,7 @@ function admitted(live: LiveRun, asked: HeldQuestions): HeldOpen {
 }
 
 function take(live: LiveRun, input: unknown): HeldAck {
+  assertReadable(input);
   live.updates += 1;
   const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
   // Only one that raced another message in the same task is refused here.

@@ -23,6 +23,7 @@ import type { LiveRun } from './live-run.ts';
 import { grantProofs } from './pause-proofs.ts';
 import { deadlineOfAnswers } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
+import { answered } from './unread.ts';
 import { waitForDecision } from './waiting.ts';
 
 /**
@@ -136,7 +137,8 @@ class Lists {
     for (;;) {
       this.#underWay += 1;
       try {
-        return await discoveryActivities(server, prepared.priority).discoverTools(inputFor(live, server));
+        const { discoverTools } = discoveryActivities(server, prepared.priority);
+        return answered(live, await discoverTools(inputFor(live, server)));
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
@@ -155,7 +157,7 @@ class Lists {
     live.listing.add(server.name);
     live.onChange();
     try {
-      return await this.#asking.run(() => discoverTools(inputFor(live, server)));
+      return answered(live, await this.#asking.run(() => discoverTools(inputFor(live, server))));
     } catch (error) {
       if (this.areLetGo && isCancellation(error)) return undefined;
       throw error;
@@ -172,7 +174,7 @@ function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
     run: live.identity,
     server,
     ...(grant === undefined ? {} : { grant }),
-    ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
+    ...live.signedSpec,
     ...(prepared.listings === undefined ? {} : { mayAsk: true }),
     ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
     ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),

@@ -23,6 +23,7 @@ import { carriedExecutions, decidedIn, type Execution } from '../domain/chain.ts
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../domain/journal.ts';
 import { catalogDetails } from '../domain/catalog-details.ts';
 import { reviewActivities } from './activity-stubs.ts';
+import { answered } from './unread.ts';
 
 /** For so long the validators go by what the configuration said last; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
@@ -37,6 +38,8 @@ export class LiveCatalog {
   readonly journal: Journal;
   catalog: Catalog;
   updates = 0;
+  /** Answers of activities, see `unread.ts`. */
+  looked = 0;
   /** While it hands over: ledger entries before this one are stored, or will be before this execution ends. */
   storedTo: number | undefined;
   /** Nothing more is taken before the next execution. */
@@ -109,7 +112,7 @@ export class LiveCatalog {
     const { tenant, server } = this.catalog;
     const asked = this.#signing;
     const known = asked === undefined ? {} : { trustHash: hashOf(asked.trust) };
-    const review = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
+    const review = answered(this, await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known }));
     const { trust } = review;
     // Also of a message that is not believed: the next one is refused before it enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);

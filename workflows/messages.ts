@@ -25,6 +25,6 @@ export const nudgeSignal = defineSignal(SIGNALS.nudge);
 
 export const stateQuery = defineQuery<RunState>(QUERIES.state);
 export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);
-export const transcriptQuery = defineQuery<TranscriptPage, [number, number]>(QUERIES.transcript);
-export const ledgerQuery = defineQuery<LedgerPage, [number, number]>(QUERIES.ledger);
+export const transcriptQuery = defineQuery<TranscriptPage, [unknown, unknown]>(QUERIES.transcript);
+export const ledgerQuery = defineQuery<LedgerPage, [unknown, unknown]>(QUERIES.ledger);
 export const heldInputQuery = defineQuery<HeldWord, [unknown]>(QUERIES.heldInput);

@@ -32,6 +32,7 @@ import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+import { assertReadable } from './unread.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -106,6 +107,7 @@ function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer
 }
 
 function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): PauseAck {
+  assertReadable(input);
   live.updates += 1;
   const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
   const now = Date.now();

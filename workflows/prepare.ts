@@ -5,9 +5,10 @@ import { remembering } from '../domain/repeats.ts';
 import { comparing } from '../domain/talk.ts';
 import { runActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
+import { answered } from './unread.ts';
 
 export async function prepare(live: LiveRun): Promise<void> {
-  const { opening, ...prepared } = await runActivities('check the spec').prepareRun(live.spec);
+  const { opening, ...prepared } = answered(live, await runActivities('check the spec').prepareRun(live.spec));
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
   if (prepared.messageIds === 'compared') live.run = comparing(live.run);

@@ -1,5 +1,7 @@
 /** What a run answers without a trace in history. All by run id: an answer is about one execution. */
 import { setHandler } from '@temporalio/workflow';
+import { failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import type { Approver } from '../contracts/schemas/decision.ts';
 import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
@@ -170,7 +172,8 @@ function requestStatus(state: CallState): RequestStatus {
   }
 }
 
-export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, from: number, to: number): TranscriptPage {
+export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): TranscriptPage {
+  const [from, to] = boundsOf(asked, journal.transcriptLength);
   return {
     from: Math.max(from, journal.transcriptFrom),
     total: journal.transcriptLength,
@@ -179,7 +182,8 @@ export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, from: numb
   };
 }
 
-export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, from: number, to: number): LedgerPage {
+export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): LedgerPage {
+  const [from, to] = boundsOf(asked, journal.ledgerLength);
   return {
     from: Math.max(from, journal.ledgerFrom),
     total: journal.ledgerLength,
@@ -187,6 +191,20 @@ export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, from: number, 
     entries: [...pageOf(journal.entries(from, to))],
     ...(journal.segment === undefined ? {} : { segment: journal.segment }),
   };
+}
+
+type Bounds = readonly [from: unknown, to: unknown];
+
+/** Of what nobody names, all. @throws ApplicationFailure where one is no number */
+function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
+  return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
+}
+
+function numberOr(value: unknown, otherwise: number, path: string): number {
+  if (value === undefined || value === null) return otherwise;
+  if (Number.isSafeInteger(value)) return Number(value);
+  const reason = isUndecodable(value) ? value.says : 'must be a whole number';
+  throw failureOf('MESSAGE_INVALID', `${path} ${reason}: ask with two numbers, from and to.`, { path });
 }
 
 function instant(ms: number): string {

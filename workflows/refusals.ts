@@ -3,6 +3,7 @@ import type { ApplicationFailure } from '@temporalio/common';
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import type { Parsed } from '../domain/field-checks.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { LiveRun } from './live-run.ts';
@@ -30,6 +31,12 @@ export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
     callId,
     runId: workflowInfo().workflowId,
   });
+}
+
+/** What a query asks about. */
+export function askedAbout(about: unknown): unknown {
+  if (isUndecodable(about)) throw failureOf('MESSAGE_INVALID', `What is asked about ${about.says}.`);
+  return about;
 }
 
 export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {

@@ -17,11 +17,10 @@ import type { ArtifactRef } from '../contracts/schemas/json.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
 import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import type { Carry } from '../domain/carry.ts';
+import { rollReason, type RollReason } from '../domain/rollover.ts';
 import { storeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
-
-/** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
-export const MOST_UPDATES = 1_500;
+import { answered, type Answering } from './unread.ts';
 
 /** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
 const MOST_TRIES = 3;
@@ -33,12 +32,12 @@ export function wantsToRoll(live: LiveRun): boolean {
   return reasonToRoll(live) !== undefined;
 }
 
-function reasonToRoll(live: LiveRun): string | undefined {
-  if (live.nudged) return 'nudge';
-  if (live.updates >= MOST_UPDATES) return 'updates';
-  if (live.isPrepared && live.run.turn - live.turnAtStart >= live.prepared.limits.turnsPerExecution) return 'turns';
-  if (workflowInfo().continueAsNewSuggested) return 'history';
-  return undefined;
+function reasonToRoll(live: LiveRun): RollReason | undefined {
+  const { nudged, updates, run, turnAtStart } = live;
+  const { continueAsNewSuggested: suggested } = workflowInfo();
+  if (!live.isPrepared) return rollReason({ nudged, updates, suggested });
+  const turns = { had: run.turn - turnAtStart, most: live.prepared.limits.turnsPerExecution };
+  return rollReason({ nudged, updates, turns, suggested });
 }
 
 /** Never returns: continue-as-new is thrown. */
@@ -76,7 +75,7 @@ export async function roll(live: LiveRun): Promise<never> {
 /** Puts all that this execution holds into the artifact store, for its end: nothing is recorded any more once it is closing. */
 export async function storeJournal(
   live: LiveRun,
-  store: Pick<RunActivities, 'storeSegment'> = storeActivities(),
+  store: Answering<Pick<RunActivities, 'storeSegment'>> = storeActivities(),
 ): Promise<ArtifactRef> {
   for (;;) {
     const { segment, ledgerLength } = await storeOnce(live, store);
@@ -86,15 +85,16 @@ export async function storeJournal(
 
 /** The segment, and up to where it holds the ledger: more may have come while it was stored. */
 export async function storeOnce(
-  { journal }: Pick<LiveRun, 'journal'>,
+  live: Pick<LiveRun, 'journal' | 'looked'>,
   { storeSegment } = storeActivities(),
 ): Promise<{ segment: ArtifactRef; ledgerLength: number }> {
+  const { journal } = live;
   const { ledgerLength } = journal;
-  const segment = await storeSegment({
+  const stored = await storeSegment({
     workflowId: workflowInfo().workflowId,
     ...(journal.segment === undefined ? {} : { previous: journal.segment }),
     transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
     ledger: { from: journal.ledgerFrom, to: ledgerLength },
   });
-  return { segment, ledgerLength };
+  return { segment: answered(live, stored), ledgerLength };
 }

@@ -1,7 +1,7 @@
 /**
  * One dispatch of a call; and where its worker is lost, its server is asked for the answer by another one (docs/adr/0039).
  *
- * 1. Never throws: a lost answer is an outcome, since what is not proven unsent may have run (INV-X1).
+ * 1. A lost answer is an outcome and no error, since what is not proven unsent may have run (INV-X1). So is one that cannot be read.
  * 2. The call itself is handed to a worker once. What follows sends nothing, and ends no worse than without it.
  */
 import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
@@ -13,6 +13,7 @@ import { summaryOf } from '../domain/present.ts';
 import { afterAsking, lostAnswer, type Resumable, resumed } from '../domain/resumption.ts';
 import { callActivities, resumeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
+import { answered, assertFailure } from './unread.ts';
 
 /** The activity's answer; a lost one is `unknown`. */
 export async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
@@ -22,8 +23,9 @@ export async function sendCall(live: LiveRun, state: InFlight, input: DispatchIn
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
     const summary = summaryOf(state, approver);
     const { callTool } = callActivities(input.server, seconds, summary, live.prepared.priority);
-    return await live.flights.run(() => callTool(input));
+    return answered(live, await live.flights.run(() => callTool(input)));
   } catch (error) {
+    assertFailure(error);
     // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
     if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
     const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
@@ -46,8 +48,9 @@ export async function askForAnswer(
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
     const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
-    return afterAsking(lost, await live.flights.run(() => resumeCall({ ...input, resume })));
+    return afterAsking(lost, answered(live, await live.flights.run(() => resumeCall({ ...input, resume }))));
   } catch (error) {
+    assertFailure(error);
     // Whoever asked is lost too, or nobody asked, or nobody wants it any more: the call itself was sent all the same.
     return afterAsking(lost, lostAnswer(lost.outcome.message, lastWordIn(error)));
   }

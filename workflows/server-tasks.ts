@@ -21,6 +21,7 @@ import { pollActivities } from './activity-stubs.ts';
 import { serverOf } from './dispatch-input.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
+import { answered, assertFailure } from './unread.ts';
 
 /** Longer than a question takes that no worker answers. */
 const MOST_PATIENCE_MS = 900_000;
@@ -91,6 +92,7 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
     try {
       return await live.flights.run(() => poll(live, state));
     } catch (error) {
+      assertFailure(error);
       if (!isCancellation(error)) return { kind: 'unreached', message: reasonIn(error) };
       giveUp = 'withdrawn';
     }
@@ -98,6 +100,7 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
   try {
     return await CancellationScope.nonCancellable(() => poll(live, state, giveUp));
   } catch (error) {
+    assertFailure(error);
     const { server, tool } = state.judgement.target;
     const message = `Tool "${tool}" of server "${server}" was begun as a task and may or may not have run, and no worker could ask the server to cancel it: ${reasonIn(error)}`;
     return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
@@ -116,7 +119,7 @@ async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp'])
   const grants = [own, given].filter((grant) => grant !== undefined);
   const about = giveUp === undefined ? `task, question ${task.polls + 1}` : 'task, given up';
   const { pollTask } = pollActivities(server, summaryOf(state, about), prepared.priority, giveUp !== undefined);
-  return await pollTask({
+  const answer = await pollTask({
     run: live.identity,
     callId: call.callId,
     attempt: attempts,
@@ -129,6 +132,7 @@ async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp'])
     limits: resultRoom(prepared.limits, live.run.calls),
     ...(giveUp === undefined ? {} : { giveUp }),
   });
+  return answered(live, answer);
 }
 
 function endedAs({ task }: OnTask, { outcome }: Extract<PollResult, { kind: 'ended' }>): Ended {

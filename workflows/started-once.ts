@@ -1,12 +1,16 @@
 /** How a run may have come to be: started once, or continued as new. */
 import { workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
+import { isUndecodable } from '../contracts/undecodable.ts';
 import { type Carry, CARRY_VERSIONS } from '../domain/carry.ts';
 import { final } from './final-failure.ts';
+import { assertReadable, seenAtStart } from './unread.ts';
 
 /** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
-export function assertStartedOnce(carry: Carry | null | undefined): void {
+export function assertStartedOnce(spec: unknown, carry: Carry | null | undefined): void {
   const { attempt, cronSchedule, continuedFromExecutionRunId } = workflowInfo();
+  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  if (continuedFromExecutionRunId !== undefined) assertReadable(spec, carry);
   if (attempt > 1 || (cronSchedule !== undefined && cronSchedule !== '')) {
     throw final(
       failureOf(
@@ -16,6 +20,9 @@ export function assertStartedOnce(carry: Carry | null | undefined): void {
       ),
     );
   }
+  const seen = seenAtStart(spec);
+  if (isUndecodable(seen))
+    throw final(failureOf('SPEC_INVALID', `The run spec ${seen.says}. Nothing was done.`, { path: 'args[0]' }));
   if (carry === undefined || carry === null) return;
   if (continuedFromExecutionRunId === undefined) {
     throw final(

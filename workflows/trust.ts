@@ -22,6 +22,7 @@ import { checkSignature, maySend, openMessage, UNSIGNED } from '../domain/signed
 import { parseDecision } from '../domain/shapes.ts';
 import { trustActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
+import { answered, assertFailure, type Unread } from './unread.ts';
 
 /** Between two readings: whoever may write to the namespace may ask for one. */
 const MOST_OFTEN_MS = 30_000;
@@ -140,7 +141,8 @@ export function refreshTrust(live: LiveRun): void {
   void trustActivities()
     .readTrust(live.prepared.initiator.tenant)
     .then(
-      (trust) => {
+      (answer) => {
+        const trust = trustIn(live, answer);
         // A worker in trust mode `temporal` knows no keys: the run keeps those that it has.
         if (trust !== undefined) live.believe(trust, Date.now());
       },
@@ -150,6 +152,15 @@ export function refreshTrust(live: LiveRun): void {
     .then(() => {
       live.isReadingTrust = false;
     });
+}
+
+function trustIn(live: LiveRun, answer: Unread<TrustSet | undefined>): TrustSet | undefined {
+  try {
+    return answered(live, answer);
+  } catch (error) {
+    assertFailure(error);
+    return undefined;
+  }
 }
 
 function refusal({ code, message, facts }: Refusal): Error {

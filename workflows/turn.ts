@@ -25,6 +25,7 @@ import { linkedOnly } from './linked-reads.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
 import { settleCall } from './settle-call.ts';
+import { answered } from './unread.ts';
 
 /** Takes the next model step and judges what it proposed. */
 export async function think(live: LiveRun): Promise<ModelStepResult> {
@@ -32,7 +33,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
   live.enter('thinking');
   const turn = run.turn + 1;
   const { modelStep } = modelActivities(`turn ${turn}: ${spec.agent.model}`, live.prepared.priority);
-  const step = await modelStep({
+  const answer = await modelStep({
     run: live.identity,
     runId: workflowInfo().runId,
     model: spec.agent.model,
@@ -43,6 +44,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
     ...live.earlier,
     ...(spec.agent.output === undefined ? {} : { output: spec.agent.output }),
   });
+  const step = answered(live, answer);
   live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };
   live.say({ role: 'assistant', parts: [...step.parts] });
   const calls = callsOf(step);
@@ -73,13 +75,16 @@ async function judgeAll(
   const { prepared, spec } = live;
   const judged =
     given ??
-    (await runActivities(`judge turn ${live.run.turn}`).judge({
-      run: live.identity,
-      toolset: live.toolset,
-      runPolicy: spec.policy,
-      calls,
-      ...live.earlier,
-    }));
+    answered(
+      live,
+      await runActivities(`judge turn ${live.run.turn}`).judge({
+        run: live.identity,
+        toolset: live.toolset,
+        runPolicy: spec.policy,
+        calls,
+        ...live.earlier,
+      }),
+    );
   const denied = overLimit(calls, prepared.limits, callsBefore);
   const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
   // What goes over a limit is denied whatever policy says: the first judgement of a call counts.

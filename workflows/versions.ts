@@ -30,3 +30,9 @@ export const PATCHES = {
     reason: 'asks people in the middle of a call that is under way, which an earlier build knows nothing of',
   },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;
+
+/** Begins the markers of what an execution could not read when it came (`unread.ts`): one each, and no id of `PATCHES` begins so. */
+export const UNREAD = 'unread-';
+
+/** Begins the markers of what was not proven when it came (`zone.ts`), likewise. */
+export const UNPROVEN = 'unproven-';

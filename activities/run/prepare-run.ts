@@ -8,7 +8,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { PauseKind } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
+import { MOST_SPEC_BYTES, Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { answerersOf } from '../../domain/answerer.ts';
 import { byteLength, canonicalJson } from '../../domain/canonical.ts';
@@ -117,15 +117,12 @@ function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'>
   return links.length === 0 ? {} : { links };
 }
 
-/** With what a run carries beside it, less than the 2 MiB that continue-as-new can hold. */
-const SPEC_BYTES = 262_144;
-
 function assertSize(spec: RunSpec): void {
   const bytes = byteLength(canonicalJson(spec));
-  if (bytes > SPEC_BYTES)
+  if (bytes > MOST_SPEC_BYTES)
     throw new CountersignError(
       'SPEC_INVALID',
-      `The run spec has ${bytes} bytes; ${SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
+      `The run spec has ${bytes} bytes; ${MOST_SPEC_BYTES} are allowed. Give long texts to the tools instead.`,
     );
 }
 

@@ -68,6 +68,15 @@ export function createTrustedKeys(
   };
 }
 
+/** As they stand there now. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+export async function readTrusted(store: TrustStore): Promise<readonly TrustedJwk[]> {
+  try {
+    return validJwks(await store.read(), store.name);
+  } catch (error) {
+    throw unavailable(store.name, error);
+  }
+}
+
 function validJwks(value: unknown, name: string): readonly TrustedJwk[] {
   const { keys } = parseAs(TrustedJwks, value, 'CONFIG_INVALID', `trusted keys of ${name}`);
   const path = doubledIn(keys);

@@ -92,7 +92,7 @@ async function startAll(
     import('../../workers/worker.ts'),
     import('../runtime.ts'),
   ]);
-  installWorkerLog(loaded.config);
+  const log = installWorkerLog(loaded.config);
   let wanted = true;
   void interrupted.then(() => (wanted = false));
   const files = await stack.start(
@@ -119,7 +119,7 @@ async function startAll(
   if (!wanted) return undefined;
   const workers = await stack.start(
     'The worker',
-    () => startWorkers({ loaded, connectionOptions: { address: engine.address }, namespace }),
+    () => startWorkers({ loaded, connectionOptions: { address: engine.address }, namespace, log }),
     ({ stopped }) => stopped,
     (made) => made.stop(),
   );

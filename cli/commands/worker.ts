@@ -42,29 +42,33 @@ export function addWorker(program: Command, terminal: Terminal): void {
       const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
       for (const warning of [...warningsOf(loaded.config), ...roleWarnings(loaded.config, options.role)])
         terminal.err(`warning: ${warning}\n`);
-      const [{ startWorkers }, { installWorkerLog, logWarning }] = await Promise.all([
+      const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
         import('../../workers/worker.ts'),
         import('../runtime.ts'),
       ]);
-      installWorkerLog(loaded.config);
+      const log = installWorkerLog(loaded.config);
       const wait = {
         address: connectionOptions.address ?? 'localhost:7233',
         seconds: options.deadline ?? WAIT_SECONDS,
-        say: logWarning,
+        say: (message: string, fields: Readonly<Record<string, unknown>>) => log?.warn(message, fields),
         signal: interrupted,
       };
-      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role, wait }).catch(
+      const workers = await startWorkers({ loaded, connectionOptions, namespace, role: options.role, wait, log }).catch(
         async (error: unknown) => {
           throw isEngineTrouble(error) ? await whyUnreachable(connectionOptions, error) : error;
         },
       );
       print(terminal, workerAnswer(options.role, workers, namespace, loaded), options.json === true);
-      const end = (): void => void workers.stop().catch(() => undefined);
+      const end = (): void => void workers.stop(whyOf(interrupted)).catch(() => undefined);
       if (interrupted.aborted) end();
       interrupted.addEventListener('abort', end, { once: true });
       await workers.stopped;
       if (!interrupted.aborted) throw new CountersignError('ENGINE_UNAVAILABLE', 'The worker ended by itself.');
     });
+}
+
+function whyOf({ reason }: AbortSignal): string {
+  return typeof reason === 'string' ? reason : 'asked to end';
 }
 
 function workerAnswer(

@@ -1,31 +1,40 @@
 /** What `verify-ledger` found, for people. */
 import type { CheckedHead, LedgerReport } from '../../client/ledger-check.ts';
 import { visible } from '../../domain/escape.ts';
+import type { StuckRun } from '../stuck-run.ts';
 import type { Paint } from '../terminal.ts';
+import { stuckText } from './stuck.ts';
 import { count } from './words.ts';
 
 export interface Verified extends LedgerReport {
   readonly runId: string;
-  readonly intact: boolean;
+  /** `chained`: no fault was found, and not all signatures were looked at. */
+  readonly verdict: 'intact' | 'chained' | 'broken';
   readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
   /** First entry that history was compared for; absent where it was not. */
   readonly historyFrom?: number;
   /** Of people and services, on decisions and the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
+  /** Where the run is stuck, and its history was read in its place. */
+  readonly stuck?: StuckRun;
 }
 
 export function verifiedText(
-  { runId, intact, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom }: Verified,
+  { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom, stuck }: Verified,
   paint: Paint,
 ): string {
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
   const proven =
     signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
-  const notes = uncheckedText(signatures, runId, historyFrom, paint);
-  if (intact)
+  const notes = [
+    ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
+  ];
+  const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
+  if (verdict !== 'broken')
     return [
-      `${paint('green', 'intact')}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
+      `${verdict === 'intact' ? paint('green', 'intact') : `${paint('green', 'chained')}; ${paint('yellow', unlooked)}`}  ${visible(runId)}: ${length} entries, head ${head}${signed}${proven}${more}`,
       ...notes,
     ].join('\n');
   return [
@@ -53,7 +62,7 @@ function uncheckedText(
     historyFrom === undefined
       ? "what was signed stands in Temporal's history, which was not asked"
       : checked === 0
-        ? 'name the trusted keys with --trust'
+        ? 'name the trusted keys with --trust, or in the configuration (trust.jwks)'
         : 'Temporal has forgotten what was signed';
   const were = unchecked === 1 ? 'was' : 'were';
   return [

@@ -6,6 +6,10 @@ import { Policy, ToolName } from './policy.ts';
 
 /** What a spec may ask for at most; more is denied whatever policy says. */
 export const MOST_CALLS_PER_TURN = 64;
+/** Of one call. */
+export const MOST_ARGUMENT_BYTES = 262_144;
+/** With what a run carries beside its spec, less than the 2 MiB that continue-as-new can hold. */
+export const MOST_SPEC_BYTES = 262_144;
 
 const limit = {
   /** Model steps. */
@@ -14,7 +18,7 @@ const limit = {
   calls: z.int().min(1).max(100_000),
   callsPerTurn: z.int().min(1).max(MOST_CALLS_PER_TURN),
   /** Canonical JSON of one call's arguments. */
-  argumentBytes: z.int().min(256).max(262_144),
+  argumentBytes: z.int().min(256).max(MOST_ARGUMENT_BYTES),
   /** Canonical JSON of all arguments of a turn. */
   argumentBytesPerTurn: z.int().min(256).max(524_288),
   /** What the model sees of one result; above it, a preview and a reference. */

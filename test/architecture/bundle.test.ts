@@ -46,12 +46,15 @@ test('the bundle holds our workflows', () => {
   expect(code).toContain('toolCatalog');
 });
 
-/** Modules whose interceptors the bundle registers, in their order. */
+/** Code of the modules whose interceptors the bundle registers, in their order. Modules have numbers there. */
 function interceptorsOf(bundle: string): string[] {
   const { instructions } = partsOfBundle(bundle);
   const at = instructions.indexOf('function importInterceptors() {');
   const registered = instructions.slice(at, instructions.indexOf('];', at));
-  return [...registered.matchAll(/\*\/ "([^"]+)"\)/g)].map(([, module = '']) => module);
+  return [...registered.matchAll(/\*\/ (\d+)\)/g)].map(([, id = '']) => {
+    const start = instructions.indexOf(`/* ${id} */`);
+    return instructions.slice(start, instructions.indexOf('/***/ })', start));
+  });
 }
 
 test.each([
@@ -59,7 +62,8 @@ test.each([
   ['of other workflows', async () => (await bundleWorkflows(join(ROOT, 'test/support/broken-workflows.ts'))).code],
   ['of replays', async () => (await bundleForReplay()).code],
 ])('the bundle %s holds the guard against runs that a query rebuilt (docs/adr/0044)', async (_, made) => {
-  expect(interceptorsOf(await made())).toContain('./workflows/query-guard.ts');
+  const guards = interceptorsOf(await made()).filter((module) => module.includes('const DIRECT = '));
+  expect(guards).toHaveLength(1);
 });
 
 test('nothing else makes a bundle of workflows, which then would be without the guard', () => {

@@ -63,7 +63,7 @@ describe('a catalog', () => {
       /validator: \(input\) => \{\s+assertOpenable\(live, input\);[^]*?assertSignedChange\(live, [^]*?repeated/,
     );
     expect(catalog).toMatch(
-      /async \(input\) => \{\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/,
+      /async \(input\) => \{\s+assertReadable\(input\);\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/,
     );
   });
 });

@@ -34,7 +34,8 @@ function completedCalls(worker: WorkerProcess): number {
   return worker
     .output()
     .split('\n')
-    .filter((line) => line.includes('"activityType":"callTool"') && line.includes('"msg":"Activity completed"')).length;
+    .filter((line) => line.includes('"activityType":"callTool"') && line.includes('"message":"Activity completed"'))
+    .length;
 }
 
 /** Each on a queue of its own, so that no worker of another test takes its work. */

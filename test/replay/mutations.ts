@@ -41,8 +41,8 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     name: 'an activity before the model step',
     noticedIn: 'agent-run.v2.one-of-two',
     file: 'workflows/turn.ts',
-    find: '  const step = await modelStep({',
-    put: "  await runActivities('').storeSegment({} as never);\n  const step = await modelStep({",
+    find: '  const answer = await modelStep({',
+    put: "  await runActivities('').storeSegment({} as never);\n  const answer = await modelStep({",
   },
   {
     name: 'a call goes to another activity',

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultPayloadConverter } from '@temporalio/common';
+import { listExecutions } from '../../client/executions.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { readSegment } from '../../activities/run/read-transcript.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
@@ -80,7 +81,7 @@ export async function replayAtEnd(world: RecordedWorld): Promise<void> {
 async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND TaskQueue = '${config.taskQueue}'`;
   const ids = new Set(runs);
-  for await (const { workflowId } of client.workflow.list({ query })) ids.add(workflowId);
+  for await (const { workflowId } of listExecutions(client, query)) ids.add(workflowId);
   return [...ids];
 }
 

@@ -15,11 +15,11 @@ import { POLLING } from './worker-process.ts';
 
 const [configFile, role, bundleFile = ''] = process.argv.slice(2);
 const loaded = await loadConfig(configFile, process.env);
-installLog(loaded.config);
+const log = installLog(loaded.config);
 // Sound: the test that starts this process wrote the file.
 const bundle = JSON.parse(await readFile(bundleFile, 'utf8')) as WorkflowBundle;
 // Sound: the test that starts this process names a role of the type.
-const workers = await startWorkers({ loaded, ...locateEngine(), role: role as WorkerRole, bundle });
-process.once('SIGTERM', () => void workers.stop());
+const workers = await startWorkers({ loaded, ...locateEngine(), role: role as WorkerRole, bundle, log });
+process.once('SIGTERM', () => void workers.stop('SIGTERM'));
 process.stdout.write(`${POLLING}\n`);
 await workers.stopped;

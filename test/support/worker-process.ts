@@ -29,6 +29,8 @@ export interface WorkerProcess {
   readonly pid: number;
   /** All it wrote so far, stdout and stderr. */
   output(): string;
+  /** What it wrote to stderr. */
+  log(): string;
   /** SIGKILL: nothing is told to anybody, sockets are reset. */
   kill(): Promise<void>;
   /** SIGSTOP: it holds what it was given and does nothing. */
@@ -57,8 +59,10 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const said: string[] = [];
+  const logged: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => said.push(text));
+  child.stderr.on('data', (text: string) => logged.push(text));
   const killWithParent = (): void => void child.kill('SIGKILL');
   process.once('exit', killWithParent);
   const ended = endOf(child).finally(() => process.off('exit', killWithParent));
@@ -66,6 +70,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
     // Sound: a process that could not be started has ended with an error below.
     pid: child.pid as number,
     output: () => said.join(''),
+    log: () => logged.join(''),
     kill: async () => {
       child.kill('SIGKILL');
       await ended;

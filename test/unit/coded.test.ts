@@ -5,6 +5,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { coded } from '../../activities/coded.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
+import { Undecodable } from '../../contracts/undecodable.ts';
 
 const noop = (): void => undefined;
 
@@ -63,4 +64,15 @@ describe('a failure of an activity', () => {
     const error = new Error('No.');
     expect(await thrownBy(error)).toBe(error);
   });
+});
+
+test('an activity that cannot read what it is given does nothing, and may be tried by another worker', async () => {
+  let calls = 0;
+  const activity = coded(async () => (calls += 1));
+  await expect(activity(new Undecodable('sealed'))).rejects.toMatchObject({
+    type: 'CONFIG_INVALID',
+    nonRetryable: false,
+    details: [{ path: 'encryption.keys' }],
+  });
+  expect(calls).toBe(0);
 });

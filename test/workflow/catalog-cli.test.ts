@@ -105,7 +105,7 @@ test('a catalog by commands: connect, list, show, refresh, ask, deny, disable, d
   );
   expect(documentOf(await world.cli(`verify-ledger ${id} --json`))).toEqual({
     runId: id,
-    intact: true,
+    verdict: 'chained',
     length: entries.length,
     head: entries.at(-1)?.hash,
     faults: [],

@@ -178,7 +178,7 @@ test('a ledger that was written to a file is checked without a server, and one c
   const changed = await service.cli(['verify-ledger', 'kept', '--file', 'kept.json', '--json']);
   expect(changed.exitCode).toBe(7);
   expect(errorOf({ ...changed, out: '' })).toMatchObject({ code: 'LEDGER_BROKEN', facts: { runId: 'kept', seq: 0 } });
-  expect(documentOf(changed)).toMatchObject({ intact: false, faults: [{ kind: 'altered', seq: 0 }] });
+  expect(documentOf(changed)).toMatchObject({ verdict: 'broken', faults: [{ kind: 'altered', seq: 0 }] });
   const otherHead = await service.cli(['verify-ledger', 'kept', '--head', 'f'.repeat(64), '--json']);
   expect([otherHead.exitCode, errorOf({ ...otherHead, out: '' }).code]).toEqual([7, 'LEDGER_BROKEN']);
 });

@@ -78,7 +78,7 @@ test('what is recorded is confirmed in words', async () => {
   expect(exitCode).toBe(0);
   expect(out).toMatch(/succeeded\s+t1\.c0\s+bank\/slow/);
   const verified = documentOf(await service.cli(['verify-ledger', 'words', '--json']));
-  expect(verified).toMatchObject({ intact: true, faults: [] });
+  expect(verified).toMatchObject({ verdict: 'chained', faults: [] });
 });
 
 test('a refusal has its exit code', async () => {

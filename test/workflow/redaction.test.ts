@@ -85,5 +85,5 @@ test('neither the record nor an export of it holds them', async () => {
     expect([exitCode, out.includes(SECRET)]).toEqual([0, false]);
     expect(out).toContain('argumentsHash');
   }
-  expect(documentOf(await cli('verify-ledger', run.runId, '--json'))).toMatchObject({ intact: true });
+  expect(documentOf(await cli('verify-ledger', run.runId, '--json'))).toMatchObject({ verdict: 'chained' });
 });

@@ -69,7 +69,7 @@ const online = async (...args: readonly string[]) =>
   await offline('--address', engine.server.address, '--namespace', 'default', ...args);
 
 interface Report {
-  readonly intact: boolean;
+  readonly verdict: string;
   readonly length: number;
   readonly faults: readonly { readonly kind: string; readonly seq: number }[];
 }
@@ -77,13 +77,13 @@ interface Report {
 describe('a ledger that nobody touched is intact', () => {
   test('as the run tells it, and as history does', async () => {
     const result = await online();
-    expect(documentOf(result)).toMatchObject({ intact: true, faults: [], historyFrom: 0, ended: true });
+    expect(documentOf(result)).toMatchObject({ verdict: 'chained', faults: [], historyFrom: 0, ended: true });
   });
 
   test('while the run waits', async () => {
     const args = ['--address', engine.server.address, '--namespace', 'default', '--json'];
     expect(documentOf(await runCommand(['verify-ledger', open.runId, ...args]))).toMatchObject({
-      intact: true,
+      verdict: 'chained',
       ended: false,
     });
   });
@@ -91,7 +91,7 @@ describe('a ledger that nobody touched is intact', () => {
   test('in its record, without a server: every entry stands under a head that the key has signed', async () => {
     const { length } = await run.ledger();
     expect(documentOf(await offline('--records', 'ledger', '--keys', 'keys.json'))).toMatchObject({
-      intact: true,
+      verdict: 'chained',
       length,
       signedTo: length,
       heads: [
@@ -103,7 +103,7 @@ describe('a ledger that nobody touched is intact', () => {
 
   test('in the artifact store, without a server', async () => {
     const { length } = await run.ledger();
-    expect(documentOf(await offline('--segment', segment))).toMatchObject({ intact: true, length, ended: true });
+    expect(documentOf(await offline('--segment', segment))).toMatchObject({ verdict: 'chained', length, ended: true });
   });
 
   test('in one file that holds the lines of its record', async () => {
@@ -113,7 +113,7 @@ describe('a ledger that nobody touched is intact', () => {
     );
     await writeFile(join(engine.directory, 'one.jsonl'), texts.join(''));
     const whole = await online('--file', 'one.jsonl', '--keys', 'keys.json', '--live');
-    expect(documentOf(whole)).toMatchObject({ intact: true });
+    expect(documentOf(whole)).toMatchObject({ verdict: 'chained' });
   });
 });
 
@@ -130,7 +130,7 @@ describe('a ledger that was changed', () => {
   test('is not intact: exit code 7, the entry and how, on standard output and on standard error', async () => {
     const { result, report } = await changed('"initiator":"ann"', '"initiator":"eve"');
     expect(result.exitCode).toBe(7);
-    expect(report).toMatchObject({ intact: false, faults: [{ kind: 'altered', seq: 0 }] });
+    expect(report).toMatchObject({ verdict: 'broken', faults: [{ kind: 'altered', seq: 0 }] });
     expect(errorOf({ ...result, out: '' })).toMatchObject({
       code: 'LEDGER_BROKEN',
       facts: { seq: 0, kind: 'altered' },

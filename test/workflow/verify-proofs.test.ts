@@ -70,7 +70,7 @@ afterAll(async () => {
 });
 
 interface Report {
-  readonly intact: boolean;
+  readonly verdict: string;
   readonly signatures: { readonly checked: number; readonly unchecked: number };
   readonly faults: readonly { readonly kind: string; readonly seq: number; readonly reason: string }[];
 }
@@ -91,7 +91,7 @@ const seqsOf = async (of: RunHandle, kind: string): Promise<number[]> =>
 describe('a run that was signed', () => {
   test('is proven: the start and both decisions, over a continuation', async () => {
     const { result, report } = await reportFor(run, backend);
-    expect(report).toMatchObject({ intact: true, faults: [], signatures: { checked: 3, unchecked: 0 } });
+    expect(report).toMatchObject({ verdict: 'intact', faults: [], signatures: { checked: 3, unchecked: 0 } });
     expect(result.exitCode).toBe(0);
     expect((await online(run.runId, '--trust', 'asked.jwks')).out).toContain(
       '3 signatures of decisions and start checked',
@@ -138,12 +138,12 @@ describe('signatures that were not checked are counted', () => {
     await writeTrust(join(engine.directory, 'asked.jwks'), backend);
     const args = [run.runId, '--records', 'ledger', '--trust', 'asked.jwks'];
     expect(documentOf(await offline(...args, '--json'))).toMatchObject({
-      intact: true,
+      verdict: 'chained',
       signatures: { checked: 0, unchecked: 3 },
     });
     expect((await offline(...args)).out).toMatch(/3 signatures .* were not checked: .*history, which was not asked/);
     expect(documentOf(await online(...args, '--live', '--json'))).toMatchObject({
-      intact: true,
+      verdict: 'intact',
       signatures: { checked: 3, unchecked: 0 },
     });
   });
@@ -169,9 +169,9 @@ test('J: what somebody adds to a copy is not taken for signed because the run it
   );
   const verify = async (file: string) =>
     documentOf<Report>(await online(run.runId, '--file', file, '--live', '--trust', 'asked.jwks', '--json'));
-  expect(await verify('true.jsonl')).toMatchObject({ intact: true, signatures: { checked: 3, unchecked: 0 } });
+  expect(await verify('true.jsonl')).toMatchObject({ verdict: 'intact', signatures: { checked: 3, unchecked: 0 } });
   expect(await verify('longer.jsonl')).toMatchObject({
-    intact: false,
+    verdict: 'broken',
     faults: [{ kind: 'proof-unsigned', seq: added.seq }],
     signatures: { checked: 3, unchecked: 1 },
   });
@@ -184,7 +184,41 @@ test('a run that nobody signed is not proven, whatever its ledger says', async (
     'proof-unsigned 0',
     `proof-unsigned ${decided}`,
   ]);
-  expect(documentOf(await online(unsigned.runId, '--json'))).toMatchObject({ intact: true, faults: [] });
+  expect(documentOf(await online(unsigned.runId, '--json'))).toMatchObject({ verdict: 'chained', faults: [] });
+});
+
+test('without keys nothing is called intact; keys that the configuration trusts are asked by themselves', async () => {
+  const forged = await online(unsigned.runId);
+  expect([forged.exitCode, forged.out]).toEqual([0, expect.stringMatching(/^chained; signatures not checked /)]);
+  const config = join(engine.directory, 'signed.yaml');
+  await writeFile(config, 'trust: { mode: signed, jwks: configured.jwks }\n');
+  await writeTrust(join(engine.directory, 'configured.jwks'), backend);
+  const configured = async (of: RunHandle, ...args: readonly string[]) =>
+    await online(of.runId, '--config', config, ...args);
+  const proven = await configured(run);
+  expect([proven.exitCode, proven.out]).toEqual([
+    0,
+    expect.stringMatching(/^intact .* 3 signatures of decisions and start checked/),
+  ]);
+  const broken = await configured(unsigned, '--json');
+  expect(broken.exitCode).toBe(7);
+  expect(documentOf<Report>(broken)).toMatchObject({
+    verdict: 'broken',
+    faults: [{ kind: 'proof-unsigned', seq: 0 }, {}],
+  });
+  // As the record alone has it: each signature is named by a key that may say so, and none was seen.
+  const copy = await offline(run.runId, '--records', 'ledger', '--config', config);
+  expect([copy.exitCode, copy.out]).toEqual([0, expect.stringMatching(/^chained; signatures not checked /)]);
+  for (const without of ['--no-trust', '--no-history']) {
+    const unasked = await configured(unsigned, without);
+    expect([unasked.exitCode, unasked.out]).toEqual([0, expect.stringMatching(/^chained; signatures not checked /)]);
+  }
+  await writeFile(config, 'trust: { mode: signed, jwks: nowhere.jwks }\n');
+  const unreadable = await configured(run, '--json');
+  expect(unreadable.exitCode).not.toBe(0);
+  expect(errorOf(unreadable)).toMatchObject({ code: 'TRUST_UNAVAILABLE' });
+  await writeFile(config, 'trust: { mode: temporal }\n');
+  expect(documentOf(await configured(run, '--json'))).toMatchObject({ verdict: 'chained' });
 });
 
 test('keys that cannot be read, or stand there twice, are no keys: exit code 2', async () => {

@@ -16,13 +16,21 @@ const CODECS = createDataConverter(Config.parse({ encryption: KEYS })).payloadCo
 
 /** A namespace with one run, of which only what is asked here is there. */
 function namespace(fetchHistory: () => Promise<unknown>, payloadCodecs: unknown = []): Client {
-  async function* list() {
-    yield { workflowId: 'run-1', runId: 'r' };
-  }
+  const listed = {
+    execution: { workflowId: 'run-1', runId: 'r' },
+    type: { name: 'agentRun' },
+    status: 1,
+    historyLength: { toNumber: () => 3 },
+    startTime: { nanos: 0 },
+    // Of a run that somebody else has started: it ends no list.
+    memo: { fields: { anything: payload('x', 'binary/encrypted') } },
+  };
+  const listWorkflowExecutions = async () => ({ executions: [listed], nextPageToken: [] });
   // Sound: nothing else of a client is used.
   return {
-    options: { loadedDataConverter: { payloadCodecs } },
-    workflow: { list, getHandle: () => ({ fetchHistory }) },
+    connection: { workflowService: { listWorkflowExecutions } },
+    options: { namespace: 'default', loadedDataConverter: { payloadCodecs } },
+    workflow: { getHandle: () => ({ fetchHistory }) },
   } as unknown as Client;
 }
 

@@ -1,0 +1,30 @@
+/** What every line of an activity says beside Temporal's own names: the server and the call that it is about. */
+import type { ActivityInterceptorsFactory } from '@temporalio/worker';
+import { isFields } from '../domain/field-checks.ts';
+
+export function nameSubject(): ActivityInterceptorsFactory {
+  return () => {
+    let subject = {};
+    return {
+      inbound: {
+        execute: async (input, next) => {
+          subject = subjectOf(input.args[0]);
+          return await next(input);
+        },
+      },
+      outbound: { getLogAttributes: (attributes, next) => next({ ...attributes, ...subject }) },
+    };
+  };
+}
+
+export function subjectOf(input: unknown): Readonly<Record<string, string>> {
+  if (!isFields(input)) return {};
+  const server = nameOf(input['server']) ?? (isFields(input['target']) ? nameOf(input['target']['server']) : undefined);
+  const callId = nameOf(input['callId']);
+  return { ...(server === undefined ? {} : { server }), ...(callId === undefined ? {} : { callId }) };
+}
+
+function nameOf(value: unknown): string | undefined {
+  const name = isFields(value) ? value['name'] : value;
+  return typeof name === 'string' ? name : undefined;
+}
