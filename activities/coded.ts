@@ -1,8 +1,10 @@
 /** The border between our errors and Temporal's: a `CountersignError` leaves an activity as a coded failure, once. */
-import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
-import { isErrorCode } from '../contracts/errors.ts';
+import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
+import { isErrorCode, traitsOf } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import { isUndecodable, type Undecodable } from '../contracts/undecodable.ts';
+import { isFields } from '../domain/field-checks.ts';
+import { faultName } from './fault-name.ts';
 
 type Activity<Input, Output> = (input: Input) => Promise<Output>;
 
@@ -13,6 +15,7 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       return await activity(input);
     } catch (error) {
       if (error instanceof CancelledFailure) throw error;
+      tellFailure(error, input);
       // It says all that it should, also whether it is tried again.
       if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
       const found = codedFailureIn(error);
@@ -26,6 +29,41 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       );
     }
   };
+}
+
+/** One line for each try that failed: what it was about, why, and since when it is tried. */
+function tellFailure(error: unknown, input: unknown): void {
+  const context = contextIfAny();
+  if (context === undefined) return;
+  const { activityType: step, attempt, scheduledTimestampMs } = context.info;
+  const found = codedFailureIn(error);
+  const isFinal = error instanceof ApplicationFailure && error.nonRetryable === true;
+  const again = !isFinal && (found === undefined || traitsOf(found.code).retryable);
+  log.warn(again ? 'A step failed; it is tried again.' : 'A step failed.', {
+    step,
+    ...subjectOf(input),
+    code: found?.code ?? 'INTERNAL',
+    reason: found?.message ?? faultName(error),
+    attempt,
+    since: new Date(scheduledTimestampMs).toISOString(),
+  });
+}
+
+/** The server or the model that it is about. */
+function subjectOf(input: unknown): { readonly server?: string; readonly model?: string } {
+  if (!isFields(input)) return {};
+  const { server, model } = input;
+  if (isFields(server) && typeof server['name'] === 'string') return { server: server['name'] };
+  return typeof model === 'string' ? { model } : {};
+}
+
+/** None where an activity is called by hand. */
+function contextIfAny(): Context | undefined {
+  try {
+    return Context.current();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Tried again where that is harmless: another worker may have the key. */

@@ -7,6 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { retriesIn, type Retry } from './retries.ts';
 import { callId as asCallId, instant, isFields, isFiniteNumber } from '../domain/field-checks.ts';
 
 export interface CallProgress {
@@ -26,14 +27,16 @@ const EVERY_MS = 1_000;
 const WAITING = ['callTool', 'resumeCall'];
 
 export interface Underway {
-  /** Whether a worker waits for an answer at all. */
+  /** Whether anything is under way at all. */
   readonly waits: boolean;
   readonly progress: readonly CallProgress[];
+  readonly retries: readonly Retry[];
 }
 
 /** What is under way in one execution; what cannot be read of it is left out. */
 export async function readProgress(client: Client, workflowId: string, runId: string): Promise<Underway> {
-  const { raw } = await client.workflow.getHandle(workflowId, runId).describe();
+  const described = await client.workflow.getHandle(workflowId, runId).describe();
+  const { raw } = described;
   const pending = (raw.pendingActivities ?? []).filter(({ activityType }) =>
     WAITING.includes(activityType?.name ?? ''),
   );
@@ -44,7 +47,12 @@ export async function readProgress(client: Client, workflowId: string, runId: st
       return progressIn(details);
     }),
   );
-  return { waits: pending.length > 0, progress: told.filter((each) => each !== undefined) };
+  return {
+    // Any step may fail, and no event tells of it.
+    waits: (raw.pendingActivities ?? []).length > 0,
+    progress: told.filter((each) => each !== undefined),
+    retries: await retriesIn(client, described),
+  };
 }
 
 function progressIn(details: unknown): CallProgress | undefined {
@@ -59,7 +67,7 @@ function progressIn(details: unknown): CallProgress | undefined {
 export async function tellWhile(
   waiting: Promise<void>,
   look: () => Promise<Underway>,
-  tell: (progress: readonly CallProgress[]) => void,
+  tell: (underway: Underway) => void,
   everyMs = EVERY_MS,
 ): Promise<void> {
   const ended = waiting.then(
@@ -72,7 +80,7 @@ export async function tellWhile(
   try {
     for (;;) {
       const underway = await look().catch(() => undefined);
-      if (underway !== undefined) tell(underway.progress);
+      if (underway !== undefined) tell(underway);
       // What begins to be under way is an event, which ends the waiting.
       if (underway?.waits === false || (await Promise.race([ended, nextLook()]))) return;
     }

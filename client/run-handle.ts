@@ -35,6 +35,7 @@ import { type FreshGrant, sealFresh } from './fresh-grant.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
 import { assertArgumentsFit, assertMessageFits } from './message-size.ts';
 import { tellUnserved } from './pollers.ts';
+import { readRetries, type Retry } from './retries.ts';
 import { type RecoverOptions, recover, type Recovery } from './recovery.ts';
 import { type Said, sendSigned } from './signed-update.ts';
 import type { Signer } from './signer.ts';
@@ -63,6 +64,11 @@ export class RunHandle {
     const requests = await this.#query<ApprovalRequest[]>(QUERIES.requests);
     for (const request of requests) assertDigest(request);
     return requests;
+  }
+
+  /** What it tries again, and why: a server, a model or a store that is away. Empty where nothing has failed last. */
+  async retries(): Promise<readonly Retry[]> {
+    return await this.#engine.read(this.runId, () => readRetries(this.#engine.client, this.runId));
   }
 
   /**

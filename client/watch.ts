@@ -13,6 +13,7 @@ import { type CallProgress, readProgress, tellingOnce, tellWhile } from './call-
 import type { Engine } from './engine.ts';
 import { Follower } from './follower.ts';
 import { type ArtifactReader, entriesFrom, ledgerPage } from './ledger.ts';
+import { type Retry, tellingRetriesOnce } from './retries.ts';
 import { type Patience, PatientReader, TimeIsUp } from './patient-reader.ts';
 
 export interface WatchOptions extends Patience {
@@ -22,13 +23,15 @@ export interface WatchOptions extends Patience {
   readonly onTasks?: (news: readonly RunningTask[]) => void;
   /** Told how far calls have come whose answer a worker waits for, whenever their servers have said so; it is not in the ledger. */
   readonly onProgress?: (news: readonly CallProgress[]) => void;
+  /** Told what is tried again, and why, whenever a step fails for another reason; it is not in the ledger. */
+  readonly onRetry?: (news: readonly Retry[]) => void;
 }
 
 export async function* watchRun(
   engine: Engine,
   workflowId: string,
   artifacts: ArtifactReader | undefined,
-  { cursor = 0, onTasks, onProgress, ...patience }: WatchOptions,
+  { cursor = 0, onTasks, onProgress, onRetry, ...patience }: WatchOptions,
 ): AsyncGenerator<LedgerEntry> {
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
@@ -36,6 +39,7 @@ export async function* watchRun(
   /** What each server said last of a call. */
   const told = new Map<string, string | undefined>();
   const progressOf = onProgress === undefined ? undefined : tellingOnce(onProgress);
+  const retriesOf = onRetry === undefined ? undefined : tellingRetriesOnce(onRetry);
   try {
     let runId: string | undefined = (await reader.read(() => client.workflow.getHandle(workflowId).describe())).runId;
     while (runId !== undefined) {
@@ -58,9 +62,12 @@ export async function* watchRun(
           if (news.length > 0) onTasks(news);
         }
         const waiting = follower.wait();
-        if (progressOf !== undefined) {
+        if (progressOf !== undefined || retriesOf !== undefined) {
           const look = async () => await engine.read(workflowId, () => readProgress(client, workflowId, source.runId));
-          await tellWhile(waiting, look, progressOf);
+          await tellWhile(waiting, look, ({ progress, retries }) => {
+            progressOf?.(progress);
+            retriesOf?.(retries);
+          });
         }
         await waiting;
       }

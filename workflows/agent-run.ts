@@ -204,6 +204,7 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
     facts: {},
   };
   live.closing = true;
+  live.because = `${coded.code}: ${coded.message}`;
   live.endAs('failed');
   if (tasksOf(live.run).length > 0) await withdrawTasks(live);
   live.withdrawAll();

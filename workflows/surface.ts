@@ -65,6 +65,7 @@ export class Surface {
 
   /** A run that ends before its spec is known has nothing else to show. */
   #showEarlyEnd(status: RunStatus): void {
+    setCurrentDetails(currentDetails(status, this.#live.run, this.#live.because));
     if (shownStatus(status) === RUNNING || this.#shown === status) return;
     upsertSearchAttributes([
       { key: KEYS.status, value: status },

@@ -1,6 +1,7 @@
 /** `countersign requests`: what waits for a decision, in one run or in all. */
 import type { Command } from 'commander';
 import type { InboxFilter, WaitingRun } from '../../client/inbox.ts';
+import type { Retry, RunHandle } from '../../client/index.ts';
 import type { AuthorizationPause, Pause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/approver.ts';
@@ -13,6 +14,7 @@ import type { Terminal } from '../terminal.ts';
 import { timeLeft } from '../views/duration.ts';
 import { table } from '../views/fields.ts';
 import { requestText, shownTo } from '../views/request.ts';
+import { retryText } from '../views/retry.ts';
 import { memoToolText } from '../views/words.ts';
 
 interface RequestsOptions extends GlobalOptions {
@@ -43,7 +45,7 @@ export function addRequests(program: Command, terminal: Terminal): void {
       const answer = await withSession(terminal, options, async ({ countersign }) =>
         runId === undefined
           ? inboxAnswer(await countersign.waiting(filterOf(options)))
-          : requestsAnswer(runId, await countersign.run(runId).requests(), options),
+          : await requestsOf(countersign.run(runId), options),
       );
       print(terminal, answer, options.json === true);
     });
@@ -74,22 +76,38 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
   };
 }
 
-export function requestsAnswer(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions): Answer {
+async function requestsOf(run: RunHandle, options: RequestsOptions): Promise<Answer> {
+  const requests = await run.requests();
+  return requestsAnswer(run.runId, requests, options, await run.retries());
+}
+
+export function requestsAnswer(
+  runId: string,
+  requests: readonly ApprovalRequest[],
+  options: RequestsOptions,
+  retries: readonly Retry[] = [],
+): Answer {
   const now = Date.now();
   const [full, reveal] = [options.full === true, options.reveal === true];
   const open = requests.filter(({ status }) => status === 'open');
   const others = requests.filter(({ status }) => status !== 'open');
   return {
-    json: { runId, requests: requests.map((request) => shownTo(request, reveal)) },
+    json: {
+      runId,
+      requests: requests.map((request) => shownTo(request, reveal)),
+      ...(retries.length === 0 ? {} : { retries }),
+    },
     text: (paint) => {
       const shown = [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint));
       const first = open[0];
-      if (first === undefined) return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`].join('\n\n');
+      const tried = retries.map((each) => `Tried again: ${retryText(each)}`);
+      if (first === undefined)
+        return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`, ...tried].join('\n\n');
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const { what, name, words } = answering(first.about);
       const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
-      return [...shown, paint('dim', next)].join('\n\n');
+      return [...shown, ...tried, paint('dim', next)].join('\n\n');
     },
   };
 }

@@ -19,14 +19,17 @@ export function addShow(program: Command, terminal: Terminal): void {
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<GlobalOptions>();
       const { told, stuck } = await withSession(terminal, options, async (session) =>
-        toldOrRead(session, runId, async () => await session.countersign.run(runId).state()),
+        toldOrRead(session, runId, async () => {
+          const run = session.countersign.run(runId);
+          return { state: await run.state(), retries: await run.retries() };
+        }),
       );
-      if (stuck === undefined)
-        return print(
-          terminal,
-          { json: told, text: (paint) => stateText(told, Date.now(), paint) },
-          options.json === true,
-        );
+      if (stuck === undefined) {
+        const { state, retries } = told;
+        const json = { ...state, ...(retries.length === 0 ? {} : { retries }) };
+        const text = (paint: Paint): string => stateText(state, Date.now(), paint, retries);
+        return print(terminal, { json, text }, options.json === true);
+      }
       const { state } = stuck.answers;
       const text = (paint: Paint): string =>
         [

@@ -4,7 +4,7 @@
  * 1. A pause of the workers does not end it; people are told once that it waits, and why.
  */
 import type { Command } from 'commander';
-import type { CallProgress } from '../../client/index.ts';
+import type { CallProgress, Retry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/server-task.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
@@ -13,6 +13,7 @@ import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
 import { pauseTeller } from '../wait.ts';
+import { retryText } from '../views/retry.ts';
 import { progressText, taskText } from '../views/task.ts';
 
 interface WatchOptions extends GlobalOptions {
@@ -45,7 +46,9 @@ export function addWatch(program: Command, terminal: Terminal): void {
         news.forEach((task) => terminal.err(`working: ${taskText(task)}\n`));
       const onProgress = (news: readonly CallProgress[]): void =>
         news.forEach((call) => terminal.err(`working: ${progressText(call)}\n`));
-      const told = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress };
+      const onRetry = (news: readonly Retry[]): void =>
+        news.forEach((retry) => terminal.err(`waiting: ${retryText(retry)}\n`));
+      const told = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress, onRetry };
       await withSession(terminal, options, async ({ countersign }) => {
         for await (const entry of countersign.run(runId).watch(told)) {
           print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);

@@ -1,5 +1,6 @@
 /** A run and its end, as people read them. */
 import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
+import type { Retry } from '../../client/index.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { bounded, visible } from '../../domain/escape.ts';
 import { amountText } from '../../domain/spend.ts';
@@ -7,6 +8,7 @@ import type { Paint } from '../terminal.ts';
 import { shortInstant, timeLeft } from './duration.ts';
 import { fields } from './fields.ts';
 import { heldText } from './held.ts';
+import { retryText } from './retry.ts';
 import { taskText } from './task.ts';
 import { toolText } from './words.ts';
 
@@ -17,7 +19,7 @@ export function statusOf(status: RunState['status'], paint: Paint): string {
   return paint(status in SHADES ? SHADES[status as keyof typeof SHADES] : 'bold', status);
 }
 
-export function stateText(state: RunState, now: number, paint: Paint): string {
+export function stateText(state: RunState, now: number, paint: Paint, retries: readonly Retry[] = []): string {
   const { workflowId, status, turn, calls, pending, reminded, nextDeadline, usage, ledgerLength, ledgerHead } = state;
   const reason = state.because === undefined ? '' : `: ${visible(state.because)}`;
   const why = state.endsAs === undefined ? reason : `, ends ${state.endsAs}${reason} once it is stored`;
@@ -41,6 +43,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['ledger', `${ledgerLength} entries, head ${visible(ledgerHead)}`],
     ['execution', visible(state.runId)],
     ['lists tools', state.listing === undefined ? undefined : `of ${state.listing.map(visible).join(', ')}`],
+    ...retries.map((each) => ['tried again', retryText(each)] as const),
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...(state.grantEnds ?? []).map(
       ({ callId, server, at }) =>

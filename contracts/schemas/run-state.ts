@@ -62,7 +62,7 @@ export const RunState = z.strictObject({
   nextDeadline: z.string().optional(),
   /** While it is `storing`: as what it ends once its transcript and ledger are stored. */
   endsAs: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']).optional(),
-  /** Of a run that was limited or stopped: the limit, the reason. */
+  /** Of a run that was limited, stopped or failed: the limit, the reason, code and message. */
   because: z.string().optional(),
   /** Of those that wait, how many have waited so long that a reminder was due; absent where none has. */
   reminded: z.int().optional(),

@@ -1,10 +1,13 @@
 /** What leaves an activity: failures with codes. */
 import { describe, expect, test } from '@jest/globals';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, type Logger } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
 import { coded } from '../../activities/coded.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { Undecodable } from '../../contracts/undecodable.ts';
+
+const noop = (): void => undefined;
 
 const thrownBy = async (error: Error): Promise<unknown> =>
   await coded(async () => {
@@ -28,6 +31,33 @@ describe('a failure of an activity', () => {
     const failure = failureOf('MODEL_UNKNOWN', 'Not here.', {}, 7, true);
     expect(await thrownBy(failure)).toBe(failure);
     expect(failure).toMatchObject({ nonRetryable: false, nextRetryDelay: 7 });
+  });
+
+  test('is told in the log: what it was about, why, which try, and since when', async () => {
+    const lines: { message: string; meta: unknown }[] = [];
+    const warn = (message: string, meta: unknown): void => void lines.push({ message, meta });
+    // Sound: nothing else of a logger is used here.
+    const logger = { warn, trace: noop, debug: noop, info: noop, error: noop, log: noop } as unknown as Logger;
+    const environment = new MockActivityEnvironment({ attempt: 3, activityType: 'discoverTools' }, { logger });
+    const away = coded(async (_: object) => {
+      throw new CountersignError('DISCOVERY_FAILED', 'Server "files" is away.');
+    });
+    await expect(environment.run(away, { server: { name: 'files' } })).rejects.toMatchObject({
+      type: 'DISCOVERY_FAILED',
+    });
+    // The SDK has a line of its own.
+    expect(lines.filter(({ message }) => message.startsWith('A step'))).toMatchObject([
+      {
+        message: 'A step failed; it is tried again.',
+        meta: {
+          step: 'discoverTools',
+          server: 'files',
+          code: 'DISCOVERY_FAILED',
+          attempt: 3,
+          reason: 'Server "files" is away.',
+        },
+      },
+    ]);
   });
 
   test('without a code passes as it is', async () => {

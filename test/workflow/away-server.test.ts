@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { documentOf, runCommand } from '../support/cli.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';
 import { detailsOf, factsOf, outcomes, refusalOf, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -59,6 +60,17 @@ test('it shows for which server it waits, and goes on when that is back', async 
   const run = await waiting();
   expect(await run.state()).toMatchObject({ status: 'preparing', listing: ['files'] });
   expect(await detailsOf(world, run.runId)).toContain('lists the tools of files');
+  const [retry, ...others] = await run.retries();
+  expect([retry, others]).toMatchObject([{ step: 'list tools of files', code: 'DISCOVERY_FAILED' }, []]);
+  expect(retry?.attempt).toBeGreaterThan(1);
+  expect(Date.parse(retry?.since ?? '')).toBeLessThanOrEqual(Date.now());
+  const cli = async (...args: readonly string[]) =>
+    await runCommand([...args, '--address', world.engine.server.address], { directory: world.engine.directory });
+  const said = /list tools of files: DISCOVERY_FAILED, attempt \d+ since .*files/;
+  expect((await cli('show', run.runId)).out).toMatch(said);
+  expect(documentOf(await cli('show', run.runId, '--json'))).toMatchObject({ retries: [{ code: 'DISCOVERY_FAILED' }] });
+  expect((await cli('requests', run.runId)).out).toMatch(said);
+  expect((await cli('watch', run.runId, '--deadline', '2')).err).toMatch(said);
   files.become(there);
   expect(await run.result()).toMatchObject({ status: 'completed' });
   expect(await run.state()).not.toHaveProperty('listing');
@@ -98,4 +110,9 @@ test('its own time ends it, and what is named for the server', async () => {
     code: 'DISCOVERY_FAILED',
     message: expect.stringContaining('brief'),
   });
+  expect(await impatient.state()).toMatchObject({
+    status: 'failed',
+    because: expect.stringMatching(/^DISCOVERY_FAILED: .*brief/),
+  });
+  expect(await detailsOf(world, impatient.runId)).toContain('brief');
 });

@@ -27,28 +27,31 @@ function scene(...looks: readonly (Underway | Error)[]) {
     if (next === undefined) throw new Error('asked after the end');
     return await (next instanceof Error ? Promise.reject(next) : Promise.resolve(next));
   };
-  const tell = (all: readonly CallProgress[]): void => void told.push(all.map(({ progress }) => progress));
+  const tell = (all: Underway): void => void told.push(all.progress.map(({ progress }) => progress));
   return { told, waiting, look, tell, end, asked: () => asked };
 }
 
 test('an execution that cannot be looked at is looked at again, and what it says then is told', async () => {
   const away = new Error('no answer');
-  const { told, waiting, look, tell, asked } = scene(away, away, { waits: true, progress: [at(0.5)] });
+  const { told, waiting, look, tell, asked } = scene(away, away, { waits: true, progress: [at(0.5)], retries: [] });
   await tellWhile(waiting, look, tell, 1);
   expect([asked(), told]).toEqual([3, [[0.5]]]);
 });
 
 test('where no worker waits for an answer, nothing is looked at before the next event', async () => {
   const { told, waiting, look, tell, asked } = scene(
-    { waits: false, progress: [] },
-    { waits: true, progress: [at(1)] },
+    { waits: false, progress: [], retries: [] },
+    { waits: true, progress: [at(1)], retries: [] },
   );
   await tellWhile(waiting, look, tell, 1);
   expect([asked(), told]).toEqual([1, [[]]]);
 });
 
 test('what ends the watch badly ends the telling, and is left to the watch to say', async () => {
-  const { waiting, look, tell, end, asked } = scene({ waits: true, progress: [] }, { waits: true, progress: [] });
+  const { waiting, look, tell, end, asked } = scene(
+    { waits: true, progress: [], retries: [] },
+    { waits: true, progress: [], retries: [] },
+  );
   end('badly');
   await expect(tellWhile(waiting, look, tell, 60_000)).resolves.toBeUndefined();
   await expect(waiting).rejects.toThrow('its own trouble');
@@ -84,6 +87,7 @@ test('a heartbeat says what it says', async () => {
   expect(await read({ ...at(0.5), phase: 'sent', total: 2 }, at(3))).toEqual({
     waits: true,
     progress: [{ ...at(0.5), total: 2 }, at(3)],
+    retries: [],
   });
 });
 
@@ -95,9 +99,9 @@ test.each([
   { progress: '\u001b[2J' },
   { progress: null },
 ])('a heartbeat that anybody may send is left out where it says %p', async (odd) => {
-  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [] });
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [], retries: [] });
 });
 
 test.each([{ total: '\u001b[2J' }, { total: null }])('of a heartbeat is left out %p', async (odd) => {
-  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)] });
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)], retries: [] });
 });
