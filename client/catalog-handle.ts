@@ -110,7 +110,11 @@ export class CatalogHandle {
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
           // An operation starts once; each attempt has its own.
-          { args: [message], startWorkflowOperation: catalogStart(this, this.#options.taskQueue), ...id },
+          {
+            args: [message],
+            startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
+            ...id,
+          },
         ),
       ),
     );
