@@ -19,7 +19,7 @@ import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../workers/bundle.ts';
 import { connectClient } from '../workers/client-connection.ts';
-import { createDataConverter } from '../workers/codec.ts';
+import { createDataConverter, createWorkerDataConverter } from '../workers/codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
 import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
 import { openEgress } from '../workers/egress.ts';
@@ -91,8 +91,11 @@ async function serviceOptions(): Promise<Lane> {
   });
   const loaded = { config, path: undefined, baseDirectory: directory };
   const bundle = await bundleWorkflows();
-  const dataConverter = createDataConverter(config);
-  const client = new Client({ connection: await connectClient({ address }), dataConverter });
+  const client = new Client({
+    connection: await connectClient({ address }),
+    dataConverter: createDataConverter(config),
+  });
+  const dataConverter = createWorkerDataConverter(config);
   const artifacts = await openArtifacts(loaded);
   const runSide = await runSideActivities(loaded, artifacts, client);
   const modelStep: typeof runSide.modelStep = async (input) => {

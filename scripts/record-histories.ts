@@ -29,6 +29,7 @@ import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
+import { UNREADABLE } from './histories/unreadable.ts';
 import { TASKS } from './histories/tasks.ts';
 import { TIMED } from './histories/timed.ts';
 import { bundleWorkflows } from '../workers/bundle.ts';
@@ -54,6 +55,7 @@ const SCENARIOS = [
   ...SIGNED,
   ...CATALOGS,
   ...SIGNED_CATALOG,
+  ...UNREADABLE,
 ];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 

@@ -148,6 +148,8 @@ export const HISTORIES = [
   'agent-run.v2.unconsented',
   'agent-run.v2.unconsented-counted',
   'agent-run.v2.unconsented-ended',
+  // What could not be read stays unread, though replays have the key that its worker had not (docs/adr/0046).
+  'agent-run.v2.unread',
   // A tool server that is away when the run starts (docs/adr/0050).
   'agent-run.v3.away',
   'agent-run.v3.away-continued',

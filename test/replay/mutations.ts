@@ -10,6 +10,13 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   ...DECISION_COMMANDS,
   ...HELD_COMMANDS,
   {
+    name: 'what could not be read is read once there is a key for it',
+    noticedIn: 'agent-run.v2.unread',
+    file: 'workflows/unread.ts',
+    find: 'KEYED.find((each) => patched(marker(each)));',
+    put: 'KEYED.find((each) => patched(`not ${marker(each)}`));',
+  },
+  {
     name: 'one of two is enough',
     noticedIn: 'agent-run.v2.one-of-two',
     file: 'domain/approver.ts',

@@ -11,7 +11,7 @@ import type { RunHandle } from '../../client/index.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
 import { QUERIES, UPDATES } from '../../contracts/names.ts';
-import { createDataConverter } from '../../workers/codec.ts';
+import { createWorkerDataConverter } from '../../workers/codec.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
 import { NAME } from './builders/provision.ts';
 import { startRawServer } from './mcp-raw-server.ts';
@@ -89,7 +89,7 @@ export function useHeldScene(): () => HeldScene {
     const worker = await Worker.create({
       connection,
       taskQueue: 'desk',
-      dataConverter: createDataConverter(config),
+      dataConverter: createWorkerDataConverter(config),
       activities: {
         discoverTools,
         callTool: (input: DispatchInput) => fly(input, flights),
