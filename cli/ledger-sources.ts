@@ -6,6 +6,7 @@ import { conversationFaults } from '../client/ledger-check.ts';
 import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
 import { readSegments } from '../client/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { artifactReader } from './artifact-reader.ts';
@@ -13,6 +14,7 @@ import type { GlobalOptions } from './options.ts';
 import { ledgerOwner } from './record.ts';
 import type { Session } from './session.ts';
 import { loadClientSettings } from './settings.ts';
+import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface SourceOptions extends GlobalOptions {
@@ -41,14 +43,24 @@ export async function namedCopy(
   return { place: { workflowId: runId }, entries, signedHeads: [], faults: conversationFaults(entries, messages) };
 }
 
-/** As the run tells it now. */
-export async function liveCopy({ client, countersign }: Session, runId: string): Promise<LedgerCopy> {
-  const entries = await ledgerOwner(countersign, runId).ledger();
+/** As the run tells it now, or as its history does where it is stuck. */
+export async function liveLedger(
+  session: Session,
+  runId: string,
+): Promise<{ readonly entries: readonly LedgerEntry[]; readonly stuck?: StuckRun }> {
+  const { told, stuck } = await toldOrRead(session, runId, () => ledgerOwner(session.countersign, runId).ledger());
+  return stuck === undefined ? { entries: told } : { entries: await ledgerOfStuck(session, stuck), stuck };
+}
+
+/** The same, with where it is from. */
+export async function liveCopy(session: Session, runId: string): Promise<LedgerCopy & { readonly stuck?: StuckRun }> {
+  const { client } = session;
+  const { entries, stuck } = await liveLedger(session, runId);
   const { raw } = await client.workflow.getHandle(runId).describe();
   const firstRunId = raw.workflowExecutionInfo?.firstRunId;
   const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
   const place = { namespace: client.options.namespace, workflowId: runId, ...known };
-  return { place, entries, signedHeads: [], faults: [] };
+  return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
 }
 
 const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) });

@@ -11,6 +11,7 @@ import { addForget } from './commands/forget.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLedger } from './commands/ledger.ts';
 import { addPolicy } from './commands/policy.ts';
+import { addRecover } from './commands/recover.ts';
 import { addReject } from './commands/reject.ts';
 import { addReplay } from './commands/replay.ts';
 import { addRequests } from './commands/requests.ts';
@@ -61,6 +62,7 @@ const VERBS = [
   addVault,
   addKeys,
   addReplay,
+  addRecover,
 ];
 
 /** @returns the exit code: 0, or that of the error table (2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check) */

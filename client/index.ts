@@ -19,6 +19,7 @@ export { Countersign, type CountersignOptions } from './countersign.ts';
 export type { BatchAnswer } from './decide-all.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './effective-verdict.ts';
 export { assertIntact } from './ledger.ts';
+export type { RecoverOptions, Recovery } from './recovery.ts';
 export { RunHandle } from './run-handle.ts';
 export { createSigner, readSigner, type Signer } from './signer.ts';
 export type { StartRunOptions } from './start-run.ts';

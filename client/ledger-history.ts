@@ -48,8 +48,11 @@ export interface RecordedDeeds {
   readonly lost: Set<string>;
 }
 
-/** @throws as Temporal does where the newest execution cannot be read */
-export async function readDeeds(client: Client, workflowId: string): Promise<RecordedDeeds> {
+/**
+ * @param before event of the newest execution up to which it is read; absent: all of it
+ * @throws as Temporal does where the newest execution cannot be read
+ */
+export async function readDeeds(client: Client, workflowId: string, before?: number): Promise<RecordedDeeds> {
   const deeds: RecordedDeeds = {
     start: { spec: undefined },
     from: 0,
@@ -71,7 +74,8 @@ export async function readDeeds(client: Client, workflowId: string): Promise<Rec
       if (chain.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
       break;
     }
-    chain.unshift(events);
+    const isNewest = chain.length === 0;
+    chain.unshift(isNewest && before !== undefined ? events.filter(({ eventId }) => Number(eventId) < before) : events);
     runId = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
   }
   const first = chain[0]?.[0];

@@ -35,6 +35,7 @@ import { type FreshGrant, sealFresh } from './fresh-grant.ts';
 import { type ArtifactReader, readLedger } from './ledger.ts';
 import { assertArgumentsFit, assertMessageFits } from './message-size.ts';
 import { tellUnserved } from './pollers.ts';
+import { type RecoverOptions, recover, type Recovery } from './recovery.ts';
 import { type Said, sendSigned } from './signed-update.ts';
 import type { Signer } from './signer.ts';
 import { sendUpdate, updateIdOf } from './update.ts';
@@ -127,6 +128,15 @@ export class RunHandle {
     const { id: person, groups } = approver;
     const said = { purpose: 'resolveOutcome', runId, jti: decisionId, person, groups } as const;
     return await this.#send<PauseAck>(UPDATES.resolveOutcome, resolution, said, decisionId);
+  }
+
+  /**
+   * Resets the workflow to before a task of its history: the way out for a run that no worker can replay. Says what is undone, and with
+   * `dry` does nothing else. `countersign recover` finds the task; nothing that may run only once is sent again by itself after it.
+   * @throws CountersignError `USAGE`, `RUN_CLOSED`, `RUN_NOT_FOUND`
+   */
+  async recover(options: RecoverOptions): Promise<Recovery> {
+    return await this.#engine.call(this.runId, () => recover(this.#engine.client, this.runId, options));
   }
 
   /** Takes a standing decision back (`state().standing`). Answered the same however often it is sent. */
@@ -255,14 +265,14 @@ export class RunHandle {
     );
   }
 
-  async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
+  async #update<T>(name: string, input?: object, updateId?: string): Promise<T> {
     assertMessageFits(input);
     try {
-      return await sendUpdate(this.#engine, this.runId, updateId, async (id) =>
+      const send = async (id: object): Promise<T> =>
         input === undefined
           ? await this.#handle.executeUpdate<T, []>(name, id)
-          : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),
-      );
+          : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id });
+      return await sendUpdate(this.#engine, this.runId, updateId, send, input);
     } catch (error) {
       throw await this.#closedOr(error);
     }

@@ -2,6 +2,7 @@
 import { status as grpcStatus } from '@grpc/grpc-js';
 import {
   isGrpcServiceError,
+  QueryNotRegisteredError,
   ServiceError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowFailedError,
@@ -11,11 +12,13 @@ import {
 import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
+import { sentenceOf } from './stuck.ts';
 import { namingOf, type Subject } from './subject.ts';
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return uncertain(about, error);
+  if (isUnreplayable(error) && about !== '') return stuckOn(about, error.message, error);
   if (error instanceof WorkflowFailedError) return failedRun(error, about);
   const { title, missing, notThere, facts } = namingOf(about);
   const coded = codedFailureIn(error);
@@ -39,7 +42,7 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
 
 /** By gRPC status code (grpc/grpc statuscodes.md); what is not named here has no other answer than Temporal's own words. */
 function engineTrouble(error: unknown, about: Subject): CountersignError {
-  const { title, missing, stuck, notThere, facts } = namingOf(about);
+  const { missing, notThere, facts } = namingOf(about);
   const trouble = (code: ErrorCode, message: string): CountersignError =>
     new CountersignError(code, message, facts, { cause: error });
   const cause = error instanceof ServiceError ? error.cause : error;
@@ -66,10 +69,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
     case grpcStatus.FAILED_PRECONDITION:
       return about === ''
         ? trouble('INTERNAL', `Temporal refused: ${cause.details}`)
-        : trouble(
-            stuck,
-            `${title} cannot take a workflow task: ${cause.details.replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.`,
-          );
+        : stuckOn(about, cause.details, error);
     case grpcStatus.UNAVAILABLE:
       return trouble('ENGINE_UNAVAILABLE', 'Temporal does not answer; check its address and try again.');
     case grpcStatus.RESOURCE_EXHAUSTED:
@@ -83,6 +83,24 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
     default:
       return trouble('INTERNAL', `Temporal refused: ${cause.details}`);
   }
+}
+
+function stuckOn(about: Subject, reason: string, cause: unknown): CountersignError {
+  const { title, stuck, facts } = namingOf(about);
+  const message = `${title} cannot take a workflow task: ${sentenceOf(reason).replace(/\.+$/, '')}. See it in Temporal UI, and send this again with the same id once it has passed.${wayOut(about)}`;
+  return new CountersignError(stuck, message, facts, { cause });
+}
+
+/** Of a run that no worker can replay; it says so itself where there is nothing to recover. */
+function wayOut(about: Subject): string {
+  return typeof about === 'string'
+    ? ` What can be read of it: countersign show ${about}. The way out where no build can go on with it: countersign recover ${about}`
+    : '';
+}
+
+/** A worker that cannot replay the run answers a query with that. */
+function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
+  return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
 function uncertain(about: Subject, cause: unknown): CountersignError {

@@ -92,6 +92,8 @@ export interface PreparedRun {
   readonly endings?: 'stored';
   /** Of a call whose outcome is not known, only a worker says that it left. Absent: prepared by an earlier release, which took it for sent. */
   readonly sentTimes?: 'told';
+  /** A server that is away when its tools are listed is waited for. Absent: prepared by an earlier release, which ends the run after some tries. */
+  readonly awayServers?: 'awaited';
 }
 
 /** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */

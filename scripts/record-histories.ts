@@ -10,6 +10,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
+import { AWAITING } from './histories/awaiting.ts';
 import { CATALOGS } from './histories/catalogs.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
@@ -47,6 +48,7 @@ const SCENARIOS = [
   ...HOLDING,
   ...TASKS,
   ...AUTHORIZING,
+  ...AWAITING,
   ...RULED,
   ...TALKING,
   ...SIGNED,

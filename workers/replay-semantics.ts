@@ -57,7 +57,10 @@ export async function* compareHistories(
   const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
   const passes: Pass[] = [];
   let failed: Error | undefined;
-  for await (const outcome of replayHistories(replayed(histories, reader, passes), { ...options, sinks: log.sinks })) {
+  for await (const outcome of replayHistories(replayed(histories, reader, passes), {
+    ...options,
+    sinks: { ...options.sinks, ...log.sinks },
+  })) {
     // Sound: an outcome belongs to the oldest pass that was handed out and has none.
     const pass = passes.shift() as Pass;
     failed ??= outcome.error ?? (await differenceIn(pass, log, reader));

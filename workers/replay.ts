@@ -26,6 +26,8 @@ export interface ReplayOptions {
   readonly namespace?: string;
   /** What a bundle made for inspection reports to, see `replay-semantics.ts`. */
   readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
+  /** Begins the name of the queue that replayed runs see. Default `countersign-replay`. */
+  readonly name?: string;
 }
 
 export interface ReplayOutcome {
@@ -72,13 +74,19 @@ export async function* liveHistories(
   }
 }
 
-function workerOptions({ bundle, config, namespace = 'default', sinks = {} }: ReplayOptions): ReplayWorkerOptions {
+function workerOptions({
+  bundle,
+  config,
+  namespace = 'default',
+  sinks = {},
+  name = 'countersign-replay',
+}: ReplayOptions): ReplayWorkerOptions {
   // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
   const withNamespace = { namespace };
   const zone = zoneKeysOf(config);
   return {
     ...withNamespace,
-    replayName: 'countersign-replay',
+    replayName: name,
     sinks,
     workflowBundle: { code: bundle.code },
     dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),

@@ -57,18 +57,34 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
   });
 }
 
-/** Listing tools changes nothing: retried for some minutes. */
+/**
+ * Listing tools changes nothing: retried for as long as the run may wait (docs/adr/0050), without a trace in history. Whoever stops
+ * the run, or hands it over, does not wait for a server that does not answer.
+ *
+ * @param waits absent: some minutes, as runs of earlier releases did
+ */
 export function discoveryActivities(
   server: ServerBinding,
   priority: RunPriority | undefined,
+  waits?: 'awaited',
 ): Answering<Pick<ToolActivities, 'discoverTools'>> {
   return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s', maximumAttempts: 8 },
+    ...(waits === undefined ? { retry: { ...LISTING, maximumAttempts: 8 } } : untilThere(server)),
     summary: `list tools of ${server.name}`,
     ...inTurn(priority),
   });
+}
+
+const LISTING = { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' } as const;
+
+function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
+  return {
+    retry: LISTING,
+    cancellationType: ActivityCancellationType.TRY_CANCEL,
+    ...(startWaitSeconds === undefined ? {} : { scheduleToCloseTimeout: startWaitSeconds * 1_000 }),
+  };
 }
 
 /** Somebody waits for the answer: not for long. */

@@ -60,8 +60,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
       if (!isCounting) watchWallClock(live);
       isCounting = true;
     };
-    // A run counts once its tools are listed (INV-D1), or as soon as a list waits for people.
-    if (carry) count();
+    // A run of an earlier release counts once its tools are listed (INV-D1), or as soon as a list waits for people.
+    if (carry || live.prepared.awayServers !== undefined) count();
     if (!carry || !live.isListed) await live.work.run(() => list(live, count));
     count();
     ending = await live.work.run(() => converse(live));

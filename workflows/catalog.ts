@@ -20,11 +20,12 @@ import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
 import { identifier, name as serverName } from '../domain/field-checks.ts';
+import { rollReason } from '../domain/rollover.ts';
 import { catalogDiscoveryActivities } from './activity-stubs.ts';
 import { registerCatalogHandlers } from './catalog-handlers.ts';
 import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
-import { MOST_UPDATES, storeOnce } from './roll.ts';
+import { storeOnce } from './roll.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from './unread.ts';
 import { isChecking } from './zone.ts';
 
@@ -62,7 +63,7 @@ async function keep(live: LiveCatalog): Promise<void> {
 }
 
 function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
-  return nudged || updates >= MOST_UPDATES || workflowInfo().continueAsNewSuggested;
+  return rollReason({ nudged, updates, suggested: workflowInfo().continueAsNewSuggested }) !== undefined;
 }
 
 async function refresh(live: LiveCatalog): Promise<void> {

@@ -4,10 +4,11 @@
  * Owns: the order of listing, asking and waiting. Does not own: what is asked (`domain/listing.ts`), nor who may answer.
  * 1. A server that turns the list away for want of a grant is asked about, beside the other lists, and listed again with what was
  *    given. Where nobody gives another one, the run ends with what was in the way.
- * 2. Only runs that were prepared for it ask: others end at once, as they did. Where one asks, it leaves a marker, so that no build
+ * 2. A server that is away is waited for by Temporal's own retries, and a run that hands over meanwhile lets go of them (docs/adr/0050).
+ * 3. Only runs that were prepared for it ask: others end at once, as they did. Where one asks, it leaves a marker, so that no build
  *    that cannot takes it up (INV-D1).
  */
-import { CancelledFailure, condition, patched } from '@temporalio/workflow';
+import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
 import type { DiscoverInput, TurnedAway } from '../contracts/discovery.ts';
 import { isErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
@@ -30,15 +31,19 @@ import { waitForDecision } from './waiting.ts';
  * @param onWait called where people are asked
  */
 export async function listTools(live: LiveRun, onWait: () => void): Promise<'done' | 'roll'> {
-  const { servers, listings } = live.prepared;
+  const { servers, listings, awayServers } = live.prepared;
   const lists = new Lists(live, onWait);
   let found: readonly Discovery[] | undefined;
   const all = Promise.all(servers.map((server, index) => lists.discover(server, index))).then((each) => {
-    if (!live.rolling) found = each.filter((one) => one !== undefined);
+    if (!live.rolling && !lists.areLetGo) found = each.filter((one) => one !== undefined);
   });
-  if (listings === undefined) await all;
+  if (awayServers !== undefined) await Promise.race([all, condition(() => found !== undefined || wantsToRoll(live))]);
+  else if (listings === undefined) await all;
   else await Promise.race([all, condition(() => found !== undefined || (wantsToRoll(live) && lists.areWaiting))]);
-  if (found === undefined) return 'roll';
+  if (found === undefined) {
+    if (awayServers !== undefined) lists.letGo();
+    return 'roll';
+  }
   pin(live, found);
   return 'done';
 }
@@ -70,7 +75,10 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
 class Lists {
   readonly #live: LiveRun;
   readonly #onWait: () => void;
+  readonly #asking = new CancellationScope();
   #underWay = 0;
+  /** The run hands over, and asks again in its next execution. */
+  areLetGo = false;
 
   constructor(live: LiveRun, onWait: () => void) {
     this.#live = live;
@@ -81,6 +89,11 @@ class Lists {
   get areWaiting(): boolean {
     const { calls } = this.#live.run;
     return this.#underWay === 0 && calls.filter(({ call }) => isListing(call.callId)).every(isAsking);
+  }
+
+  letGo(): void {
+    this.areLetGo = true;
+    this.#asking.cancel();
   }
 
   /** Undefined where the run hands over first. */
@@ -100,6 +113,7 @@ class Lists {
         throw failedWith(whyEnded(state), server);
       }
       const found = await this.#ask(server);
+      if (found === undefined) return undefined;
       if (!('authorization' in found)) return found;
       const { authorization: need } = found;
       const pausing = {
@@ -115,14 +129,16 @@ class Lists {
   }
 
   /** Where its server takes no more just now, Temporal repeats it some times; then it is asked anew, for as long as a call may wait. */
-  async #ask(server: ServerBinding): Promise<Discovery | TurnedAway> {
-    const { prepared } = this.#live;
+  async #ask(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
+    const live = this.#live;
+    const { prepared } = live;
+    if (prepared.awayServers !== undefined) return await this.#untilThere(server);
     const since = Date.now();
     for (;;) {
       this.#underWay += 1;
       try {
         const { discoverTools } = discoveryActivities(server, prepared.priority);
-        return answered(this.#live, await discoverTools(inputFor(this.#live, server)));
+        return answered(live, await discoverTools(inputFor(live, server)));
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
@@ -130,6 +146,23 @@ class Lists {
       } finally {
         this.#underWay -= 1;
       }
+    }
+  }
+
+  /** Undefined where the run hands over first. */
+  async #untilThere(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
+    const live = this.#live;
+    const { priority, awayServers } = live.prepared;
+    const { discoverTools } = discoveryActivities(server, priority, awayServers);
+    live.listing.add(server.name);
+    live.onChange();
+    try {
+      return answered(live, await this.#asking.run(() => discoverTools(inputFor(live, server))));
+    } catch (error) {
+      if (this.areLetGo && isCancellation(error)) return undefined;
+      throw error;
+    } finally {
+      live.listing.delete(server.name);
     }
   }
 }

@@ -47,6 +47,8 @@ export class LiveRun {
   readonly judging = new Set<CancellationScope>();
   /** Calls whose servers are being asked how far their task is; between two questions a run may hand over. */
   readonly polling = new Set<string>();
+  /** Servers whose tools are being listed. */
+  readonly listing = new Set<string>();
   /** Settles once this execution has let go of every call of the turn: with its outcome, or for the next execution. */
   settling: Promise<void> = Promise.resolve();
   /** The run waits for the last of them before it hands over: no further one is judged. */

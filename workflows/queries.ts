@@ -56,6 +56,7 @@ function stateOf(live: LiveRun): RunState {
     ...(journal.segment === undefined ? {} : { segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
     ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
     ...grantEnds(live),
     ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),

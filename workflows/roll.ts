@@ -17,12 +17,10 @@ import type { ArtifactRef } from '../contracts/schemas/json.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
 import type { RunSpecInput } from '../contracts/schemas/run-spec.ts';
 import type { Carry } from '../domain/carry.ts';
+import { rollReason, type RollReason } from '../domain/rollover.ts';
 import { storeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 import { answered, type Answering } from './unread.ts';
-
-/** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
-export const MOST_UPDATES = 1_500;
 
 /** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
 const MOST_TRIES = 3;
@@ -34,12 +32,12 @@ export function wantsToRoll(live: LiveRun): boolean {
   return reasonToRoll(live) !== undefined;
 }
 
-function reasonToRoll(live: LiveRun): string | undefined {
-  if (live.nudged) return 'nudge';
-  if (live.updates >= MOST_UPDATES) return 'updates';
-  if (live.isPrepared && live.run.turn - live.turnAtStart >= live.prepared.limits.turnsPerExecution) return 'turns';
-  if (workflowInfo().continueAsNewSuggested) return 'history';
-  return undefined;
+function reasonToRoll(live: LiveRun): RollReason | undefined {
+  const { nudged, updates, run, turnAtStart } = live;
+  const { continueAsNewSuggested: suggested } = workflowInfo();
+  if (!live.isPrepared) return rollReason({ nudged, updates, suggested });
+  const turns = { had: run.turn - turnAtStart, most: live.prepared.limits.turnsPerExecution };
+  return rollReason({ nudged, updates, turns, suggested });
 }
 
 /** Never returns: continue-as-new is thrown. */

@@ -16,6 +16,7 @@ import { describeLapse, lapsedSince } from '../domain/validity.ts';
 import { askedAgain, dispatched, ended, returned } from '../domain/call-changes.ts';
 import { callOf } from '../domain/run.ts';
 import { isResumable } from '../domain/resumption.ts';
+import { mayTryAgain, waitBeforeNext } from '../domain/retry.ts';
 import { interrupted } from '../domain/talk.ts';
 import { isOnTask, type OnTask, taskBegun } from '../domain/server-task.ts';
 import { dispatchInput } from './dispatch-input.ts';
@@ -27,11 +28,6 @@ import { followTask } from './server-tasks.ts';
 import { dropRefused, noLongerAnswered } from './standing-calls.ts';
 import type { LiveRun } from './live-run.ts';
 import { waitForDecision } from './waiting.ts';
-
-/** Sends of one call, the first included. */
-const MOST_ATTEMPTS = 5;
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
 
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   for (;;) {
@@ -109,7 +105,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
 function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Promise<void> | undefined {
   const { judgement, call } = flight;
   const attempts = attemptsOf(flight);
-  if (attempts >= MOST_ATTEMPTS) return undefined;
+  if (!mayTryAgain(attempts)) return undefined;
   if (result.kind === 'not-sent' && !isHolding(result))
     return tryAgain(live, call.callId, attempts, result.retryAfterMs);
   const isUnsure = result.kind === 'ended' && result.outcome.kind === 'unknown';
@@ -158,8 +154,7 @@ async function tryAgain(
   unsure?: Unsure,
 ): Promise<void> {
   live.commit(returned(live.run, callId, unsure));
-  const backoff = Math.min(FIRST_RETRY_MS * 2 ** (attempts - 1), LAST_RETRY_MS);
-  const delay = Math.max(backoff, retryAfterMs ?? 0);
+  const delay = waitBeforeNext(attempts, retryAfterMs);
   const summary = `try ${callId} again`;
   const waiting = callOf(live.run, callId);
   try {

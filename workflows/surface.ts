@@ -54,7 +54,7 @@ export class Surface {
     const live = this.#live;
     const { status, run } = live;
     if (!live.isPrepared) return this.#showEarlyEnd(status);
-    setCurrentDetails(currentDetails(status, run, live.endsAs === undefined ? live.because : ending(live)));
+    setCurrentDetails(currentDetails(status, run, whyShown(live)));
     const asking = askingCalls(run).map(shownAs);
     const shown = keyOf(status, asking);
     if (shown === this.#shown) return;
@@ -125,6 +125,12 @@ function shownAs({ call, request }: Asking): string {
 /** Shown anew when it differs. */
 function keyOf(status: RunStatus, asking: readonly string[]): string {
   return `${shownStatus(status)} ${asking.join(' ')}`;
+}
+
+function whyShown(live: LiveRun): string | undefined {
+  if (live.endsAs !== undefined) return ending(live);
+  const { listing, because } = live;
+  return listing.size === 0 ? because : `lists the tools of ${[...listing].join(', ')}`;
 }
 
 function ending({ endsAs, because }: LiveRun): string {

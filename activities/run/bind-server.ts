@@ -38,6 +38,7 @@ export function bindServer(
       ...queueOf(configured.taskQueue ?? catalog?.connection?.taskQueue),
       ...allowed,
       ...(catalog === undefined ? {} : { catalog: true }),
+      ...(configured.startWaitSeconds === undefined ? {} : { startWaitSeconds: configured.startWaitSeconds }),
       ...(configured.elicitation === undefined ? {} : { holdSeconds: configured.elicitation.holdSeconds }),
     };
   }

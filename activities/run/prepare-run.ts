@@ -91,6 +91,7 @@ export function createPrepareRun(
       lostAnswers: 'resumed',
       endings: 'stored',
       sentTimes: 'told',
+      awayServers: 'awaited',
       ...proven,
     };
   };

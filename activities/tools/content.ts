@@ -3,7 +3,7 @@
  *
  * Owns kinds of content and how many parts are kept. Does not own the size of the whole (`result.ts`).
  *
- * 1. Everything is scrubbed before it is cut or stored (INV-S1).
+ * 1. Everything is scrubbed before it is cut or stored (INV-S1): texts together, before they come here; binary parts each by itself.
  * 2. Bounded in number: each stored part is written and synced by itself, and one answer has room for hundreds of thousands.
  */
 import type { ResultPart } from '../../contracts/schemas/call.ts';
@@ -31,23 +31,57 @@ const DROPPED = Symbol('dropped');
 
 /** Stores as many parts as one result may have stored. */
 interface PartStore {
-  readonly scrub: Scrubber;
   /** @returns undefined where it failed */
   put(base64: string, contentType: string): Promise<ArtifactRef | typeof DROPPED | undefined>;
 }
 
-export async function contentOf(given: unknown, rules: ContentRules, warn: Warn): Promise<ResultPart[]> {
+/** The texts of a part; what it holds in base64 is searched as bytes (`partStore`). */
+const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
+
+/** All texts of the parts that may be kept, to be scrubbed together: a secret may be split over two parts. */
+export function textsOf(given: unknown): RawPart[] {
+  return partsOf(given)
+    .slice(0, MAX_PARTS)
+    .map((part) => {
+      const fields = fieldsOf(part);
+      const { resource } = fields;
+      return { ...textFields(fields), ...(resource === undefined ? {} : { resource: textFields(fieldsOf(resource)) }) };
+    });
+}
+
+function textFields(fields: RawPart): RawPart {
+  return Object.fromEntries(
+    TEXTS.flatMap((name) => (typeof fields[name] === 'string' ? [[name, fields[name]] as const] : [])),
+  );
+}
+
+function partsOf(given: unknown): readonly unknown[] {
+  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is looked at.
+  return Array.isArray(given) ? (given as readonly unknown[]) : [];
+}
+
+function fieldsOf(value: unknown): RawPart {
+  // Sound: any object may be read as a record of unknown values.
+  return typeof value === 'object' && value !== null ? (value as RawPart) : {};
+}
+
+/** @param texts what `textsOf` gives, scrubbed */
+export async function contentOf(
+  given: unknown,
+  texts: readonly RawPart[],
+  rules: ContentRules,
+  warn: Warn,
+): Promise<ResultPart[]> {
   if (!Array.isArray(given)) {
     warn('the result has no list of content');
     return [];
   }
-  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is looked at.
-  const parts = given as readonly unknown[];
+  const parts = partsOf(given);
   const store = partStore(rules, warn);
   const content: ResultPart[] = [];
   let dropped = Math.max(0, parts.length - MAX_PARTS);
-  for (const part of parts.slice(0, MAX_PARTS)) {
-    const kept = await partOf(part, store, warn);
+  for (const [index, part] of parts.slice(0, MAX_PARTS).entries()) {
+    const kept = await partOf(fieldsOf(part), texts[index] ?? {}, store, warn);
     if (kept === DROPPED) dropped += 1;
     else if (kept !== undefined) content.push(kept);
   }
@@ -62,7 +96,6 @@ function partStore(rules: ContentRules, warn: Warn): PartStore {
   const { scrub, signal } = rules;
   let left = MAX_STORED_PARTS;
   return {
-    scrub,
     put: async (base64, contentType) => {
       if (left === 0 || signal.aborted) return DROPPED;
       left -= 1;
@@ -72,13 +105,15 @@ function partStore(rules: ContentRules, warn: Warn): PartStore {
 }
 
 /** The part as it is kept; undefined where it is of no known kind. */
-async function partOf(part: unknown, store: PartStore, warn: Warn): Promise<ResultPart | typeof DROPPED | undefined> {
-  const text = (value: string): string => store.scrub.text(value);
-  // Sound: any object may be read as a record of unknown values.
-  const fields: RawPart = typeof part === 'object' && part !== null ? (part as RawPart) : {};
-  const { type, data, uri, name, description, resource } = fields;
-  const mimeType = labelOf(fields['mimeType'], text);
-  if (type === 'text' && typeof fields['text'] === 'string') return { type, text: text(fields['text']) };
+async function partOf(
+  { data, resource, type: given }: RawPart,
+  texts: RawPart,
+  store: PartStore,
+  warn: Warn,
+): Promise<ResultPart | typeof DROPPED | undefined> {
+  const { type, text, uri, name, description } = texts;
+  const mimeType = labelOf(texts['mimeType']);
+  if (type === 'text' && typeof text === 'string') return { type, text };
   if ((type === 'image' || type === 'audio') && typeof data === 'string') {
     const kind = mimeType ?? 'application/octet-stream';
     const artifact = await store.put(data, kind);
@@ -88,37 +123,31 @@ async function partOf(part: unknown, store: PartStore, warn: Warn): Promise<Resu
   if (type === 'resource_link' && typeof uri === 'string') {
     return {
       type,
-      uri: text(uri),
-      name: typeof name === 'string' ? text(name) : text(uri),
+      uri,
+      name: typeof name === 'string' ? name : uri,
       ...(mimeType === undefined ? {} : { mimeType }),
-      ...(typeof description === 'string' ? { description: text(description) } : {}),
+      ...(typeof description === 'string' ? { description } : {}),
     };
   }
-  if (type === 'resource' && typeof resource === 'object' && resource !== null) {
-    // Sound: as above.
-    const kept = await resourceOf(resource as RawPart, store, text);
+  if (type === 'resource') {
+    const kept = await resourceOf(fieldsOf(resource), fieldsOf(texts['resource']), store);
     if (kept !== undefined) return kept;
   }
-  // Scrubbed before it is cut: half a secret is not found.
-  warn(`content of kind "${labelOf(type, text) ?? typeof type}" was dropped: not of a known kind, or malformed`);
+  warn(`content of kind "${labelOf(type) ?? typeof given}" was dropped: not of a known kind, or malformed`);
   return undefined;
 }
 
 async function resourceOf(
-  resource: RawPart,
+  { blob }: RawPart,
+  { uri, mimeType: kind, text }: RawPart,
   store: PartStore,
-  text: (value: string) => string,
 ): Promise<ResultPart | typeof DROPPED | undefined> {
-  if (typeof resource['uri'] !== 'string') return undefined;
-  const mimeType = labelOf(resource['mimeType'], text);
-  const head = {
-    type: 'resource' as const,
-    uri: text(resource['uri']),
-    ...(mimeType === undefined ? {} : { mimeType }),
-  };
-  if (typeof resource['text'] === 'string') return { ...head, text: text(resource['text']) };
-  if (typeof resource['blob'] !== 'string') return undefined;
-  const artifact = await store.put(resource['blob'], mimeType ?? 'application/octet-stream');
+  if (typeof uri !== 'string') return undefined;
+  const mimeType = labelOf(kind);
+  const head = { type: 'resource' as const, uri, ...(mimeType === undefined ? {} : { mimeType }) };
+  if (typeof text === 'string') return { ...head, text };
+  if (typeof blob !== 'string') return undefined;
+  const artifact = await store.put(blob, mimeType ?? 'application/octet-stream');
   if (artifact === DROPPED) return DROPPED;
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
@@ -138,6 +167,6 @@ export async function stored(
   }
 }
 
-function labelOf(value: unknown, text: (value: string) => string): string | undefined {
-  return typeof value === 'string' && value !== '' ? text(value).slice(0, MAX_LABEL_CHARACTERS) : undefined;
+function labelOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value.slice(0, MAX_LABEL_CHARACTERS) : undefined;
 }

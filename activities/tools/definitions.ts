@@ -106,15 +106,23 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;
-  const clean = scrub.text(name);
-  if (clean !== name) return 'its name holds a secret';
+  // Together, since a secret may begin in one and go on in another. Sound: scrubbing gives a string for a string, an object for an object.
+  const clean = scrub.value({ name, title, description, ...kept }) as {
+    readonly name: string;
+    readonly title?: string;
+    readonly description?: string;
+    readonly inputSchema: JsonObject;
+    readonly outputSchema?: JsonObject;
+    readonly annotations?: JsonObject;
+  };
+  if (clean.name !== name) return 'its name holds a secret';
   return {
     name,
-    ...(title === undefined ? {} : { title: bounded(scrub.text(title)) }),
-    ...(description === undefined ? {} : { description: bounded(scrub.text(description)) }),
-    inputSchema: scrubbed(scrub, inputSchema),
-    ...(outputSchema === undefined ? {} : { outputSchema: scrubbed(scrub, outputSchema) }),
-    ...(annotations === undefined ? {} : { annotations: scrubbed(scrub, annotations) }),
+    ...(clean.title === undefined ? {} : { title: bounded(clean.title) }),
+    ...(clean.description === undefined ? {} : { description: bounded(clean.description) }),
+    inputSchema: clean.inputSchema,
+    ...(clean.outputSchema === undefined ? {} : { outputSchema: clean.outputSchema }),
+    ...(clean.annotations === undefined ? {} : { annotations: clean.annotations }),
     ...(taskSupport === undefined || !takesTasks ? {} : { taskSupport }),
   };
 }
@@ -134,11 +142,6 @@ function refusal(scrub: Scrubber, name: string, reason: string): RefusedTool {
 
 function bounded(text: string): string {
   return text.length > MAX_DESCRIPTION_CHARACTERS ? `${text.slice(0, MAX_DESCRIPTION_CHARACTERS)}${CUT}` : text;
-}
-
-function scrubbed(scrub: Scrubber, value: JsonObject): JsonObject {
-  // Sound: scrubbing gives an object for an object.
-  return scrub.value(value) as JsonObject;
 }
 
 /** What was parsed from JSON and is an object holds JSON values. */

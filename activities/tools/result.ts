@@ -11,7 +11,7 @@
 import type { ToolResult } from '../../contracts/schemas/call.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength } from '../../domain/canonical.ts';
-import { type ContentRules, contentOf, stored } from './content.ts';
+import { type ContentRules, contentOf, stored, textsOf } from './content.ts';
 import { MAX_NESTING, nestsTooDeeply } from './nesting.ts';
 import { outputViolation } from './output-schema.ts';
 import { previewOf } from './preview.ts';
@@ -51,7 +51,6 @@ async function mapped(
   const warn = (warning: string): void => {
     warnings.push(scrub.text(warning).slice(0, MAX_WARNING_CHARACTERS));
   };
-  const content = await contentOf(raw['content'], rules, warn);
   const tooDeep = nestsTooDeeply(raw['structuredContent']);
   if (tooDeep) warn(`the structured result nests deeper than ${MAX_NESTING} levels and was dropped`);
   const given = tooDeep ? undefined : raw['structuredContent'];
@@ -59,8 +58,10 @@ async function mapped(
     const violation = outputViolation(rules.outputSchema, given);
     if (violation !== undefined) warn(violation);
   }
-  // Sound: it was parsed from JSON, and scrubbing gives a string for a string.
-  const structured = given === undefined ? {} : { structured: scrub.value(given) as JsonValue };
+  // Together, since a secret may begin in one and go on in another. Sound: scrubbing gives a string for a string, and keeps the shape.
+  const [texts, clean] = scrub.value([textsOf(raw['content']), given]) as [ReturnType<typeof textsOf>, JsonValue];
+  const content = await contentOf(raw['content'], texts, rules, warn);
+  const structured = given === undefined ? {} : { structured: clean };
   const json = JSON.stringify({ content, ...structured });
   const bytes = byteLength(json);
   if (bytes <= rules.maxBytes) return { content, ...structured, ...warned(warnings) };

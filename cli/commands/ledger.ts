@@ -3,12 +3,12 @@ import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
-import { liveCopy, namedCopy, type SourceOptions } from '../ledger-sources.ts';
-import { ledgerOwner } from '../record.ts';
+import { liveCopy, liveLedger, namedCopy, type SourceOptions } from '../ledger-sources.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
 import { type ExportFormat, exportText } from '../views/ledger-export.ts';
+import { stuckJson, stuckText } from '../views/stuck.ts';
 
 interface LedgerOptions extends SourceOptions {
   readonly export?: ExportFormat;
@@ -48,17 +48,23 @@ export function addLedger(program: Command, terminal: Terminal): void {
       assertMeant(options);
       const format = options.export;
       if (format !== undefined) {
-        const copy =
-          (await namedCopy(runId, options, terminal)) ??
-          (await withSession(terminal, options, async (session) => liveCopy(session, runId)));
+        const named = await namedCopy(runId, options, terminal);
+        if (named !== undefined) return terminal.out(exportText(format, named));
+        const { stuck, ...copy } = await withSession(terminal, options, async (session) => liveCopy(session, runId));
+        // What is exported holds entries alone.
+        if (stuck !== undefined) terminal.err(`${stuckText(stuck, terminal.paint)}\n`);
         return terminal.out(exportText(format, copy));
       }
-      const entries = await withSession(terminal, options, ({ countersign }) =>
-        ledgerOwner(countersign, runId).ledger(),
-      );
+      const { entries, stuck } = await withSession(terminal, options, async (session) => liveLedger(session, runId));
       print(
         terminal,
-        { json: { runId, entries }, text: (paint) => entries.map((entry) => entryText(entry, paint)).join('\n') },
+        {
+          json: { runId, entries, ...(stuck && { stuck: stuckJson(stuck) }) },
+          text: (paint) =>
+            [...entries.map((entry) => entryText(entry, paint)), ...(stuck ? [stuckText(stuck, paint)] : [])].join(
+              '\n',
+            ),
+        },
         options.json === true,
       );
     });

@@ -14,15 +14,18 @@ import { checkNamedKeys, checkProofs, namedSignatures, type ProofReport } from '
 import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { GENESIS } from '../../domain/ledger.ts';
 import { doubledIn } from '../../domain/trusted-keys.ts';
 import { print } from '../answer.ts';
 import { configuredKeys } from '../configured-trust.ts';
 import { examples } from '../examples.ts';
 import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
-import { ledgerOwner, type LedgerOwner } from '../record.ts';
-import { withSession } from '../session.ts';
+import { type LedgerHead, ledgerOwner, type LedgerOwner } from '../record.ts';
+import { type Session, withSession } from '../session.ts';
+import { ledgerOfStuck, type StuckRun, toldOrRead } from '../stuck-run.ts';
 import type { Terminal } from '../terminal.ts';
 import { readTrustFile } from '../trust-file.ts';
+import { stuckJson } from '../views/stuck.ts';
 import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 
 interface VerifyOptions extends SourceOptions {
@@ -85,9 +88,14 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
       const live =
         copy !== undefined && options.live !== true
           ? undefined
-          : await withSession(terminal, options, async ({ countersign, client }) =>
-              checkLive(ledgerOwner(countersign, runId), runId, client, options.history, trusted),
-            );
+          : await withSession(terminal, options, async (session) => {
+              const owner = ledgerOwner(session.countersign, runId);
+              // Asked first: the ledger may grow meanwhile, and never shrinks.
+              const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
+              const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
+              const head = told ?? (await read.head());
+              return await checkLive({ owner: read, head, stuck }, runId, session.client, options.history, trusted);
+            });
       report(terminal, runId, combined(runId, { copy, checked, live, trusted }, options.head), options.json === true);
     });
 }
@@ -151,18 +159,32 @@ interface CheckedRun {
   readonly report: LedgerReport;
   readonly proofs: ProofReport;
   readonly historyFrom?: number;
+  readonly stuck?: StuckRun;
+}
+
+/** What can be read of a run that answers nothing. */
+function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
+  const { state, snapshot } = stuck.answers;
+  return {
+    head: async () => state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS },
+    ledger: async () => await ledgerOfStuck(session, stuck),
+  };
 }
 
 /** The run's own count and head are compared too: a ledger cut off at its end is a valid chain. */
 async function checkLive(
-  owner: LedgerOwner,
+  {
+    owner,
+    head,
+    stuck,
+  }: { readonly owner: LedgerOwner; readonly head: LedgerHead; readonly stuck: StuckRun | undefined },
   runId: string,
   client: Client,
   history: boolean,
   trusted: readonly TrustedJwk[] | undefined,
 ): Promise<CheckedRun> {
-  // Asked first: the ledger may grow meanwhile, and never shrinks.
-  const { ledgerHead, ledgerLength } = await owner.head();
+  const { ledgerHead, ledgerLength } = head;
+  const read = stuck === undefined ? {} : { stuck };
   const before = await owner.ledger();
   const checked = checkLedger(before);
   const faults: LedgerFault[] = [...checked.faults];
@@ -171,12 +193,18 @@ async function checkLive(
   else if (ledgerLength > 0 && before[ledgerLength - 1]?.hash !== ledgerHead)
     faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
   if (!history || runId.startsWith('catalog/'))
-    return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults } };
-  const deeds = await readDeeds(client, runId);
+    return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults }, ...read };
+  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1);
   faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
   const { namespace } = client.options;
   const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });
-  return { entries: before, proofs: proofsOf(before, proofs), report: { ...checked, faults }, historyFrom: deeds.from };
+  return {
+    entries: before,
+    proofs: proofsOf(before, proofs),
+    report: { ...checked, faults },
+    historyFrom: deeds.from,
+    ...read,
+  };
 }
 
 interface Sources {
@@ -212,6 +240,7 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
     ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
     signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
+    ...(live?.stuck === undefined ? {} : { stuck: live.stuck }),
   };
 }
 
@@ -254,7 +283,9 @@ function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: 
 }
 
 function report(terminal: Terminal, runId: string, verified: Verified, asJson: boolean): void {
-  print(terminal, { json: verified, text: (paint) => verifiedText(verified, paint) }, asJson);
+  const { stuck, ...rest } = verified;
+  const json = stuck === undefined ? rest : { ...rest, stuck: stuckJson(stuck) };
+  print(terminal, { json, text: (paint) => verifiedText(verified, paint) }, asJson);
   const [first] = verified.faults;
   if (first === undefined) return;
   const more = verified.faults.length === 1 ? '' : ` There are ${verified.faults.length - 1} more.`;

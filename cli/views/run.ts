@@ -40,6 +40,7 @@ export function stateText(state: RunState, now: number, paint: Paint): string {
     ['limits', limitsText(state.limits)],
     ['ledger', `${ledgerLength} entries, head ${visible(ledgerHead)}`],
     ['execution', visible(state.runId)],
+    ['lists tools', state.listing === undefined ? undefined : `of ${state.listing.map(visible).join(', ')}`],
     ...(state.held ?? []).map((each) => ['held back', heldText(each)] as const),
     ...(state.grantEnds ?? []).map(
       ({ callId, server, at }) =>

@@ -1,7 +1,9 @@
 /** What `verify-ledger` found, for people. */
 import type { CheckedHead, LedgerReport } from '../../client/ledger-check.ts';
 import { visible } from '../../domain/escape.ts';
+import type { StuckRun } from '../stuck-run.ts';
 import type { Paint } from '../terminal.ts';
+import { stuckText } from './stuck.ts';
 import { count } from './words.ts';
 
 export interface Verified extends LedgerReport {
@@ -13,17 +15,22 @@ export interface Verified extends LedgerReport {
   readonly historyFrom?: number;
   /** Of people and services, on decisions and the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
+  /** Where the run is stuck, and its history was read in its place. */
+  readonly stuck?: StuckRun;
 }
 
 export function verifiedText(
-  { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom }: Verified,
+  { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom, stuck }: Verified,
   paint: Paint,
 ): string {
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
   const proven =
     signatures.checked === 0 ? '' : `, ${count(signatures.checked, 'signature')} of decisions and start checked`;
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
-  const notes = uncheckedText(signatures, runId, historyFrom, paint);
+  const notes = [
+    ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
+  ];
   const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';
   if (verdict !== 'broken')
     return [

@@ -113,6 +113,8 @@ const Server = z.strictObject({
   protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
   /** For so long a tool counts as it was listed last; 0 asks before every call. */
   recheckSeconds: z.int().min(0).max(86_400).default(60),
+  /** How long a run waits for this server before its first turn, where it does not answer. Default: until the run's own time is over. */
+  startWaitSeconds: z.int().min(1).max(2_592_000).optional(),
   /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
   /** `read`: the run's model may read resources that results of this server link to, if the server has any. */

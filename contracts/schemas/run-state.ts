@@ -82,6 +82,8 @@ export const RunState = z.strictObject({
   signing: z.strictObject({ tenant: z.string() }).optional(),
   /** Approvals that answer later calls. */
   standing: z.array(StandingDecision).optional(),
+  /** Servers whose tools the run waits for before its first turn; absent once it has them. */
+  listing: z.array(z.string()).optional(),
   /** Calls that wait for their server, and not for a person; absent where none does. */
   held: z.array(HeldCall).optional(),
   /** Open requests that the run's grant for their server will not outlive; absent where there is none. */

@@ -62,5 +62,7 @@ export const ServerBinding = z.strictObject({
   catalog: z.literal(true).optional(),
   /** For so long in all a call of it may wait for people on its open connection. Absent: not at all, or bound by an earlier release. */
   holdSeconds: z.int().optional(),
+  /** For so long the run waits for its list of tools. Absent: until the run's own time is over. */
+  startWaitSeconds: z.int().optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;

@@ -148,6 +148,12 @@ export const HISTORIES = [
   'agent-run.v2.unconsented',
   'agent-run.v2.unconsented-counted',
   'agent-run.v2.unconsented-ended',
+  // A tool server that is away when the run starts (docs/adr/0050).
+  'agent-run.v3.away',
+  'agent-run.v3.away-continued',
+  'agent-run.v3.away-ended',
+  'agent-run.v3.away-first',
+  'agent-run.v3.away-stopped',
   'agent-run.v3.continued-first',
   'agent-run.v3.continued-resent',
   'agent-run.v3.continued-second',

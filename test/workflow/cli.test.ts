@@ -107,6 +107,16 @@ describe('a decision that does not count changes nothing (INV-G2, S2.3)', () => 
     const first = documentOf<DecisionAck>(await send());
     expect(first.decisionId).toBe('d-1');
     expect(documentOf(await send())).toEqual(first);
+    // Another one under it gets none, whether the run answers or its ledger.
+    const reject = ['reject', 'resent', 't1.c0', '--as', 'ann', '--reason', 'no', '--decision-id', 'd-1', '--json'];
+    const expectRefused = async () => {
+      const refused = await service.cli(reject);
+      expect([refused.exitCode, errorOf(refused)]).toMatchObject([
+        2,
+        { code: 'DECISION_INVALID', facts: { path: 'decisionId' } },
+      ]);
+    };
+    await expectRefused();
     await service.approve('resent', 't1.c1');
     await service.cli(['result', 'resent']);
     expect(documentOf(await send())).toMatchObject({
@@ -115,6 +125,7 @@ describe('a decision that does not count changes nothing (INV-G2, S2.3)', () => 
       decidedBy: 'ann',
       decidedAt: first.decidedAt,
     });
+    await expectRefused();
     expect(service.bank.callsFor('resent')).toHaveLength(2);
   });
 

@@ -23,6 +23,13 @@ test('no time is markup, whoever told it', () => {
   expect(text).not.toContain('\u001b');
 });
 
+test('a call of which nobody has said that it left has no time of leaving', () => {
+  const { sentAt: _, ...about } = outcomePause({ handedAt: '2026-01-01T00:00:00.000Z' });
+  const text = currentDetails('waiting', pausedFor(flyingRun(), 't1.c0', about, pausing(), runIds()).run);
+  expect(text).toContain('none has said that it left, attempt 1');
+  expect(text).not.toContain('sent at');
+});
+
 test('leaves out what nobody knows', () => {
   const text = currentDetails('waiting', pausedRun());
   expect(text).toContain('attempt 1\n');

@@ -1,0 +1,183 @@
+/**
+ * Bytes that were written with the characters of an alphabet: base64, base32, hexadecimal.
+ *
+ * 1. Whatever is no character of the alphabet is passed over: separators, line ends, padding, escapes that are read elsewhere.
+ * 2. Where the writing begins is not known, so it is read from each character at which its bytes could begin.
+ * 3. Only what could hold a secret is kept: stretches of bytes that secrets, or text, are made of. Nearly nothing of ordinary text.
+ */
+import type { Effort } from './effort.ts';
+import type { Derived, Span } from './spans.ts';
+import { Watch } from './spans.ts';
+
+export interface Alphabet {
+  /** Of each byte its value, or `NONE`. */
+  readonly values: Uint8Array;
+  /** Of one character. */
+  readonly bits: 4 | 5 | 6;
+}
+
+export const NONE = 255;
+
+const { floor } = Math;
+
+const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const LOWER = UPPER.toLowerCase();
+const DIGITS = '0123456789';
+
+/** RFC 4648 §4 and §5 in one: no text means both. */
+const BASE64: Alphabet = { values: valuesOf(`${UPPER}${LOWER}${DIGITS}+/`, '-_'), bits: 6 };
+/** RFC 4648 §6, in either case. */
+const BASE32: Alphabet = { values: valuesOf(`${UPPER}234567`, LOWER), bits: 5 };
+const HEX: Alphabet = { values: valuesOf(`${DIGITS}abcdef`), bits: 4 };
+HEX.values.set(HEX.values.subarray(97, 103), 65);
+
+export const ALPHABETS: readonly Alphabet[] = [BASE64, BASE32, HEX];
+
+/** Letters of either case and digits, each as the small one. */
+export const FOLDED = foldedValues();
+
+/** Letters, digits, and what escapes are made of besides: escapes that were written apart stand together again. */
+export const SQUEEZED = new Uint8Array(256).fill(NONE);
+for (const character of `${UPPER}${LOWER}${DIGITS}%\\&#;{}`)
+  SQUEEZED[character.charCodeAt(0)] = character.charCodeAt(0);
+
+/** @param also further characters, with the values of the last or first ones */
+function valuesOf(characters: string, also = ''): Uint8Array {
+  const values = new Uint8Array(256).fill(NONE);
+  for (let at = 0; at < characters.length; at += 1) values[characters.charCodeAt(at)] = at;
+  const first = also.length === 2 ? characters.length - 2 : 0;
+  for (let at = 0; at < also.length; at += 1) values[also.charCodeAt(at)] = first + at;
+  return values;
+}
+
+function foldedValues(): Uint8Array {
+  const values = new Uint8Array(256).fill(NONE);
+  for (const character of DIGITS + LOWER) values[character.charCodeAt(0)] = character.charCodeAt(0);
+  for (const character of UPPER) values[character.charCodeAt(0)] = character.toLowerCase().charCodeAt(0);
+  return values;
+}
+
+/** The values of those bytes that have one. */
+export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort): Derived {
+  effort.spend(bytes.length);
+  const made = new Uint8Array(bytes.length);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const value = values[bytes[at] ?? 0] ?? NONE;
+    made[length] = value;
+    // 0 for `NONE`, else 1: in random text a branch would be guessed wrong half of the time.
+    length += (2 * NONE - value) >>> 8;
+  }
+  const locate = (spans: readonly Span[]): Span[] => {
+    const watch = new Watch(spans);
+    let count = 0;
+    for (let at = 0; at < bytes.length; at += 1) {
+      if (values[bytes[at] ?? 0] === NONE) continue;
+      watch.saw(count, 1, at, at + 1);
+      count += 1;
+    }
+    return watch.located;
+  };
+  return { bytes: made.subarray(0, length), locate };
+}
+
+/** Which bytes a secret may be made of, and how many of them in a row are worth a look. */
+export interface Likely {
+  /** 1 where it may. */
+  readonly bytes: Uint8Array;
+  readonly fewest: number;
+}
+
+/** What was written with the alphabet, read from each place at which it can begin. */
+export function* decodings(
+  text: Uint8Array,
+  { values, bits }: Alphabet,
+  likely: Likely,
+  effort: Effort,
+): Generator<Derived> {
+  if (text.length * bits < likely.fewest * 8) return;
+  const characters = valuesIn(text, values, effort);
+  const beginnings = bits === 6 ? 4 : bits === 5 ? 8 : 2;
+  for (let first = 0; first < beginnings; first += 1) {
+    const written: Written = { values: characters.bytes, bits, first };
+    const runs = runsIn(written, likely, effort);
+    if (runs.length === 0) continue;
+    const locate = (spans: readonly Span[]): Span[] =>
+      characters.locate(
+        spans.map(({ start, end }) => ({
+          start: first + Math.floor((sourceOf(runs, start) * 8) / bits),
+          end: first + Math.ceil(((sourceOf(runs, end - 1) + 1) * 8) / bits),
+        })),
+      );
+    yield { bytes: joined(written, runs, effort), locate };
+  }
+}
+
+/** Values of characters, whose bits are read from the character `first` on. */
+interface Written {
+  readonly values: Uint8Array;
+  readonly bits: number;
+  readonly first: number;
+}
+
+/** Of the bytes that the characters make; `at` is where it stands among those that are kept. */
+interface Run extends Span {
+  readonly at: number;
+}
+
+/** Runs of likely bytes. Most bytes are not looked at: where the last of a long enough run is none, no run goes over it. */
+function runsIn({ values, bits, first }: Written, { bytes: isLikely, fewest }: Likely, effort: Effort): Run[] {
+  const runs: Run[] = [];
+  const count = Math.floor(((values.length - first) * bits) / 8);
+  let kept = 0;
+  let start = 0;
+  let looked = 0;
+  while (start + fewest <= count) {
+    let last = start + fewest - 1;
+    while (last >= start && isLikely[byteAt(values, bits, first, last)] === 1) last -= 1;
+    looked += start + fewest - last;
+    if (last >= start) {
+      start = last + 1;
+      continue;
+    }
+    let end = start + fewest;
+    while (end < count && isLikely[byteAt(values, bits, first, end)] === 1) end += 1;
+    looked += end - start;
+    runs.push({ start, end, at: kept });
+    kept += end - start + 1;
+    start = end + 1;
+  }
+  effort.spend(looked);
+  return runs;
+}
+
+/** A zero stands between two runs. */
+function joined({ values, bits, first }: Written, runs: readonly Run[], effort: Effort): Uint8Array {
+  const last = runs.at(-1);
+  const made = new Uint8Array(last === undefined ? 0 : last.at + last.end - last.start);
+  for (const { start, end, at } of runs)
+    for (let from = start; from < end; from += 1) made[at + from - start] = byteAt(values, bits, first, from);
+  effort.spend(made.length);
+  return made;
+}
+
+function byteAt(values: Uint8Array, bits: number, first: number, index: number): number {
+  const bit = 8 * index;
+  const character = floor(bit / bits);
+  const at = first + character;
+  const window = ((values[at] ?? 0) << (2 * bits)) | ((values[at + 1] ?? 0) << bits) | (values[at + 2] ?? 0);
+  return (window >>> (3 * bits - 8 - (bit - character * bits))) & 255;
+}
+
+/** Where a kept byte stands among all. */
+function sourceOf(runs: readonly Run[], kept: number): number {
+  let low = 0;
+  let high = runs.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((runs[middle]?.at ?? 0) <= kept) low = middle;
+    else high = middle - 1;
+  }
+  const run = runs[low];
+  return run === undefined ? kept : run.start + kept - run.at;
+}

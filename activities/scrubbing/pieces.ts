@@ -1,0 +1,150 @@
+/**
+ * The strings of a JSON value, and which of them are looked at together: what was split over neighbours is found only where its
+ * parts stand side by side.
+ *
+ * 1. All strings and keys in order. Then the values alone, the keys alone, and the values of fields of one name, as the texts of
+ *    several parts are: of these the ends, where a secret may go over from one to the next.
+ * 2. Numbers that are bytes stand among them: programs write bytes as lists of numbers.
+ */
+import { type Span, united, Watch } from './spans.ts';
+
+export interface Piece {
+  readonly text: string;
+  readonly kind: 'key' | 'value' | 'number';
+  /** Of the field that holds it. */
+  readonly name: string;
+}
+
+/** A stretch of one piece, in UTF-16 units. */
+interface Segment {
+  readonly piece: number;
+  readonly from: number;
+  readonly text: string;
+}
+
+/** Stands between two segments; no form of a secret has it. */
+const BETWEEN = '\u0000';
+
+/** In document order. @param clean makes a string well-formed */
+export function piecesOf(value: unknown, clean: (text: string) => string): Piece[] {
+  const pieces: Piece[] = [];
+  const walk = (found: unknown, name: string): void => {
+    if (typeof found === 'string') pieces.push({ text: clean(found), kind: 'value', name });
+    else if (isByte(found)) pieces.push({ text: String(found), kind: 'number', name });
+    else if (Array.isArray(found)) for (const inner of found) walk(inner, name);
+    else if (found !== null && typeof found === 'object')
+      for (const [key, inner] of Object.entries(found)) {
+        pieces.push({ text: clean(key), kind: 'key', name: '' });
+        walk(inner, key);
+      }
+  };
+  walk(value, '');
+  return pieces;
+}
+
+/** The value with other texts in place of its pieces, one for each. */
+export function rebuilt(value: unknown, texts: readonly string[]): unknown {
+  let next = 0;
+  const take = (): string => {
+    next += 1;
+    return texts[next - 1] ?? '';
+  };
+  const walk = (found: unknown): unknown => {
+    if (typeof found === 'string') return take();
+    if (isByte(found)) return take() === String(found) ? found : 0;
+    if (Array.isArray(found)) return found.map(walk);
+    if (found === null || typeof found !== 'object') return found;
+    // fromEntries defines own properties, so a key `__proto__` stays a key.
+    return Object.fromEntries(Object.entries(found).map(([, inner]) => [take(), walk(inner)]));
+  };
+  return walk(value);
+}
+
+function isByte(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 255;
+}
+
+/**
+ * Of each piece the spans, in UTF-16 units, that the search finds.
+ *
+ * @param reach how far from the end of a string the part of a secret may begin that goes on in the next
+ */
+export function spansInPieces(
+  pieces: readonly Piece[],
+  reach: number,
+  spansIn: (bytes: Uint8Array) => readonly Span[],
+): ReadonlyMap<number, readonly Span[]> {
+  const segments = segmentsOf(pieces, reach);
+  const text = segments.map((segment) => segment.text).join(BETWEEN);
+  const bytes = Buffer.from(text, 'utf8');
+  const found = spansIn(bytes);
+  if (found.length === 0) return new Map();
+  return byPiece(segments, bytes.length === text.length ? found : unitSpans(bytes, found));
+}
+
+function segmentsOf(pieces: readonly Piece[], reach: number): readonly Segment[] {
+  const segments = pieces.map(({ text }, piece): Segment => ({ piece, from: 0, text }));
+  // Without keys between them values stand side by side already.
+  if (pieces.length < 2 || pieces.every(({ kind }) => kind !== 'key')) return segments;
+  const values: Segment[] = [];
+  const keys: Segment[] = [];
+  const byName = new Map<string, Segment[]>();
+  for (const [index, { kind, name }] of pieces.entries()) {
+    const whole = segments[index];
+    if (whole === undefined || kind === 'number') continue;
+    const ends = whole.text.length <= 2 * reach ? [whole] : endsOf(whole, reach);
+    (kind === 'key' ? keys : values).push(...ends);
+    if (kind === 'value') listIn(byName, name).push(...ends);
+  }
+  for (const list of [values, keys, ...byName.values()]) for (const segment of list) segments.push(segment);
+  return segments;
+}
+
+function endsOf({ piece, text }: Segment, reach: number): Segment[] {
+  const from = text.length - reach;
+  return [
+    { piece, from: 0, text: text.slice(0, reach) },
+    { piece, from, text: text.slice(from) },
+  ];
+}
+
+/** Spans of UTF-8 as spans of UTF-16 units. */
+function unitSpans(bytes: Uint8Array, spans: readonly Span[]): readonly Span[] {
+  const watch = new Watch(spans);
+  let units = 0;
+  for (let at = 0; at < bytes.length;) {
+    const lead = bytes[at] ?? 0;
+    const length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    const taken = length === 4 ? 2 : 1;
+    watch.saw(at, length, units, units + taken);
+    units += taken;
+    at += length;
+  }
+  return watch.located;
+}
+
+function byPiece(segments: readonly Segment[], spans: readonly Span[]): Map<number, Span[]> {
+  const found = new Map<number, Span[]>();
+  let begin = 0;
+  let next = 0;
+  for (const { piece, from, text } of segments) {
+    const end = begin + text.length;
+    for (let at = next; at < spans.length; at += 1) {
+      const span = spans[at];
+      if (span === undefined || span.start >= end) break;
+      const own = { start: from + Math.max(span.start, begin) - begin, end: from + Math.min(span.end, end) - begin };
+      if (own.end > own.start) listIn(found, piece).push(own);
+      if (span.end <= end) next = at + 1;
+    }
+    begin = end + BETWEEN.length;
+  }
+  return new Map([...found].map(([piece, own]) => [piece, united(own)]));
+}
+
+function listIn<Key, Item>(lists: Map<Key, Item[]>, key: Key): Item[] {
+  const known = lists.get(key);
+  if (known !== undefined) return known;
+  const list: Item[] = [];
+  lists.set(key, list);
+  return list;
+}

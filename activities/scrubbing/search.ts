@@ -1,0 +1,111 @@
+/**
+ * Where secrets stand in text or bytes of somebody else, in whatever form of those listed in SECURITY.md.
+ *
+ * Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`, `alphabets.ts`,
+ * `numbers.ts`).
+ *
+ * 1. Looked for as written; folded, which is blind to separators and case; and so again in whatever can be decoded, three times deep.
+ * 2. What is found is told as a span of the original.
+ * 3. Linear in time and memory. Nothing but a text made for it takes more effort than its size allows, and such a text counts as a
+ *    secret as a whole.
+ */
+import { ALPHABETS, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
+import { Effort, TooMuchEffort } from './effort.ts';
+import { mayBeEscaped, unescaped } from './escapes.ts';
+import { formsOf } from './forms.ts';
+import { createMatcher, type Matcher } from './matcher.ts';
+import { bytesFromNumbers } from './numbers.ts';
+import { backwards, type Derived, type Span, through, united } from './spans.ts';
+
+/** One encoding inside another inside another; the innermost may be a form that is looked for, and so is one more. */
+const MOST_LAYERS = 3;
+/** Bytes read or written for each byte of the original: text in three layers of escapes takes half of it. */
+const EFFORT_PER_BYTE = 128;
+const EFFORT_AT_LEAST = 65_536;
+
+/** Two layers of encodings write a byte with fewer characters. */
+const REACH_PER_BYTE = 12;
+const LEAST_REACH = 1_024;
+
+export interface SecretSearch {
+  /** Nothing shorter, in UTF-8, holds a secret. */
+  readonly shortest: number;
+  /** How much of a secret's writing is looked at on either side of a border between two strings, in bytes. */
+  readonly reach: number;
+  /** United. @param effort is added to, for whoever wants to know what it took */
+  spansIn(bytes: Uint8Array, effort?: Effort): readonly Span[];
+}
+
+interface Sought {
+  readonly written: Matcher;
+  readonly decoded: Matcher;
+  readonly folded: Matcher;
+  readonly likely: Likely;
+}
+
+export function createSecretSearch(secrets: readonly string[]): SecretSearch {
+  const forms = formsOf(secrets);
+  const [written, decoded, folded] = [forms.written, forms.decoded, forms.folded].map(createMatcher);
+  // Sound: three of three.
+  if (written === undefined || decoded === undefined || folded === undefined) throw new Error('no matchers');
+  const fewest = Math.min(decoded.shortest, folded.shortest);
+  const sought: Sought = { written, decoded, folded, likely: { bytes: likelyBytes(forms.decoded), fewest } };
+  const shortest = Math.min(written.shortest, folded.shortest);
+  const longest = secrets.reduce((most, secret) => Math.max(most, secret.length), 0);
+  return {
+    shortest,
+    reach: Math.max(LEAST_REACH, REACH_PER_BYTE * longest),
+    spansIn: (bytes, effort = new Effort(EFFORT_AT_LEAST + EFFORT_PER_BYTE * bytes.length)) => {
+      if (bytes.length < shortest) return [];
+      try {
+        return look(bytes, sought, written, MOST_LAYERS, effort);
+      } catch (error) {
+        if (!(error instanceof TooMuchEffort)) throw error;
+        return [{ start: 0, end: bytes.length }];
+      }
+    },
+  };
+}
+
+/** @param layers that may still be decoded */
+function look(bytes: Uint8Array, sought: Sought, written: Matcher, layers: number, effort: Effort): Span[] {
+  let found = written.scan(bytes, effort);
+  const note = (derived: Derived, spans: readonly Span[]): void => {
+    if (spans.length > 0) found = found.concat(derived.locate(united(spans)));
+  };
+  found = found.concat(lettersOf(bytes, sought, effort));
+  if (layers === 0) return united(found);
+  const plain = unescaped(bytes, effort);
+  if (plain !== undefined) note(plain, look(plain.bytes, sought, written, layers - 1, effort));
+  if (mayBeEscaped(bytes)) {
+    // Escapes that were written with separators, or backwards: one more layer, of which the letters are looked at.
+    const squeezed = valuesIn(bytes, SQUEEZED, effort);
+    const reversed = through(squeezed, backwards(squeezed.bytes));
+    for (const marks of [squeezed, reversed]) {
+      const apart = unescaped(marks.bytes, effort);
+      if (apart !== undefined) note(through(marks, apart), lettersOf(apart.bytes, sought, effort));
+    }
+  }
+  const inner = (derived: Derived): void =>
+    note(derived, look(derived.bytes, sought, sought.decoded, layers - 1, effort));
+  for (const alphabet of ALPHABETS)
+    for (const derived of decodings(bytes, alphabet, sought.likely, effort)) inner(derived);
+  const numbers = bytesFromNumbers(bytes, sought.likely.fewest, effort);
+  if (numbers !== undefined) inner(numbers);
+  return united(found);
+}
+
+/** Blind to separators and case. */
+function lettersOf(bytes: Uint8Array, { folded }: Sought, effort: Effort): Span[] {
+  if (bytes.length < folded.shortest) return [];
+  const letters = valuesIn(bytes, FOLDED, effort);
+  const found = folded.scan(letters.bytes, effort);
+  return found.length === 0 ? found : letters.locate(united(found));
+}
+
+/** ASCII, in which text and all encodings are written, and what secrets have besides. */
+function likelyBytes(secrets: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(256).fill(1, 0, 128);
+  for (const secret of secrets) for (const byte of secret) bytes[byte] = 1;
+  return bytes;
+}

@@ -1,0 +1,174 @@
+/** A run whose history no worker can replay is read from it, and has a way out: nothing that ran is forgotten on it (INV-X1, INV-G2). */
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { assertIntact, type LedgerEntry, type RunHandle } from '../../client/index.ts';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { replayHistories } from '../../workers/replay.ts';
+import { type CommandResult, runCommand } from '../support/cli.ts';
+import { startEngine, type TestEngine } from '../support/engine.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { ledgerShows, outcomes, refusalOf } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';
+
+let engine: TestEngine;
+let bank: RecordingServer;
+/** Whose workers do otherwise than those that come after. */
+let strayed: World;
+let world: World;
+let run: RunHandle;
+
+/** What the command line writes of a ledger that it has read from history. */
+interface PartialLedger {
+  readonly entries: readonly LedgerEntry[];
+  readonly stuck: { readonly readTo: number; readonly of: number };
+}
+
+const END = { text: 'done' };
+const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } });
+
+beforeAll(async () => {
+  engine = await startEngine();
+  bank = await startRecordingServer();
+  const credentials = { kind: 'none' } as const;
+  const config = {
+    policy: { servers: { open: { default: 'allow' as const } } },
+    servers: {
+      bank: { url: bank.url, credentials },
+      open: { url: bank.url, credentials, repeatable: ['lookup'] },
+    },
+  } satisfies ConfigInput;
+  const bundle = await bundleWorkflows(undefined, [
+    fileURLToPath(new URL('../support/straying-interceptors.ts', import.meta.url)),
+  ]);
+  strayed = await startWorld({ engine, bundle, config });
+  const steps = [
+    { calls: [call('bank/pay', 'asked')] },
+    { calls: [call('open/pay', 'once'), call('open/lookup', 'often')] },
+    { calls: [call('bank/pay', 'last')] },
+    END,
+  ];
+  run = await strayed.start(steps, {}, { runId: 'strayed' });
+  const [request] = await openRequests(run);
+  if (request === undefined) throw new Error('no request');
+  await run.decide(decisionOn(request, 'ann'));
+  await requestFor(run, 't3.c0');
+  await strayed.workers.stop();
+  world = await startWorld({ engine, config });
+  Object.assign(world.config.models, strayed.config.models);
+  await world.client.workflow.getHandle(run.runId).signal('nudge');
+  await until(
+    async () => {
+      const { events } = await world.client.workflow.getHandle(run.runId).fetchHistory();
+      return events?.some(({ workflowTaskFailedEventAttributes: failed }) => failed) ? true : undefined;
+    },
+    { what: 'a workflow task that fails' },
+  );
+}, 120_000);
+afterAll(async () => {
+  await world.workers.stop();
+  await bank.close();
+  await engine.stop();
+});
+
+async function cli(...args: readonly string[]): Promise<CommandResult> {
+  const { address, namespace } = engine.server;
+  return await runCommand([...args, '--address', address, '--namespace', namespace], { directory: engine.directory });
+}
+
+test('RUN_STUCK names the way out', async () => {
+  const told = await until(
+    async () => {
+      const refusal = await refusalOf(world.hurried(3_000).run(run.runId).state());
+      return refusal.code === 'RUN_STUCK' ? refusal : undefined;
+    },
+    { withinMs: 60_000 },
+  );
+  expect(told.message).toContain('countersign recover strayed');
+});
+
+test('show, ledger and verify-ledger read what can be read, and say up to where', async () => {
+  const shown = await cli('show', run.runId);
+  expect(shown).toMatchObject({ exitCode: 0, err: '' });
+  for (const part of [
+    'stuck  strayed: its workflow task fails since',
+    'TMPRL1100',
+    'what came after could not be read',
+    '1 call waits for a decision',
+    'asked       t1.c0 bank/pay',
+    'handed out  t2.c0 open/pay was sent, and succeeded',
+  ])
+    expect(shown.out).toContain(part);
+  const asJson = await cli('show', run.runId, '--json');
+  expect(JSON.parse(asJson.out)).toMatchObject({
+    status: 'waiting',
+    pending: 1,
+    stuck: { failing: { message: expect.stringContaining('Nondeterminism') }, readTo: expect.any(Number) },
+  });
+
+  // Sound: as the command line writes it.
+  const ledger = JSON.parse((await cli('ledger', run.runId, '--json')).out) as PartialLedger;
+  const kinds = ledger.entries.map(({ fact }) => fact.kind);
+  expect(kinds).toContain('request.opened');
+  expect(kinds).not.toContain('dispatched');
+  expect(ledger.stuck.readTo).toBeLessThan(ledger.stuck.of);
+
+  const verified = await cli('verify-ledger', run.runId);
+  expect(verified).toMatchObject({ exitCode: 0, err: '' });
+  expect(verified.out).toContain(`chained; signatures not checked  strayed: ${ledger.entries.length} entries`);
+  expect(verified.out).toContain(`read     from history up to event ${ledger.stuck.readTo} of ${ledger.stuck.of}`);
+});
+
+test('recover shows what is undone and does nothing; with --yes it leaves alone what another build can go on with', async () => {
+  const shown = await cli('recover', run.runId);
+  expect(shown).toMatchObject({ exitCode: 0, err: '' });
+  for (const part of [
+    'TMPRL1100',
+    'This build is at fault, as far as can be told',
+    'decide on t1.c0 by ann',
+    't1.c0 bank/pay was sent, and succeeded',
+    't2.c0 open/pay was sent, and succeeded',
+    'not sent again by itself',
+    'repeatable, so it may be sent again by itself',
+    'Nothing was done.',
+  ])
+    expect(shown.out).toContain(part);
+  const { runId } = await world.client.workflow.getHandle(run.runId).describe();
+  expect(await cli('recover', run.runId, '--yes')).toMatchObject({ exitCode: 7 });
+  expect(await world.client.workflow.getHandle(run.runId).describe()).toMatchObject({ runId });
+});
+
+test('goes on from the last sound task, and asks of what was sent', async () => {
+  expect(await cli('recover', run.runId, '--yes', '--anyway')).toMatchObject({ exitCode: 0 });
+  const again = await until(async () => (await openRequests(run)).find(({ callId }) => callId === 't1.c0'));
+  await run.decide(decisionOn(again, 'ann'));
+  const paid = { kind: 'succeeded', result: 'It is paid.' } as const;
+  await run.resolveOutcome(resolutionOf(await lostCall(run), 'ann', paid));
+  await run.resolveOutcome(resolutionOf(await lostCall(run, 't2.c0'), 'ann', paid));
+  await ledgerShows(run, 'outcome', 't2.c1');
+  const last = await requestFor(run, 't3.c0');
+  await run.decide(decisionOn(last, 'ann'));
+  await run.result();
+  expect(await outcomes(run)).toEqual({
+    't1.c0': 'succeeded',
+    't2.c0': 'succeeded',
+    't2.c1': 'succeeded',
+    't3.c0': 'succeeded',
+  });
+  expect(['asked', 'once', 'often', 'last'].map((purpose) => bank.callsFor(purpose).length)).toEqual([1, 1, 2, 1]);
+  assertIntact(await run.ledger(), run.runId);
+  const { runId } = await world.client.workflow.getHandle(run.runId).describe();
+  const history = await world.client.workflow.getHandle(run.runId, runId).fetchHistory();
+  const recorded = [{ kind: 'history', name: runId, workflowId: run.runId, history }] as const;
+  for await (const { error } of replayHistories(recorded, world)) expect(error).toBeUndefined();
+});
+
+test('a sound run has nothing to recover', async () => {
+  const sound = await world.start([{ calls: [call('bank/pay', 'sound')] }, END]);
+  await openRequests(sound);
+  const shown = await cli('recover', sound.runId, '--yes');
+  expect(shown).toMatchObject({ exitCode: 0, out: expect.stringContaining('There is nothing to recover') });
+  expect(await openRequests(sound)).toHaveLength(1);
+});
