@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
 import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
-import { errorOf, runCommand } from '../support/cli.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { KEY_FIELD } from '../../contracts/zone.ts';
+import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
+import { answersOf } from '../support/impostor.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
-import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/trust.ts';
+import { claimsFor, person, service, signedWith, type TestKey, writeTrust, ZONE_KEY } from '../support/trust.ts';
 import { resetRun } from '../support/reset.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -296,4 +299,29 @@ test('the command line signs with --key, or with the key that COUNTERSIGN_KEY na
   const stopped = await say('stop', other.runId, ['--reason', 'enough'], { COUNTERSIGN_KEY: file });
   expect(stopped.exitCode).toBe(0);
   expect(await other.result()).toMatchObject({ status: 'stopped' });
+});
+
+test('keys of the zone rotate while runs wait, and which of them need one is told (docs/adr/0047)', async () => {
+  const run = await world.start([{ calls: [call('bank/pay', 'zone')] }, END], { initiator });
+  const asked = await request(run);
+  const { address, namespace } = engine.server;
+  const where = ['--address', address, '--namespace', namespace, '--json'];
+  const used = async (id: string) =>
+    await runCommand(['keys', 'zone', 'used', id, ...where], { directory: engine.directory });
+  expect(documentOf(await used('other'))).toMatchObject({ users: [] });
+  const needed = await used(ZONE_KEY.id);
+  expect(needed.exitCode).toBe(2);
+  expect(needed.out).toContain(run.runId);
+
+  const { trust } = world.config;
+  if (trust.mode !== 'signed') throw new Error('another mode');
+  trust.zone.keys.unshift({ id: 'newer', key: Buffer.alloc(32, 8).toString('base64') });
+  await world.restartWorkers();
+  await as(ann.signer).run(run.runId).decide(approval(asked, 'acme|ann'));
+  await run.result();
+  expect(bank.callsFor('zone')).toHaveLength(1);
+  const keys = (await answersOf(world, run, ACTIVITIES.modelStep)).map(({ metadata }) =>
+    Buffer.from(metadata?.[KEY_FIELD] ?? []).toString('utf8'),
+  );
+  expect(keys).toEqual([ZONE_KEY.id, 'newer']);
 });

@@ -137,7 +137,7 @@ describe('secrets of a configuration', () => {
       webhook: { url: '[redacted]', secret: '[redacted]' },
     });
     expect(shown.artifacts.s3).toMatchObject({ accessKeyId: 'AKIDWORKERS', secretAccessKey: '[redacted]' });
-    const masked = { servers: 0, credentials: 0, models: 0, artifacts: 0, ledger: 0, encryption: 0 };
+    const masked = { servers: 0, credentials: 0, models: 0, artifacts: 0, ledger: 0, encryption: 0, trust: 0 };
     expect({ ...shown, ...masked }).toEqual({ ...config, ...masked });
   });
 
