@@ -5,21 +5,16 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isRefusedQuery, untilAnswered } from '../../contracts/refused-query.ts';
+import { isRefusedQuery } from '../../contracts/refused-query.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import { plainClient } from '../support/engine.ts';
 import type { FaultEngine } from '../support/fault-engine.ts';
 import { startFaultEngine } from '../support/fault-engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { pollInstead } from '../support/lost-poller.ts';
-import {
-  editBeingJudged,
-  POINTS,
-  type PointServers,
-  pointsConfig,
-  type Reached,
-  startPointServers,
-} from '../support/rebuilt-points.ts';
+import { type PointServers, pointsConfig, startPointServers } from '../support/point-servers.ts';
+import { editBeingJudged, POINTS, type Reached } from '../support/rebuilt-points.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { withoutGuard } from '../support/unguarded.ts';
@@ -93,13 +88,13 @@ async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string,
     const poller = await pollInstead(world.client, whole?.workflowId ?? '', taskQueue);
     const other = await world.startWorker({ role: 'runs' });
 
-    const { connection } = world.client;
+    const plain = plainClient(world.client);
     const queries = new Map(
       [...points].map(([name, { workflowId, query }]) => [
         name,
-        connection
+        plain.connection
           .withDeadline(Date.now() + 60_000, async () =>
-            world.client.workflow.getHandle(workflowId).query(query, ...pageOf(query)),
+            plain.workflow.getHandle(workflowId).query(query, ...pageOf(query)),
           )
           .then(
             () => false,
@@ -155,7 +150,7 @@ async function ledgersOf({ client }: FaultWorld, ids: readonly string[]): Promis
         await client.connection.withDeadline(Date.now() + STUCK_MS, async () =>
           client.workflow.getHandle(id).query('ledger', 0, 1_000),
         );
-      return await untilAnswered(ask, pause).then(JSON.stringify, (error: unknown) => `none: ${String(error)}`);
+      return await ask().then(JSON.stringify, (error: unknown) => `none: ${String(error)}`);
     }),
   );
 }

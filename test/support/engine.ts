@@ -7,6 +7,7 @@ import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import { connectClient } from '../../workers/client-connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
+import { askingAgain } from '../../workers/refused-queries.ts';
 
 /**
  * Temporal looks for timers that are due once a second, and lets an execution follow another one within a second only after a pause:
@@ -55,6 +56,8 @@ export async function startEngine({
       return new Client({
         connection,
         namespace: server.namespace,
+        // As the workers' own do.
+        interceptors: { workflow: [askingAgain()] },
         ...(dataConverter === undefined ? {} : { dataConverter }),
       });
     },
@@ -65,4 +68,9 @@ export async function startEngine({
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** As Temporal UI asks: a query that is refused is not asked again. */
+export function plainClient({ connection, options }: Client): Client {
+  return new Client({ connection, namespace: options.namespace });
 }
