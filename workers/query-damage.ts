@@ -109,10 +109,10 @@ function unseen(
   const scheduled = {
     ...events.find(({ eventId }) => Number(eventId) === Number(attemptOf(events[task]).scheduledEventId)),
     eventId: MADE.scheduled,
-    eventTime: clock?.eventTime,
+    eventTime: beside(clock?.eventTime),
   };
-  const start = startedLike(events[started], clock?.eventTime);
-  const done = completedLike(events[task], MADE.scheduled, MADE.started, clock?.eventTime);
+  const start = startedLike(events[started], beside(clock?.eventTime));
+  const done = completedLike(events[task], MADE.scheduled, MADE.started, beside(clock?.eventTime));
   const at = (indexes: readonly number[]): HistoryEvent[] => indexes.flatMap((index) => events[index] ?? []);
   const mended = [
     ...events.slice(0, first),
@@ -128,6 +128,12 @@ function unseen(
     ...events.slice(task + 1 + commands.length, end),
   ];
   return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: renumbered(mended) };
+}
+
+/** The same to a workflow, which knows milliseconds; another time to what guards against two tasks with one clock. */
+function beside(time: Time): Time {
+  const nanos = time?.nanos ?? 0;
+  return { ...time, nanos: nanos % 1_000_000 === 999_999 ? nanos - 1 : nanos + 1 };
 }
 
 /** Ids that no history has, of what is put in. */
