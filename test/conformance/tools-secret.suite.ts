@@ -4,6 +4,7 @@ import { MASK } from '../../activities/tools/scrub.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
+import { ENCODINGS } from '../support/secret-encodings.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
 
@@ -27,7 +28,11 @@ const FORMS: readonly string[] = [
   encodeURIComponent(TOKEN).toLowerCase(),
   new URLSearchParams({ t: TOKEN }).toString(),
   JSON.stringify({ t: TOKEN }),
+  ...Object.values(ENCODINGS).map((encode) => encode(TOKEN)),
 ];
+
+/** In which separators and case hide nothing. */
+const LETTERS = FORMS.map(lettersOf);
 
 /** What a reader of the text could decode the secrets from. */
 function leaksIn(text: string): string[] {
@@ -37,12 +42,20 @@ function leaksIn(text: string): string[] {
     decoded(text.replaceAll('+', ' ')),
     ...words(text).flatMap((word) => [Buffer.from(word, 'base64').toString('latin1'), ...shifted(word)]),
   ];
-  return readings.filter(
-    (reading) =>
-      reading.includes(TOKEN) ||
-      reading.includes(CLIENT_SECRET) ||
-      reading.includes(JSON.stringify(TOKEN).slice(1, -1)),
-  );
+  const letters = lettersOf(text);
+  return [
+    ...readings.filter(
+      (reading) =>
+        reading.includes(TOKEN) ||
+        reading.includes(CLIENT_SECRET) ||
+        reading.includes(JSON.stringify(TOKEN).slice(1, -1)),
+    ),
+    ...LETTERS.filter((form) => letters.includes(form)),
+  ];
+}
+
+function lettersOf(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9]/g, '').toLowerCase();
 }
 
 function decoded(text: string): string {
@@ -110,6 +123,22 @@ export function secretSuite({ name, create }: ToolServerHarness): void {
         expect(artifacts.stored).toHaveLength(3);
       },
     );
+
+    test('in pieces it is gone from both: two parts of the content, a key and its value, the numbers of its bytes', async () => {
+      const halves = [TOKEN, base64(TOKEN)].map((form) => [form.slice(0, 17), form.slice(17)] as const);
+      server.become({
+        era: 'modern',
+        onCall: ({ result }) =>
+          result({
+            content: halves.flat().map((half) => ({ type: 'text', text: half })),
+            structuredContent: { fields: Object.fromEntries(halves), bytes: [...Buffer.from(TOKEN)] },
+          }),
+      });
+      const ending = await create().call(connection(), aCall());
+      expect(ending.kind).toBe('executed');
+      expect(leaksIn(JSON.stringify(ending))).toEqual([]);
+      for (const half of halves.flat()) expect(JSON.stringify(ending)).not.toContain(half);
+    });
 
     test.each([
       ['a refusal', ({ status }: CallExchange) => status(400, {}, `bad token ${TOKEN} ${base64(TOKEN)}`)],

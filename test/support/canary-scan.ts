@@ -4,8 +4,10 @@
  * 1. Looked for in bytes, not in what a decoder makes of them: what is stored is what counts.
  * 2. Half of a value is found too, since a database page may end in the middle of it.
  * 3. What is packed is unpacked: gzip wherever it begins, base64 inside base64.
+ * 4. And so is what is left of it when all but letters and digits is taken out: separators and case hide nothing.
  */
 import { constants, gunzipSync } from 'node:zlib';
+import { ENCODINGS } from './secret-encodings.ts';
 
 export interface Canary {
   readonly name: string;
@@ -37,6 +39,7 @@ const BASE64 = /[A-Za-z0-9+/_-]{32,}/g;
 
 export class CanaryScanner {
   readonly #needles: readonly Needle[];
+  readonly #letters: readonly Needle[];
 
   constructor(canaries: readonly Canary[]) {
     this.#needles = canaries.flatMap(({ name, value }) =>
@@ -44,23 +47,27 @@ export class CanaryScanner {
         [text, ...halvesOf(text)].map((piece) => ({ canary: name, form, bytes: Buffer.from(piece) })),
       ),
     );
+    this.#letters = canaries.flatMap(({ name, value }) =>
+      otherFormsOf(value).map(([form, text]) => ({
+        canary: name,
+        form: `letters of: ${form}`,
+        bytes: lettersOf(Buffer.from(text)),
+      })),
+    );
   }
 
   scan(place: string, content: Uint8Array | string): readonly Sighting[] {
     const found = new Map<string, Sighting>();
-    this.#look(Buffer.from(content), [], (sighting) =>
-      found.set(`${sighting.canary} ${sighting.form}`, { ...sighting, place }),
-    );
+    const report = (sighting: Omit<Sighting, 'place'>): void =>
+      void found.set(`${sighting.canary} ${sighting.form}`, { ...sighting, place });
+    const bytes = Buffer.from(content);
+    this.#look(bytes, [], report);
+    lookFor(this.#letters, lettersOf(bytes), [], report);
     return [...found.values()];
   }
 
   #look(bytes: Buffer, layers: readonly string[], report: (sighting: Omit<Sighting, 'place'>) => void): void {
-    for (const { canary, form, bytes: needle } of this.#needles) {
-      const at = bytes.indexOf(needle);
-      if (at === -1) continue;
-      const near = bytes.subarray(Math.max(0, at - NEAR_BYTES), at + needle.length + NEAR_BYTES).toString('latin1');
-      report({ canary, form: [...layers, form].join(' > '), near });
-    }
+    lookFor(this.#needles, bytes, layers, report);
     if (layers.length === MOST_LAYERS) return;
     for (let at = bytes.indexOf(GZIP); at !== -1; at = bytes.indexOf(GZIP, at + 1)) {
       const plain = unpacked(bytes.subarray(at));
@@ -72,6 +79,41 @@ export class CanaryScanner {
         this.#look(Buffer.from(span.slice(offset), 'base64'), [...layers, 'base64'], report);
     }
   }
+}
+
+function lookFor(
+  needles: readonly Needle[],
+  bytes: Buffer,
+  layers: readonly string[],
+  report: (sighting: Omit<Sighting, 'place'>) => void,
+): void {
+  for (const { canary, form, bytes: needle } of needles) {
+    const at = bytes.indexOf(needle);
+    if (at === -1) continue;
+    const near = bytes.subarray(Math.max(0, at - NEAR_BYTES), at + needle.length + NEAR_BYTES).toString('latin1');
+    report({ canary, form: [...layers, form].join(' > '), near });
+  }
+}
+
+/** Small letters and digits. */
+function lettersOf(bytes: Buffer): Buffer {
+  const letters = Buffer.alloc(bytes.length);
+  let length = 0;
+  for (const byte of bytes) {
+    const small = byte >= 65 && byte <= 90 ? byte + 32 : byte;
+    if ((small < 97 || small > 122) && (small < 48 || small > 57)) continue;
+    letters[length] = small;
+    length += 1;
+  }
+  return letters.subarray(0, length);
+}
+
+function otherFormsOf(value: string): (readonly [form: string, text: string])[] {
+  // As JSON writes the zeros of UTF-16.
+  return [
+    ...Object.entries(ENCODINGS).map(([form, encode]) => [form, encode(value)] as const),
+    ['UTF-16 in JSON', [...value].join('u0000')],
+  ];
 }
 
 /** Undefined where it only looked like gzip. */

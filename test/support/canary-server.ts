@@ -1,9 +1,11 @@
 /**
  * A tool server that gives away every secret it is sent: in tool definitions, results of every kind, errors of every kind,
- * progress and log messages; plain, URL-encoded, in JSON, in base64 at every alignment.
+ * progress and log messages; plain, URL-encoded, in JSON, in base64 at every alignment. One tool writes them in every way that is
+ * promised to be found, one inside another, and one in pieces.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type CallExchange, type RawServer, type RawServerScript, startRawServer } from './mcp-raw-server.ts';
+import { encodedTwice, ENCODINGS } from './secret-encodings.ts';
 
 export interface CanaryServer extends RawServer {
   /** True once a call of `held` has reported progress and waits. */
@@ -44,6 +46,28 @@ export const CANARY_TOOLS: Readonly<Record<string, Tool>> = {
       ],
     }),
   strange: (exchange, echo) => exchange.result({ content: [{ type: echo, text: echo }], _meta: { [echo]: echo } }),
+  encoded: (exchange) =>
+    exchange.result({ content: secretsIn(exchange).map((secret) => text(encodedTwice(secret).join('\n'))) }),
+  pieces: (exchange) => {
+    const all = secretsIn(exchange).flatMap((secret) => [secret, base64(secret)]);
+    const halves = all.map((form) => [form.slice(0, 11), form.slice(11)] as const);
+    exchange.result({
+      content: halves.flat().map(text),
+      structuredContent: {
+        fields: Object.fromEntries(halves),
+        list: all.map((form) => form.match(/.{1,7}/gs)),
+        bytes: all.map((form) => [...Buffer.from(form)]),
+        objects: halves.map(([first, second]) => ({ first, second })),
+      },
+    });
+  },
+  'encoded-error': (exchange) =>
+    exchange.error(
+      -32_603,
+      secretsIn(exchange)
+        .flatMap((secret) => Object.values(ENCODINGS).map((encode) => encode(secret)))
+        .join(' '),
+    ),
   large: (exchange, echo) => exchange.result({ content: [text(`${echo}\n`.repeat(400))] }),
   halfway: (exchange, echo) => exchange.result({ resultType: echo, content: [] }),
   'rpc-refused': (exchange, echo) => exchange.error(-32_602, `bad parameters ${echo}`),
@@ -145,11 +169,24 @@ function definitions(names: readonly string[], echo: string): readonly object[] 
 
 /** All that looks like a secret among the headers, in many forms, one a line. */
 function echoOf(headers: IncomingHttpHeaders): string {
-  return Object.entries(headers)
-    .filter(([name]) => name === 'authorization' || name.startsWith('x-'))
-    .flatMap(([, value]) => [String(value), String(value).replace(/^Bearer /, '')])
+  return secretHeaders(headers)
+    .flatMap((value) => [value, withoutScheme(value)])
     .flatMap(formsOf)
     .join('\n');
+}
+
+function secretHeaders(headers: IncomingHttpHeaders): string[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    name === 'authorization' || name.startsWith('x-') ? [String(value)] : [],
+  );
+}
+
+function secretsIn({ request }: CallExchange): string[] {
+  return secretHeaders(request.headers).map(withoutScheme);
+}
+
+function withoutScheme(value: string): string {
+  return value.replace(/^Bearer /, '');
 }
 
 /** What an issuer wrote into a token, for whoever can read it. */
