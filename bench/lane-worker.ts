@@ -3,6 +3,7 @@
  * same model and the same MCP adapter. Tells its parent when a run waits, and what it has used when asked.
  */
 import { fileURLToPath } from 'node:url';
+import { BroadcastChannel } from 'node:worker_threads';
 import { Client } from '@temporalio/client';
 import {
   bundleWorkflowCode,
@@ -20,6 +21,7 @@ import { bundleWorkflows } from '../workers/bundle.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from '../workers/composition.ts';
+import { limitHeap, memoryOf, sizesFor } from '../workers/memory.ts';
 import { openEgress } from '../workers/egress.ts';
 import { createTracing } from '../workers/tracing.ts';
 import {
@@ -34,9 +36,12 @@ import {
 } from './workload.ts';
 
 const [lane = '', address = '', toolUrl = '', directory = ''] = process.argv.slice(2);
+/** A full collection of a gigabyte takes a second or two. */
+const THREADS_ANSWER_MS = 5_000;
 const collect: unknown = Reflect.get(globalThis, 'gc');
 
 Runtime.install({ logger: new DefaultLogger('ERROR') });
+limitHeap(sizesFor(memoryOf({})).workflowHeapMiB);
 const connection = await NativeConnection.connect({ address });
 const own = lane === 'raw' ? await rawOptions() : await serviceOptions();
 const worker = await Worker.create({
@@ -50,9 +55,19 @@ const worker = await Worker.create({
 const running = worker.run();
 process.on('message', (message: ToWorker) => {
   if (message.kind === 'stop') return worker.shutdown();
-  if (typeof collect === 'function') Reflect.apply(collect, undefined, []);
-  const { user, system } = process.cpuUsage();
-  tell({ kind: 'usage', cpuMs: (user + system) / 1_000, rssBytes: process.memoryUsage().rss });
+  void heapsOfThreads().then((heaps) => {
+    if (typeof collect === 'function') Reflect.apply(collect, undefined, []);
+    const { user, system } = process.cpuUsage();
+    const { rss, heapUsed } = process.memoryUsage();
+    tell({
+      kind: 'usage',
+      cpuMs: (user + system) / 1_000,
+      rssBytes: rss,
+      mainHeapBytes: heapUsed,
+      // The other thread is the loader's.
+      workflowHeapBytes: Math.max(...heaps),
+    });
+  });
 });
 tell({ kind: 'ready', bundleBytes: own.bundleBytes });
 await running;
@@ -134,6 +149,22 @@ async function rawOptions(): Promise<Lane> {
     },
   };
   return { bundleBytes: code.length, options: { workflowBundle: { code }, activities } };
+}
+
+/** Of every other thread, after its garbage is collected (`thread-heap.mjs`), once no more of them answer. */
+async function heapsOfThreads(): Promise<readonly number[]> {
+  const told = new BroadcastChannel('bench-tell-heap');
+  const asked = new BroadcastChannel('bench-ask-heap');
+  const heaps = [0];
+  told.onmessage = (event: unknown) => {
+    // Sound: our own file posts it, as the data of a message.
+    heaps.push((event as { data: number }).data);
+  };
+  asked.postMessage('');
+  await new Promise((resolve) => setTimeout(resolve, THREADS_ANSWER_MS));
+  told.close();
+  asked.close();
+  return heaps;
 }
 
 function tell(message: FromWorker): void {

@@ -58,7 +58,11 @@ export class Lane {
     return new Lane(name, worker, server, client, toolUrl, bundleBytes);
   }
 
-  async usage(): Promise<{ cpuMs: number; rssBytes: number }> {
+  get workerPid(): number {
+    return this.#worker.pid ?? 0;
+  }
+
+  async usage(): Promise<Extract<FromWorker, { kind: 'usage' }>> {
     const answer = heard<FromWorker, 'usage'>(this.#worker, 'usage');
     this.#worker.send({ kind: 'usage' });
     return await answer;

@@ -1,6 +1,8 @@
 /**
- * What runs that wait take of a worker's memory: each waits for one decision (`bench`), or for 20 (`wide`). One JSON line each; nothing
- * is asserted. Started with `npx tsx bench/memory.ts [--runs 60]`, TEMPORAL_CLI_PATH set.
+ * What a worker process takes of memory: before its first run, for each run that it keeps while it waits for one decision (`bench`) or
+ * for 20 (`wide`), and while many start at once. One JSON line each; nothing is asserted.
+ *
+ * `npx tsx bench/memory.ts [--runs 60] [--starting 300]`, TEMPORAL_CLI_PATH set.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,10 +10,16 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startDevServer } from '../workers/dev-server.ts';
 import { Lane } from './lane.ts';
-import { end, forkBench, heard } from './process.ts';
+import { end, forkBench, heard, rssOf } from './process.ts';
 
-const { values } = parseArgs({ options: { runs: { type: 'string', default: '60' } } });
-const runs = Number(values.runs);
+const MIB = 1_048_576;
+/** Runs that are started at once. */
+const AT_ONCE = 50;
+const LOOK_MS = 200;
+
+const { values } = parseArgs({
+  options: { runs: { type: 'string', default: '60' }, starting: { type: 'string', default: '0' } },
+});
 const executable = process.env['TEMPORAL_CLI_PATH'];
 if (executable === undefined) throw new Error('TEMPORAL_CLI_PATH is not set');
 const directory = await mkdtemp(join(tmpdir(), 'countersign-memory-'));
@@ -21,14 +29,10 @@ try {
   const server = await startDevServer({ executable, ui: false, dbFilename: join(directory, 'memory.db') });
   const lane = await Lane.open('countersign', server, url, directory);
   try {
+    tell({ what: 'base', ...mib(await lane.usage()) });
     await lane.pass(20, 10);
-    for (const model of ['bench', 'wide'] as const) {
-      const before = (await lane.usage()).rssBytes;
-      for (let left = runs; left > 0; left -= 10)
-        await Promise.all(Array.from({ length: Math.min(10, left) }, () => lane.startWaiting(model)));
-      const bytes = Math.round(((await lane.usage()).rssBytes - before) / runs);
-      process.stdout.write(`${JSON.stringify({ model, runs, bytesPerRun: bytes })}\n`);
-    }
+    for (const model of ['bench', 'wide'] as const) await measure(lane, model, Number(values.runs), 10);
+    if (Number(values.starting) > 0) await measure(lane, 'bench', Number(values.starting), AT_ONCE);
   } finally {
     await lane.close();
     await server.stop();
@@ -38,3 +42,42 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 process.exit(0);
+
+type Usage = Awaited<ReturnType<Lane['usage']>>;
+
+async function measure(lane: Lane, model: 'bench' | 'wide', runs: number, atOnce: number): Promise<void> {
+  const before = await lane.usage();
+  let peak = 0;
+  const looking = setInterval(() => (peak = Math.max(peak, rssOf(lane.workerPid))), LOOK_MS);
+  let left = runs;
+  const some = async (): Promise<void> => {
+    for (; left > 0;) {
+      left -= 1;
+      await lane.startWaiting(model);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, runs) }, some));
+  clearInterval(looking);
+  const after = await lane.usage();
+  const kib = (of: (usage: Usage) => number): number => Math.round((of(after) - of(before)) / 1_024 / runs);
+  tell({
+    what: model,
+    runs,
+    atOnce,
+    peakRssMiB: Math.round(peak / MIB),
+    ...mib(after),
+    perRunKiB: { heap: kib((usage) => usage.workflowHeapBytes), rss: kib((usage) => usage.rssBytes) },
+  });
+}
+
+function mib({ rssBytes, mainHeapBytes, workflowHeapBytes }: Usage) {
+  return {
+    rssMiB: Math.round(rssBytes / MIB),
+    mainHeapMiB: Math.round(mainHeapBytes / MIB),
+    workflowHeapMiB: Math.round(workflowHeapBytes / MIB),
+  };
+}
+
+function tell(line: object): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}

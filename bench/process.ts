@@ -6,7 +6,13 @@ import { fileURLToPath } from 'node:url';
 
 export function forkBench(file: string, args: readonly string[] = []): ChildProcess {
   return fork(fileURLToPath(new URL(file, import.meta.url)), [...args], {
-    execArgv: ['--import', 'tsx', '--expose-gc'],
+    execArgv: [
+      '--import',
+      'tsx',
+      '--expose-gc',
+      '--require',
+      fileURLToPath(new URL('./thread-heap.mjs', import.meta.url)),
+    ],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
 }
@@ -54,6 +60,15 @@ export function cpuMsOf(pid: number): number {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
     // utime and stime, fields 14 and 15 of proc(5), in ticks of 10 ms.
     return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return 0;
+  }
+}
+
+/** Resident memory of another process, bytes. 0 where there is no /proc. */
+export function rssOf(pid: number): number {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1_024;
   } catch {
     return 0;
   }

@@ -51,4 +51,10 @@ export type ToWorker = { readonly kind: 'usage' } | { readonly kind: 'stop' };
 export type FromWorker =
   | { readonly kind: 'ready'; readonly bundleBytes: number }
   | { readonly kind: 'waits'; readonly run: string }
-  | { readonly kind: 'usage'; readonly cpuMs: number; readonly rssBytes: number };
+  | {
+      readonly kind: 'usage';
+      readonly cpuMs: number;
+      readonly rssBytes: number;
+      readonly mainHeapBytes: number;
+      readonly workflowHeapBytes: number;
+    };

@@ -1,5 +1,7 @@
 /** The workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded. */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { extname, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, type BundleOptions } from '@temporalio/worker';
@@ -7,6 +9,12 @@ import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Not in the bundle, but what is says which modules are. */
+const MAKERS = [
+  fileURLToPath(import.meta.url),
+  fileURLToPath(new URL(`./tracing${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
+  createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
+];
 
 export interface WorkflowBundle {
   readonly code: string;
@@ -29,12 +37,13 @@ export function workflowFile(name: string): string {
 /**
  * Takes about two seconds; make one and share it.
  *
+ * @returns with the files that it was made of
  * @param interceptorModules of replays only, beside the guard: what stands here changes what a run replays
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
   interceptorModules: readonly string[] = [],
-): Promise<WorkflowBundle> {
+): Promise<WorkflowBundle & { readonly files: readonly string[] }> {
   const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
@@ -61,12 +70,14 @@ export async function bundleWorkflows(
       error: (message) => process.stderr.write(`${message}\n`),
     },
   });
-  return { code, buildId: hashOfModules(modules) };
+  const files = new Set([...MAKERS, ...modules.flatMap(({ file }) => file ?? [])]);
+  return { code, buildId: hashOfModules(modules), files: [...files].filter((file) => existsSync(file)).toSorted() };
 }
 
 interface BundledModule {
   readonly id: string;
   readonly code: string;
+  readonly file: string | undefined;
 }
 
 /** Ids are numbers in the order in which modules are first asked for. The order in which they are written down follows their paths, so it counts for nothing here. */
@@ -80,8 +91,9 @@ function listModules(into: BundledModule[]): WebpackPlugin {
             // Those that only hand on what others export have no code.
             if (made === undefined || !made.has(module, undefined)) continue;
             const id = String(chunkGraph.getModuleId(module));
+            const file = 'resource' in module && typeof module.resource === 'string' ? module.resource : undefined;
             for (const source of made.get(module, undefined).sources.values())
-              into.push({ id, code: source.source().toString() });
+              into.push({ id, code: source.source().toString(), file });
           }
         }),
       ),

@@ -11,6 +11,7 @@ import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { pino, stdTimeFunctions } from 'pino';
 import { createScrubber } from '../activities/tools/scrub.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { isRefusedQuery } from '../contracts/refused-query.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { logFields } from './log-line.ts';
 import { secretsOf } from './secrets.ts';
@@ -32,7 +33,12 @@ export function installLog(config: Config): Log {
   const { metrics } = config;
   try {
     const runtime = Runtime.install({
-      logger: new DefaultLogger(level, ({ level: at, message, meta }) => write(LEVELS[at], message, meta)),
+      logger: new DefaultLogger(level, ({ level: at, message, meta }) => {
+        // The SDK takes it for a failure, with a stack trace; it is none (docs/adr/0044).
+        if (isRefusedQuery(meta?.['error']))
+          write('info', 'A query is asked again', { workflowId: meta?.['workflowId'] });
+        else write(LEVELS[at], message, meta);
+      }),
       telemetryOptions: {
         logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
         ...(metrics === undefined ? {} : { metrics: { prometheus: { bindAddress: metrics.prometheus } } }),

@@ -33,19 +33,22 @@ export function limitedServers({ servers }: Config): ReadonlyMap<string, Limited
   return limited;
 }
 
-/** What the worker of a queue takes on at once, where the queue serves one server alone. */
+/**
+ * What the worker of a queue takes on at once, where the queue serves one server alone.
+ *
+ * @param most whatever the server takes
+ */
 export function queueOptions(
-  { servers, taskQueue: ownQueue, worker }: Config,
+  { servers, taskQueue: ownQueue }: Pick<Config, 'servers' | 'taskQueue'>,
   taskQueue: string,
+  most: number,
 ): Pick<WorkerOptions, 'maxConcurrentActivityTaskExecutions' | 'maxTaskQueueActivitiesPerSecond'> {
   if (taskQueue === ownQueue) return {};
   const [only, ...others] = Object.values(servers).filter((server) => server.taskQueue === taskQueue);
   if (only?.limits === undefined || others.length > 0) return {};
   const { concurrency, perSecond } = only.limits;
   return {
-    ...(concurrency === undefined
-      ? {}
-      : { maxConcurrentActivityTaskExecutions: Math.min(concurrency, worker.maxConcurrentActivities) }),
+    ...(concurrency === undefined ? {} : { maxConcurrentActivityTaskExecutions: Math.min(concurrency, most) }),
     ...(perSecond === undefined ? {} : { maxTaskQueueActivitiesPerSecond: perSecond }),
   };
 }

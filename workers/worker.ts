@@ -2,8 +2,8 @@
  * Workers of one process, by role.
  *
  * 1. A worker starts only where the namespace is set up, so that no run fails on its first upsert.
- * 2. Cached runs are bounded by configuration; the sticky timeout is short, so that the first decision after a worker's
- *    death does not wait ten seconds for it.
+ * 2. Cached runs and what is done at once are bounded by memory (`memory.ts`); the sticky timeout is short, so that the first
+ *    decision after a worker's death does not wait ten seconds for it.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
@@ -16,6 +16,7 @@ import {
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { nameSubject } from './activity-log.ts';
+import { readBuiltBundle } from './built-bundle.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
 import { connectClient } from './client-connection.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
@@ -26,6 +27,7 @@ import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
 import { LivePolicy, withLivePolicy } from './live-policy.ts';
 import type { Log } from './log.ts';
+import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
@@ -44,7 +46,7 @@ export interface WorkersOptions {
   readonly connectionOptions: NativeConnectionOptions;
   readonly namespace: string;
   readonly role?: WorkerRole;
-  /** Made when absent and needed. */
+  /** Where absent and needed, that of `npm run build`, or made. */
   readonly bundle?: WorkflowBundle;
   /** What Temporal records as the worker's name; default is process id and host name. */
   readonly identity?: string;
@@ -85,10 +87,14 @@ export async function startWorkers({
     );
     connections.push(connection, clientConnection);
     // Only the run's queue carries workflows.
-    const bundle = role === 'tools' ? undefined : (given ?? (await bundleWorkflows()));
+    const built = role === 'tools' || given !== undefined ? undefined : await readBuiltBundle();
+    const bundle = role === 'tools' ? undefined : (given ?? built ?? (await bundleWorkflows()));
     const named = identity === undefined ? {} : { identity };
+    const memory = memoryOf(loaded.config.worker);
+    const sizes = sizesFor(memory, loaded.config.worker, taskQueues.length);
+    if (bundle !== undefined) limitHeap(sizes.workflowHeapMiB);
     const base = {
-      ...commonOptions(loaded.config),
+      ...commonOptions(loaded.config, sizes),
       ...named,
       connection,
       namespace,
@@ -102,7 +108,7 @@ export async function startWorkers({
       dataConverter: createDataConverter(loaded.config),
       interceptors: { workflow: [askingAgain()] },
     });
-    const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client);
+    const options = await optionsByQueue(followed(loaded, connections), role, taskQueues, bundle, client, sizes);
     const workers = await Promise.all(options.map((own) => Worker.create({ ...base, ...own })));
     const health = await startHealth(loaded, role, () => workers.every((worker) => worker.getState() === 'RUNNING'));
     if (health !== undefined) connections.push(health);
@@ -112,7 +118,11 @@ export async function startWorkers({
       namespace,
       address: connectionOptions.address ?? 'localhost:7233',
       buildId: bundle?.buildId,
+      // `npm run build` leaves one beside the code, which saves seconds where it is of the same code.
+      bundle: bundle && (bundle === given ? 'given' : bundle === built ? 'built' : 'made at start'),
       version: packageVersion(),
+      memoryMiB: Math.round(memory / 1_048_576),
+      ...sizes,
     });
     const stopped = diary.followed(runCrew(workers, connections));
     return {
@@ -176,6 +186,7 @@ async function optionsByQueue(
   taskQueues: readonly string[],
   bundle: WorkflowBundle | undefined,
   client: Client,
+  { maxConcurrentActivities }: Sizes,
 ): Promise<OwnOptions[]> {
   const artifacts = await openArtifacts(
     loaded,
@@ -190,7 +201,12 @@ async function optionsByQueue(
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
       ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide }, ...proving }
-      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue), ...proving },
+      : {
+          taskQueue,
+          activities: { ...toolSide },
+          ...queueOptions(loaded.config, taskQueue, maxConcurrentActivities),
+          ...proving,
+        },
   );
 }
 
@@ -204,10 +220,11 @@ function assertZone({ trust }: Config): void {
   );
 }
 
-function commonOptions({ worker }: Config): Partial<WorkerOptions> {
+function commonOptions({ worker }: Config, sizes: Sizes): Partial<WorkerOptions> {
   return {
-    maxCachedWorkflows: worker.maxCachedWorkflows,
-    maxConcurrentActivityTaskExecutions: worker.maxConcurrentActivities,
+    maxCachedWorkflows: sizes.maxCachedWorkflows,
+    maxConcurrentWorkflowTaskExecutions: sizes.maxConcurrentWorkflowTaskExecutions,
+    maxConcurrentActivityTaskExecutions: sizes.maxConcurrentActivities,
     shutdownGraceTime: worker.shutdownGraceSeconds * 1_000,
     shutdownForceTime: (worker.shutdownGraceSeconds + 15) * 1_000,
     stickyQueueScheduleToStartTimeout: worker.stickyQueueTimeoutMs,

@@ -1,4 +1,8 @@
-/** What a run answers without a trace in history. All by run id: an answer is about one execution. */
+/**
+ * What a run answers without a trace in history. All by run id: an answer is about one execution.
+ *
+ * Some are refused before they get here: those for which the worker took in more than its workflow tasks (`query-guard.ts`).
+ */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable } from '../contracts/undecodable.ts';

@@ -12,7 +12,7 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
-import { readingOptions } from '../replayed.ts';
+import { readingOptions, toldOf } from '../replayed.ts';
 import { type Session, withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
@@ -71,7 +71,12 @@ async function recovered(
   const { answers } = await answersOf(runId, { history, runId: execution, task }, replaying);
   const to = { task, execution, ...(reason === undefined ? {} : { reason }) };
   const plan = await countersign.run(runId).recover({ ...to, dry: true });
-  const shown = { ...plan, diagnosis, ...(failing && { failing }), ...(answers.state && { state: answers.state }) };
+  const shown = {
+    ...plan,
+    diagnosis: toldOf(diagnosis),
+    ...(failing && { failing }),
+    ...(answers.state && { state: answers.state }),
+  };
   if (diagnosis.cause === 'build' && anyway !== true)
     return {
       kind: 'refused',

@@ -3,14 +3,17 @@ import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import { listExecutions } from '../../client/executions.ts';
+import { sentenceOf } from '../../client/stuck.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/escape.ts';
-import type { Recorded } from '../../workers/recorded-history.ts';
-import type { ReplayOutcome } from '../../workers/replay.ts';
+import type { History, Recorded } from '../../workers/recorded-history.ts';
+import type { Cause, Diagnosis } from '../../workers/replay-diagnosis.ts';
+import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/replay.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
+import { toldOf } from '../replayed.ts';
 import { locate, withSession } from '../session.ts';
 import { type ClientSettings, loadClientSettings } from '../settings.ts';
 import type { Paint, Terminal } from '../terminal.ts';
@@ -47,11 +50,7 @@ Histories are files of \`temporal workflow show -o json\`. Digests cover the nam
     });
 }
 
-async function replayFiles(
-  paths: readonly string[],
-  options: ReplayOptions,
-  terminal: Terminal,
-): Promise<ReplayOutcome[]> {
+async function replayFiles(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (options.query !== undefined) throw new CountersignError('USAGE', '--query goes with --live.');
   const { historyFiles, recordedHistories } = await import('../../workers/recorded-history.ts');
   const chosen = paths.length > 0 ? paths : [RECORDED];
@@ -60,11 +59,7 @@ async function replayFiles(
   return await replay(recordedHistories(files), locate(options).namespace, settings, options, terminal);
 }
 
-async function replayLive(
-  paths: readonly string[],
-  options: ReplayOptions,
-  terminal: Terminal,
-): Promise<ReplayOutcome[]> {
+async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
   if (paths.length > 0)
     throw new CountersignError('USAGE', '--live takes histories from the namespace; leave the paths out.');
   const { liveHistories } = await import('../../workers/replay.ts');
@@ -106,43 +101,78 @@ async function replay(
   settings: ClientSettings,
   options: ReplayOptions,
   terminal: Terminal,
-): Promise<ReplayOutcome[]> {
+): Promise<Diagnosed[]> {
   const [{ bundleForReplay, compareHistories }, { installSilentLog }] = await Promise.all([
     import('../../workers/replay-semantics.ts'),
     import('../runtime.ts'),
   ]);
   installSilentLog();
-  const outcomes: ReplayOutcome[] = [];
-  for await (const outcome of compareHistories(histories, {
-    bundle: await bundleForReplay(),
-    config: settings,
-    namespace,
-  })) {
-    outcomes.push(outcome);
-    if (options.json !== true) terminal.out(`${outcomeText(outcome, terminal.paint)}\n`);
+  const bundle = await bundleForReplay();
+  const replaying = { bundle, config: settings, namespace };
+  const given = new Map<string, History>();
+  const outcomes: Diagnosed[] = [];
+  for await (const outcome of compareHistories(kept(histories, given), replaying)) {
+    const history = given.get(outcome.name);
+    given.delete(outcome.name);
+    const diagnosis =
+      outcome.error === undefined || history === undefined
+        ? undefined
+        : await diagnosed(outcome.workflowId, history, replaying);
+    const told = { ...outcome, ...(diagnosis && { diagnosis }) };
+    outcomes.push(told);
+    if (options.json !== true) terminal.out(`${outcomeText(told, terminal.paint)}\n`);
   }
   return outcomes;
 }
 
-function outcomeText({ name, error }: ReplayOutcome, paint: Paint): string {
-  if (error === undefined) return `${paint('green', 'ok    ')}  ${visible(name)}`;
-  // The replayer wraps Temporal's sentence in what its native part prints of itself; --json has all of it.
-  const [sentence] = /\[TMPRL\d+\][^"]*/.exec(error.message) ?? [error.message];
-  return `${paint('red', 'FAILED')}  ${visible(name)}\n        ${visible(sentence)}`;
+interface Diagnosed extends ReplayOutcome {
+  /** Absent where it replays, or nothing of it does. */
+  readonly diagnosis?: Diagnosis;
 }
 
-function report(outcomes: readonly ReplayOutcome[], options: ReplayOptions, terminal: Terminal): void {
+/** The histories, and each beside until its outcome is there. */
+async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
+  for await (const recorded of histories) {
+    if (recorded.kind === 'history') given.set(recorded.name, recorded.history);
+    yield recorded;
+  }
+}
+
+/** Why it does not replay. A history of which nothing replays, or that stops the replayer, says nothing more than its error. */
+async function diagnosed(workflowId: string, history: History, replaying: Replaying): Promise<Diagnosis | undefined> {
+  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
+    import('../../workers/replayed-run.ts'),
+    import('../../workers/replay-diagnosis.ts'),
+  ]);
+  try {
+    const soundness = await soundnessOf(workflowId, history, replaying);
+    return soundness.kind === 'whole' ? undefined : await diagnosisOf(workflowId, history, soundness, replaying);
+  } catch {
+    return undefined;
+  }
+}
+
+function outcomeText({ name, error, diagnosis }: Diagnosed, paint: Paint): string {
+  if (error === undefined) return `${paint('green', 'ok    ')}  ${visible(name)}`;
+  // --json has all of what the native part of the replayer prints of itself.
+  const why = [sentenceOf(error.message), ...(diagnosis === undefined ? [] : [diagnosis.text])];
+  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((text) => `        ${visible(text)}`)].join('\n');
+}
+
+function report(outcomes: readonly Diagnosed[], options: ReplayOptions, terminal: Terminal): void {
   const failed = outcomes.filter(({ error }) => error !== undefined).length;
-  const results = outcomes.map(({ name, workflowId, error }) => ({
+  const results = outcomes.map(({ name, workflowId, error, diagnosis }) => ({
     name,
     workflowId,
     ok: error === undefined,
     ...(error === undefined ? {} : { error: error.message }),
+    ...(diagnosis === undefined ? {} : { diagnosis: toldOf(diagnosis) }),
   }));
+  const causes = countedBy(outcomes);
   print(
     terminal,
     {
-      json: { replayed: outcomes.length, failed, zoneChecked: false, results },
+      json: { replayed: outcomes.length, failed, zoneChecked: false, ...(failed === 0 ? {} : { causes }), results },
       text: () =>
         outcomes.length === 0
           ? 'There was no history to replay.'
@@ -157,7 +187,26 @@ function report(outcomes: readonly ReplayOutcome[], options: ReplayOptions, term
   if (failed > 0)
     throw new CountersignError(
       'REPLAY_FAILED',
-      `${failed} of ${outcomes.length} histories do not replay with this code; it must not be deployed over them.`,
-      { failed },
+      `${failed} of ${outcomes.length} histories do not replay with this code${causesText(causes, failed)}`,
+      { failed, ...causes },
     );
+}
+
+type Causes = Readonly<Record<Cause, number>>;
+
+function countedBy(outcomes: readonly Diagnosed[]): Causes {
+  const of = (cause: Cause): number =>
+    outcomes.filter(({ error, diagnosis }) => error !== undefined && (diagnosis?.cause ?? 'unknown') === cause).length;
+  return { build: of('build'), query: of('query'), unknown: of('unknown') };
+}
+
+function causesText({ build, query, unknown }: Causes, failed: number): string {
+  if (query === failed)
+    return ': each was damaged by a query before queries were guarded, and the code is not at fault. The way out of each run: countersign recover.';
+  const parts = [
+    build > 0 ? `${build} by this build` : '',
+    query > 0 ? `${query} damaged by a query before queries were guarded` : '',
+    unknown > 0 ? `${unknown} for a reason that cannot be told` : '',
+  ].filter((part) => part !== '');
+  return `; it must not be deployed over them (${parts.join(', ')}).`;
 }

@@ -19,6 +19,7 @@ import { doubledIn } from '../../domain/trusted-keys.ts';
 import { print } from '../answer.ts';
 import { configuredKeys } from '../configured-trust.ts';
 import { examples } from '../examples.ts';
+import { brokenBy } from '../broken-ledger.ts';
 import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
 import { type LedgerHead, ledgerOwner, type LedgerOwner } from '../record.ts';
 import { type Session, withSession } from '../session.ts';
@@ -96,7 +97,16 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
               const head = told ?? (await read.head());
               return await checkLive({ owner: read, head, stuck }, runId, session.client, options.history, trusted);
             });
-      report(terminal, runId, combined(runId, { copy, checked, live, trusted }, options.head), options.json === true);
+      const verified = combined(runId, { copy, checked, live, trusted }, options.head);
+      const because =
+        verified.verdict !== 'broken' || live === undefined || live.stuck !== undefined || !options.history
+          ? undefined
+          : await withSession(terminal, options, async (session) =>
+              brokenBy(session, runId, { copy: copy?.entries ?? live.entries, run: live.entries }),
+            )
+              // What is wrong is told, whether or not it can be said why.
+              .catch(() => undefined);
+      report(terminal, runId, { ...verified, ...(because && { because }) }, options.json === true);
     });
 }
 
@@ -293,5 +303,6 @@ function report(terminal: Terminal, runId: string, verified: Verified, asJson: b
     runId,
     seq: first.seq,
     kind: first.kind,
+    ...(verified.because === undefined ? {} : { cause: verified.because.cause }),
   });
 }

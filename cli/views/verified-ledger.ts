@@ -1,6 +1,7 @@
 /** What `verify-ledger` found, for people. */
 import type { CheckedHead, LedgerReport } from '../../client/ledger-check.ts';
 import { visible } from '../../domain/escape.ts';
+import type { BrokenBy } from '../broken-ledger.ts';
 import type { StuckRun } from '../stuck-run.ts';
 import type { Paint } from '../terminal.ts';
 import { stuckText } from './stuck.ts';
@@ -15,12 +16,28 @@ export interface Verified extends LedgerReport {
   readonly historyFrom?: number;
   /** Of people and services, on decisions and the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
+  /** Where it is broken, and the run and its history were asked. */
+  readonly because?: BrokenBy;
   /** Where the run is stuck, and its history was read in its place. */
   readonly stuck?: StuckRun;
 }
 
 export function verifiedText(
-  { runId, verdict, faults, length, head, branches, signedTo, ended, heads, signatures, historyFrom, stuck }: Verified,
+  {
+    runId,
+    verdict,
+    faults,
+    length,
+    head,
+    branches,
+    signedTo,
+    ended,
+    heads,
+    signatures,
+    historyFrom,
+    stuck,
+    because,
+  }: Verified,
   paint: Paint,
 ): string {
   const signed = heads.length === 0 ? '' : `, ${signedTo} under ${count(heads.length, 'signed head')}`;
@@ -29,6 +46,7 @@ export function verifiedText(
   const more = `${branches > 1 ? `, ${branches} branches (the workflow was reset)` : ''}${ended ? ', ended' : ''}`;
   const notes = [
     ...uncheckedText(signatures, runId, historyFrom, paint),
+    ...(because === undefined ? [] : [`  ${visible(because.text)}`]),
     ...(stuck === undefined ? [] : [stuckText(stuck, paint)]),
   ];
   const unlooked = signatures.checked === 0 ? 'signatures not checked' : 'not all signatures checked';

@@ -248,8 +248,12 @@ export const Config = z.strictObject({
   fairness: Fairness.prefault({}),
   worker: z
     .strictObject({
-      maxCachedWorkflows: z.int().min(0).default(1_000),
-      maxConcurrentActivities: z.int().min(1).default(100),
+      /** What the process may use. Absent: the limit of its control group, or the memory of the machine. */
+      memoryMiB: z.int().min(256).max(1_048_576).optional(),
+      /** Absent: by memory (`workers/memory.ts`). */
+      maxCachedWorkflows: z.int().min(0).optional(),
+      /** Of each queue. Absent: by memory. */
+      maxConcurrentActivities: z.int().min(1).optional(),
       shutdownGraceSeconds: z.int().min(0).default(30),
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
     })

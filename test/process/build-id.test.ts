@@ -1,6 +1,6 @@
 /** One code has one build id, wherever it lies and from wherever it is started. Real processes: webpack names modules by the directory it is started in. */
 import { execFile } from 'node:child_process';
-import { appendFile, cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,8 +11,13 @@ const ROOT = join(import.meta.dirname, '../..');
 /** All that the bundle is made of. */
 const PARTS = ['contracts', 'domain', 'workflows', 'workers', 'package.json'];
 const TSX = createRequire(import.meta.url).resolve('tsx');
-const PRINT = `const { bundleWorkflows } = await import(process.argv[1] + '/workers/bundle.ts');
-console.log(JSON.stringify({ buildId: (await bundleWorkflows()).buildId }));`;
+/** Makes it, makes it and leaves it beside the code as `npm run build` does, or takes what lies there. */
+const MADE = `const { bundleWorkflows } = await import(process.argv[1] + '/workers/bundle.ts');
+console.log(JSON.stringify(await bundleWorkflows(), ['buildId']));`;
+const WRITTEN = `const { writeBuiltBundle } = await import(process.argv[1] + '/workers/built-bundle.ts');
+console.log(JSON.stringify(await writeBuiltBundle(), ['buildId']));`;
+const READ = `const { readBuiltBundle } = await import(process.argv[1] + '/workers/built-bundle.ts');
+console.log(JSON.stringify((await readBuiltBundle()) ?? {}, ['buildId']));`;
 
 let folder: string;
 beforeAll(async () => {
@@ -20,11 +25,11 @@ beforeAll(async () => {
 });
 afterAll(async () => rm(folder, { recursive: true, force: true }));
 
-async function buildIdOf(root: string, startedIn: string): Promise<string> {
-  const args = ['--import', TSX, '--input-type=module', '-e', PRINT, root];
+async function buildIdOf(root: string, startedIn: string, script: string): Promise<string | undefined> {
+  const args = ['--import', TSX, '--input-type=module', '-e', script, root];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: startedIn });
-  // Sound: the script above prints it.
-  return (JSON.parse(stdout) as { buildId: string }).buildId;
+  // Sound: the scripts above print it.
+  return (JSON.parse(stdout) as { buildId?: string }).buildId;
 }
 
 /** A copy many folders away from its packages, which are reached by a link, as it is itself. */
@@ -38,11 +43,23 @@ async function farClone(): Promise<string> {
   return link;
 }
 
-test('a copy elsewhere, through a link, with packages above it, started in another directory, has the id of this one; another line of code has another', async () => {
+test('a copy elsewhere, through a link, with packages above it, started in another directory, has the id of this one', async () => {
   const copy = await farClone();
-  const [here, there] = await Promise.all([buildIdOf(ROOT, ROOT), buildIdOf(copy, '/')]);
+  const [here, there] = await Promise.all([buildIdOf(ROOT, ROOT, MADE), buildIdOf(copy, '/', WRITTEN)]);
   expect(here).toMatch(/^[0-9a-f]{12}$/);
   expect(there).toBe(here);
+
+  // What lies beside the code is taken for as long as the code is the same.
+  expect(await buildIdOf(copy, '/', READ)).toBe(here);
+  const built = join(copy, 'workflow-bundle.json');
+  const whole = await readFile(built, 'utf8');
+  await writeFile(built, whole.replace('agentRun', 'agentRum'));
+  expect(await buildIdOf(copy, '/', READ)).toBeUndefined();
+  await writeFile(built, whole.slice(0, -1));
+  expect(await buildIdOf(copy, '/', READ)).toBeUndefined();
+  await writeFile(built, whole);
   await appendFile(join(copy, 'domain/limits.ts'), 'export const ANOTHER_LINE = 1;\n');
-  expect(await buildIdOf(copy, '/')).not.toBe(here);
+  const [other, kept] = await Promise.all([buildIdOf(copy, '/', MADE), buildIdOf(copy, '/', READ)]);
+  expect(other).not.toBe(here);
+  expect(kept).toBeUndefined();
 });

@@ -25,6 +25,7 @@ beforeAll(async () => {
   main = join(built, 'cli/main.js');
   const compile = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json', '--outDir', built];
   execFileSync(process.execPath, compile, { cwd: ROOT });
+  execFileSync(process.execPath, [join(built, 'workers/build-bundle.js')]);
   engine = await startEngine();
 }, LIMIT_MS);
 afterAll(async () => {
@@ -47,7 +48,7 @@ test('it holds JavaScript, and no test', async () => {
 });
 
 test(
-  '`countersign worker` of it makes its bundle, serves a run to its end, and ends when it is asked to',
+  '`countersign worker` of it takes the bundle that lies there, serves a run to its end, and ends when it is asked to',
   async () => {
     const config: ConfigInput = {
       taskQueue: 'built',
@@ -58,6 +59,7 @@ test(
     const { address, namespace } = engine.server;
     const worker = await startWorkerProcess({ configFile, address, namespace, built: main });
     try {
+      expect(worker.log()).toContain('"bundle":"built"');
       const countersign = new Countersign({ client: await engine.connect() });
       const spec = { agent: { name: 'clerk', model: 'script' }, input: 'Do it.', initiator: { id: 'ann' } };
       const run = await countersign.startRun({ runId: 'built', taskQueue: 'built', spec });

@@ -121,6 +121,23 @@ test('show, ledger and verify-ledger read what can be read, and say up to where'
   expect(verified.out).toContain(`read     from history up to event ${ledger.stuck.readTo} of ${ledger.stuck.of}`);
 });
 
+test('replay --live tells that the build is at fault, in words and as facts', async () => {
+  const replayed = await cli('replay', '--live', '--query', "WorkflowId = 'strayed'", '--json');
+  expect(replayed.exitCode).toBe(7);
+  expect(JSON.parse(replayed.out)).toMatchObject({
+    failed: 1,
+    causes: { build: 1, query: 0, unknown: 0 },
+    results: [{ ok: false, diagnosis: { cause: 'build', certainty: 'likely' } }],
+  });
+  expect(JSON.parse(replayed.err)).toMatchObject({
+    error: {
+      code: 'REPLAY_FAILED',
+      message: expect.stringContaining('1 by this build'),
+      facts: { failed: 1, build: 1 },
+    },
+  });
+});
+
 test('recover shows what is undone and does nothing; with --yes it leaves alone what another build can go on with', async () => {
   const shown = await cli('recover', run.runId);
   expect(shown).toMatchObject({ exitCode: 0, err: '' });

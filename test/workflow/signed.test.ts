@@ -6,6 +6,7 @@ import { assertIntact, Countersign, type RunHandle, type Signer } from '../../cl
 import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, type TestKey, writeTrust } from '../support/trust.ts';
@@ -257,6 +258,17 @@ test('F38: after a reset a run is still the one that was signed, and takes decis
   await as(ann.signer).run(run.runId).decide(approval(after, 'acme|ann'));
   await run.result();
   expect(bank.callsFor('reset')).toHaveLength(1);
+  // Reset once more, it has been sent: what became of it, or that it is sent again, is signed for the run as it is now.
+  await resetRun(world.client, { workflowId: run.runId, runId: before.runId });
+  const third = await nextOf(run, after.runId);
+  await as(ann.signer).run(run.runId).decide(approval(third, 'acme|ann'));
+  const lost = await lostCall(run);
+  expect(bank.callsFor('reset')).toHaveLength(1);
+  await as(ann.signer)
+    .run(run.runId)
+    .resolveOutcome(resolutionOf(lost, 'acme|ann', { kind: 'retry' }));
+  await run.result();
+  expect(bank.callsFor('reset')).toHaveLength(2);
 });
 
 test('the command line signs with --key, or with the key that COUNTERSIGN_KEY names', async () => {

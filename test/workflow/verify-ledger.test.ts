@@ -138,6 +138,12 @@ describe('a ledger that was changed', () => {
     });
   });
 
+  test('is told from one whose run a query damaged: with --live, since history is consistent, somebody changed it', async () => {
+    const { result, report } = await changed('"initiator":"ann"', '"initiator":"eve"', '--live');
+    expect(report).toMatchObject({ because: { cause: 'somebody', text: expect.stringContaining('somebody changed') } });
+    expect(errorOf({ ...result, out: '' })).toMatchObject({ code: 'LEDGER_BROKEN', facts: { cause: 'somebody' } });
+  });
+
   test('or whose keys are others: foreign heads', async () => {
     const report = documentOf<Report>(await offline('--records', 'ledger', '--keys', 'other.json'));
     expect(new Set(report.faults.map(({ kind }) => kind))).toEqual(new Set(['foreign-head', 'unsigned']));

@@ -66,6 +66,9 @@ test('its start says what it serves, where, and as which build', async () => {
     namespace: engine.server.namespace,
     address: engine.server.address,
     buildId: expect.stringMatching(/^[0-9a-f]{12}$/),
+    bundle: 'made at start',
+    memoryMiB: expect.any(Number),
+    maxCachedWorkflows: expect.any(Number),
     version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
   });
 });

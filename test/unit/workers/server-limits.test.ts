@@ -7,8 +7,8 @@ import { limitedServers, queueOptions, tellLimits } from '../../../workers/serve
 
 const URL = 'https://files.example/mcp';
 
-function config(servers: ConfigInput['servers'], worker: ConfigInput['worker'] = {}): Config {
-  return Config.parse({ servers, worker });
+function config(servers: ConfigInput['servers']): Config {
+  return Config.parse({ servers });
 }
 
 describe('a queue', () => {
@@ -16,15 +16,15 @@ describe('a queue', () => {
 
   test('of one server alone is bounded where it is polled, for all workers together', () => {
     const own = config({ files: { url: URL, taskQueue: 'files', limits } });
-    expect(queueOptions(own, 'files')).toEqual({
+    expect(queueOptions(own, 'files', 100)).toEqual({
       maxConcurrentActivityTaskExecutions: 4,
       maxTaskQueueActivitiesPerSecond: 2.5,
     });
   });
 
   test('is never opened wider than its worker', () => {
-    const own = config({ files: { url: URL, taskQueue: 'files', limits } }, { maxConcurrentActivities: 3 });
-    expect(queueOptions(own, 'files')).toMatchObject({ maxConcurrentActivityTaskExecutions: 3 });
+    const own = config({ files: { url: URL, taskQueue: 'files', limits } });
+    expect(queueOptions(own, 'files', 3)).toMatchObject({ maxConcurrentActivityTaskExecutions: 3 });
   });
 
   test('of several servers, of runs, or of a server without limits is not: the limits of one would hold others', () => {
@@ -36,7 +36,7 @@ describe('a queue', () => {
       same: { url: 'https://same.example/mcp', taskQueue: 'countersign', limits },
       slow: { url: 'https://slow.example/mcp', taskQueue: 'slow', limits: { breaker: {} } },
     });
-    for (const queue of ['zone', 'countersign', 'free', 'slow']) expect(queueOptions(shared, queue)).toEqual({});
+    for (const queue of ['zone', 'countersign', 'free', 'slow']) expect(queueOptions(shared, queue, 100)).toEqual({});
   });
 });
 

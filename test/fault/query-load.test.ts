@@ -1,0 +1,105 @@
+/**
+ * Two worker processes, one of which stands still for half a minute (SIGSTOP) while 48 runs are polled eight times a second and decided
+ * at once: what every run has recorded is what a replay on the same build makes of it (INV-D1, docs/adr/0044), and its ledger is whole.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { CountersignError, type RunHandle } from '../../client/index.ts';
+import type { Recorded } from '../../workers/recorded-history.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import { expectSound } from '../support/fault-oracle.ts';
+import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
+import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
+import { executions, replayOwn } from '../support/run-record.ts';
+import { until } from '../support/until.ts';
+import { decisionOn, openRequests } from '../support/world.ts';
+
+const RUNS = 48;
+const STANDSTILL_MS = 30_000;
+const POLL_MS = 120;
+const LONG_MS = 500_000;
+
+let server: RecordingServer;
+let world: FaultWorld;
+
+beforeAll(async () => {
+  server = await startRecordingServer();
+  const calls = [{ tool: 'office/pay', arguments: { purpose: 'load' } }];
+  world = await startFaultWorld({
+    config: {
+      taskQueue: 'polled',
+      servers: { office: { url: server.url, credentials: { kind: 'none' } } },
+      policy: { approvers: { ids: ['bob'] } },
+      models: {
+        payer: { provider: 'scripted', script: { steps: [{ calls }, { calls }, { calls }, { text: 'Done.' }] } },
+      },
+    },
+    client: { deadlineMs: 60_000, taskQueue: 'polled' },
+  });
+}, LONG_MS);
+
+afterAll(async () => {
+  await world?.stop();
+  await server?.close();
+});
+
+/** As somebody with a page open who says yes to all that comes. */
+async function countersigned(run: RunHandle, isOver: () => boolean): Promise<void> {
+  const said = new Map<string, ReturnType<typeof decisionOn>>();
+  while (!isOver()) {
+    try {
+      for (const request of await run.requests()) {
+        if (request.status !== 'open') continue;
+        const decision = said.get(request.digest) ?? decisionOn(request, 'bob');
+        said.set(request.digest, decision);
+        await run.decide(decision);
+      }
+    } catch (error) {
+      // A worker that stands still: the same is sent again. What has ended meanwhile is asked nothing.
+      const passes = error instanceof CountersignError && (error.traits.retryable || error.code === 'RUN_CLOSED');
+      const isSettled =
+        error instanceof CountersignError && /^(ALREADY_DECIDED|DIGEST_MISMATCH|REQUEST_)/.test(error.code);
+      if (!passes && !isSettled) throw error;
+    }
+    await pause(POLL_MS);
+  }
+}
+
+test(
+  'one of two workers stands still for half a minute',
+  async () => {
+    await world.startWorker();
+    const frozen = await world.startWorker();
+    const runs = await Promise.all(Array.from({ length: RUNS }, async () => await world.start('payer')));
+    await Promise.all(runs.map((run) => openRequests(run)));
+    const ended = new Set<RunHandle>();
+    const people = runs.map((run) => countersigned(run, () => ended.has(run)));
+    const results = runs.map(async (run) => {
+      const result = await run.result();
+      ended.add(run);
+      return result.status;
+    });
+    frozen.freeze();
+    const since = Date.now();
+    await until(() => (Date.now() - since > STANDSTILL_MS ? true : undefined), {
+      what: 'half a minute',
+      withinMs: 60_000,
+    });
+    frozen.thaw();
+    expect(new Set(await Promise.all(results))).toEqual(new Set(['completed']));
+    await Promise.all(people);
+
+    const recorded: Recorded[] = [];
+    for (const { runId: workflowId } of runs)
+      for (const { runId, history } of await executions(world, workflowId))
+        recorded.push({ kind: 'history', name: `${workflowId} ${runId}`, workflowId, history });
+    const damaged: string[] = [];
+    const replay = { bundle: await bundleForReplay(), config: world.config };
+    for await (const { name, error } of compareHistories(recorded, replay))
+      if (error !== undefined) damaged.push(`${name}: ${error.message}`);
+    expect(damaged).toEqual([]);
+    for (const run of runs) await expectSound(run, server.calls);
+    await replayOwn(world);
+  },
+  LONG_MS,
+);
