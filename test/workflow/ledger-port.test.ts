@@ -191,7 +191,7 @@ test('S2.3: in a run that was stopped a call that waited is no unknown call, whi
   expect(await failingStep(run.runId)).toContain('LEDGER_UNAVAILABLE');
   expect(await run.state()).toMatchObject({ status: 'storing', endsAs: 'stopped', because: 'enough' });
   expect(await refusalOf(run.decide(decisionOn(request, 'ann')))).toMatchObject({
-    code: 'RUN_CLOSED',
+    code: 'REQUEST_NOT_OPEN',
     facts: { callId: 't1.c0' },
   });
   receiver.answer();
