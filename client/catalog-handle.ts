@@ -106,11 +106,15 @@ export class CatalogHandle {
     // What is signed is signed for one Temporal run: it must be there.
     await this.#signing.begin();
     return await this.#signing.signed('connect', connect, async (message) =>
-      sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES.connect, connect, connect.requestId), async (id) =>
+      this.#sent('connect', connect, async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
           // An operation starts once; each attempt has its own.
-          { args: [message], startWorkflowOperation: catalogStart(this, this.#options.taskQueue), ...id },
+          {
+            args: [message],
+            startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
+            ...id,
+          },
         ),
       ),
     );
@@ -183,10 +187,22 @@ export class CatalogHandle {
 
   async #update<T extends ChangeMessage>(name: ChangeName, message: T): Promise<CatalogAck> {
     return await this.#signing.signed(name, message, async (sent) =>
-      sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES[name], message, message.requestId), async (id) =>
+      this.#sent(name, message, async (id) =>
         this.#handle.executeUpdate<CatalogAck, [T]>(CATALOG_UPDATES[name], { args: [sent], ...id }),
       ),
     );
+  }
+
+  async #sent(
+    name: ChangeName,
+    message: ChangeMessage,
+    send: (id: object) => Promise<CatalogAck>,
+  ): Promise<CatalogAck> {
+    const { requestId } = message;
+    // A message may be large: what its answer repeats is enough.
+    return await sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES[name], message, requestId), send, {
+      requestId,
+    });
   }
 
   #notThere(): CountersignError {

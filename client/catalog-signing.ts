@@ -74,7 +74,7 @@ export class CatalogSigning {
     await this.#readingKeys(async () =>
       sendUpdate(this.#engine, this.#catalog, undefined, async (id) =>
         this.#engine.client.workflow.executeUpdateWithStart<ToolCatalog, void, []>(CATALOG_UPDATES.refreshTrust, {
-          startWorkflowOperation: catalogStart(this.#catalog, taskQueue),
+          startWorkflowOperation: catalogStart(this.#catalog, taskQueue, true),
           ...id,
         }),
       ),

@@ -1,23 +1,28 @@
 /** How a catalog begins: with its first message, in one request, so that two who connect a server at once connect the same. */
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
-import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
+import type { CatalogBeginning, CatalogIdentity } from '../contracts/catalog-activities.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../contracts/names.ts';
 import { catalogId } from '../domain/catalog.ts';
 
 /** As far as a client needs to know it. */
-export type ToolCatalog = (identity: CatalogIdentity) => Promise<void>;
+export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
-/** For one attempt: Temporal's client takes each operation once. */
+/**
+ * For one attempt: Temporal's client takes each operation once.
+ *
+ * @param isSigned this client signs: the workers are in trust mode `signed`
+ */
 export function catalogStart(
   { tenant, server }: CatalogIdentity,
   taskQueue: string,
+  isSigned = false,
 ): WithStartWorkflowOperation<ToolCatalog> {
   return new WithStartWorkflowOperation<ToolCatalog>(CATALOG_WORKFLOW, {
     workflowId: catalogId({ tenant, server }),
     taskQueue,
-    args: [{ tenant, server }],
+    args: [{ tenant, server, ...(isSigned ? { signed: true as const } : {}) }],
     workflowIdConflictPolicy: 'USE_EXISTING',
     typedSearchAttributes: new TypedSearchAttributes([
       { key: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'), value: tenant },

@@ -265,14 +265,14 @@ export class RunHandle {
     );
   }
 
-  async #update<T>(name: string, input?: unknown, updateId?: string): Promise<T> {
+  async #update<T>(name: string, input?: object, updateId?: string): Promise<T> {
     assertMessageFits(input);
     try {
-      return await sendUpdate(this.#engine, this.runId, updateId, async (id) =>
+      const send = async (id: object): Promise<T> =>
         input === undefined
           ? await this.#handle.executeUpdate<T, []>(name, id)
-          : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id }),
-      );
+          : await this.#handle.executeUpdate<T, [unknown]>(name, { args: [input], ...id });
+      return await sendUpdate(this.#engine, this.runId, updateId, send, input);
     } catch (error) {
       throw await this.#closedOr(error);
     }

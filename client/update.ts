@@ -11,23 +11,38 @@ const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_U
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_INTERNAL = 13;
 
-/** @param updateId of `updateIdOf`; the id inside the message lets it count once, whatever it is sent under */
+/** @param updateId of `updateIdOf`; the id inside the message lets it count once, whatever it is sent under @param message what the answer must be to */
 export async function sendUpdate<T>(
   engine: Engine,
   about: Subject,
   updateId: string | undefined,
   send: (id: { readonly updateId?: string }) => Promise<T>,
+  message: object = {},
 ): Promise<T> {
   const attempt = async (id: { readonly updateId?: string }): Promise<T> => await engine.update(about, () => send(id));
   const own = updateId === undefined ? {} : { updateId };
+  let answer: T;
   try {
-    return await attempt(own);
+    answer = await attempt(own);
   } catch (error) {
     if (isLostAtRollover(error)) return await attempt(own);
     // Under an id of Temporal's choice; the id inside the message still lets it count once.
     if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
     throw error;
   }
+  // Whoever may write to the namespace can use an id up before it comes: then the workflow was not asked.
+  return updateId === undefined || repeats(answer, message) ? answer : await attempt({});
+}
+
+/** What an answer repeats of its message, where the message has it. */
+const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
+
+function repeats(answer: unknown, message: object): boolean {
+  const said = Object.entries(message).filter(([name]) => REPEATED.includes(name));
+  if (said.length === 0) return true;
+  if (typeof answer !== 'object' || answer === null) return false;
+  const told = new Map<string, unknown>(Object.entries(answer));
+  return said.every(([name, value]) => told.get(name) === value);
 }
 
 /** Of a hash, what stands in an update id. */

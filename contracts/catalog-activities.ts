@@ -11,6 +11,12 @@ export interface CatalogIdentity {
   readonly server: string;
 }
 
+/** What a catalog is begun with. */
+export interface CatalogBeginning extends CatalogIdentity {
+  /** By somebody with a key: from its first event on it believes only what a key of the zone proves (docs/adr/0047). */
+  readonly signed?: true;
+}
+
 /** What somebody wants of a catalog: whether this deployment can honour it is for the activity to say. */
 export interface ReviewInput extends CatalogIdentity {
   readonly by: Approver;

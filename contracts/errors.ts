@@ -64,6 +64,7 @@ export const ERRORS = {
   TRUST_KEY_UNKNOWN: unavailable,
   TRUST_REFRESH_TOO_SOON: unavailable,
   TRUST_UNAVAILABLE: unavailable,
+  ANSWER_UNPROVEN: unavailable,
   // Policy and dispatch.
   POLICY_DENIED: refused,
   ORGANISATION_HALTED: refused,

@@ -40,7 +40,7 @@ export async function bundleWorkflows(
     workflowsPath,
     ...CONVERTER_FILES,
     // Those of tracing follow: `trace-headers` must be before them.
-    workflowInterceptorModules: [workflowFile('trace-headers'), GUARD, ...interceptorModules],
+    workflowInterceptorModules: [workflowFile('trace-headers'), GUARD, workflowFile('zone'), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,

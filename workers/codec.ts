@@ -14,6 +14,7 @@ import { TotalFailureConverter } from '../contracts/failure-converter.ts';
 import { payloadConverter, SEALED_ENCODING, undecodablePayload } from '../contracts/payload-converter.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { isUndecodable, unreadable } from '../contracts/undecodable.ts';
+import { ZoneCodec } from './zone-codec.ts';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
@@ -27,9 +28,16 @@ export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedD
   };
 }
 
-/** For workers and replays; the bundle has the same two files. */
-export function createWorkerDataConverter(config: Pick<Config, 'encryption'>): DataConverter {
-  return { ...CONVERTER_FILES, payloadCodecs: [codecOf(config)] };
+/**
+ * For workers and replays; the bundle has the same two files.
+ *
+ * @param zone what workers write is proven before it is encrypted. Without keys it proves nothing, and takes off what claims to be proven
+ */
+export function createWorkerDataConverter(
+  config: Pick<Config, 'encryption'>,
+  zone: PayloadCodec = new ZoneCodec([]),
+): DataConverter {
+  return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config)] };
 }
 
 /** By path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in what `npm run build` makes of them. */

@@ -14,6 +14,7 @@ import { canonicalServerUrl } from '../domain/server-url.ts';
 import { conditionProblems } from './condition-problems.ts';
 import { credentialsOf } from '../activities/tokens/clients.ts';
 import { contactedUrls, identifiers, origins } from './config-urls.ts';
+import { zoneKeysOf } from './secrets.ts';
 
 /** Where the operator states no ceiling, a run may ask for so much (`contracts/schemas/run-spec.ts`). */
 const LONGEST_RUN_SECONDS = 31_536_000;
@@ -144,6 +145,12 @@ function checkKeyIds(config: Config, refuse: Refuse): void {
   refuseRepeated(
     'vault.keys',
     config.vault?.kind === 'directory' ? config.vault.keys.map(({ id }) => id) : [],
+    'id',
+    refuse,
+  );
+  refuseRepeated(
+    'trust.zone.keys',
+    zoneKeysOf(config).map(({ id }) => id),
     'id',
     refuse,
   );

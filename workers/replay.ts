@@ -11,12 +11,17 @@ import type { Config } from '../contracts/schemas/config.ts';
 import type { WorkflowBundle } from './bundle.ts';
 import { createWorkerDataConverter } from './codec.ts';
 import type { History, Recorded } from './recorded-history.ts';
+import { zoneKeysOf } from './secrets.ts';
 import { createTracing } from './tracing.ts';
+import { UncheckedZoneCodec, ZoneCodec } from './zone-codec.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
-  /** For the payload codec; its keys must hold those with which the histories were recorded. */
-  readonly config: Pick<Config, 'encryption'>;
+  /**
+   * For the payload codecs; their keys must hold those with which the histories were recorded. Without keys of a zone, what workers
+   * wrote is taken as it is marked.
+   */
+  readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
   /** In which the runs were recorded: digests cover it, so that under another one every decision diverges. Default `default`. */
   readonly namespace?: string;
   /** What a bundle made for inspection reports to, see `replay-semantics.ts`. */
@@ -78,12 +83,13 @@ function workerOptions({
 }: ReplayOptions): ReplayWorkerOptions {
   // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
   const withNamespace = { namespace };
+  const zone = zoneKeysOf(config);
   return {
     ...withNamespace,
     replayName: name,
     sinks,
     workflowBundle: { code: bundle.code },
-    dataConverter: createWorkerDataConverter(config),
+    dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),
     plugins: [createTracing('off')],
   };
 }

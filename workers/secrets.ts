@@ -7,7 +7,8 @@ import { secretHeaderValues } from '../activities/tokens/secret-headers.ts';
 import { MASK } from '../activities/tools/scrub.ts';
 import { clientsOf } from '../activities/tokens/clients.ts';
 import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
-import type { CodecKey, Config, Credentials } from '../contracts/schemas/config.ts';
+import type { CodecKey } from '../contracts/schemas/codec-key.ts';
+import type { Config, Credentials } from '../contracts/schemas/config.ts';
 import type { OAuthClient } from '../contracts/schemas/credentials.ts';
 
 /** Every secret of the configuration, for a scrubber. */
@@ -21,7 +22,7 @@ export function secretsOf(config: Config): readonly string[] {
   const { s3 } = config.artifacts;
   const bucket =
     s3 === undefined ? [] : [s3.secretAccessKey, ...(s3.sessionToken === undefined ? [] : [s3.sessionToken])];
-  const keys = [...config.encryption.keys, ...vaultKeysOf(config)].map(({ key }) => key);
+  const keys = [...config.encryption.keys, ...vaultKeysOf(config), ...zoneKeysOf(config)].map(({ key }) => key);
   return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...bucket, ...keys])];
 }
 
@@ -45,6 +46,9 @@ export function describeConfig(config: Config): Config {
       ? {}
       : { ledger: { ...config.ledger, webhook: { ...config.ledger.webhook, url: MASK, secret: MASK } } }),
     ...(config.vault?.kind === 'directory' ? { vault: { ...config.vault, keys: maskedKeys(config.vault.keys) } } : {}),
+    ...(config.trust.mode === 'signed'
+      ? { trust: { ...config.trust, zone: { keys: maskedKeys(config.trust.zone.keys) } } }
+      : {}),
     encryption: { keys: maskedKeys(config.encryption.keys) },
   };
 }
@@ -60,6 +64,11 @@ function maskedKeys(keys: readonly CodecKey[]): CodecKey[] {
 
 function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
   return vault?.kind === 'directory' ? vault.keys : [];
+}
+
+/** Those with which workers prove what they write; none in trust mode `temporal`. */
+export function zoneKeysOf({ trust }: Partial<Pick<Config, 'trust'>>): readonly CodecKey[] {
+  return trust?.mode === 'signed' ? trust.zone.keys : [];
 }
 
 function masked(credentials: Credentials): Credentials {

@@ -13,6 +13,7 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { nameSubject } from './activity-log.ts';
 import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
@@ -29,8 +30,11 @@ import { askingAgain, countRefused } from './refused-queries.ts';
 import { queuesOf, type WorkerRole } from './role.ts';
 import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
+import { zoneKeysOf } from './secrets.ts';
 import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
+import { ZoneCodec } from './zone-codec.ts';
+import { createZoneInterceptor } from './zone-interceptor.ts';
 import { packageVersion } from './version.ts';
 import { Diary } from './worker-diary.ts';
 
@@ -72,6 +76,7 @@ export async function startWorkers({
   log,
 }: WorkersOptions): Promise<Workers> {
   const taskQueues = queuesOf(loaded.config, role);
+  assertZone(loaded.config);
   const connections: { close(): Promise<void> }[] = [];
   try {
     const { connection, clientConnection } = await onceThere(
@@ -87,10 +92,9 @@ export async function startWorkers({
       ...named,
       connection,
       namespace,
-      dataConverter: createWorkerDataConverter(loaded.config),
+      dataConverter: createWorkerDataConverter(loaded.config, new ZoneCodec(zoneKeysOf(loaded.config))),
       plugins: [createTracing(loaded.config.tracing)],
       sinks: countRefused(Runtime.instance()),
-      interceptors: { activity: [nameSubject()] },
     };
     const client = new TemporalClient({
       connection: clientConnection,
@@ -160,6 +164,7 @@ type OwnOptions = Pick<
   WorkerOptions,
   | 'taskQueue'
   | 'activities'
+  | 'interceptors'
   | 'workflowBundle'
   | 'maxConcurrentActivityTaskExecutions'
   | 'maxTaskQueueActivitiesPerSecond'
@@ -179,11 +184,23 @@ async function optionsByQueue(
   const signing = await openTrust(loaded, artifacts, client);
   const runSide = role === 'tools' ? {} : await runSideActivities(loaded, artifacts, client, signing);
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
+  const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
+  const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
-      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide } }
-      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue) },
+      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide }, ...proving }
+      : { taskQueue, activities: { ...toolSide }, ...queueOptions(loaded.config, taskQueue), ...proving },
+  );
+}
+
+/** Nothing that a worker without keys writes is believed: runs would end for it (docs/adr/0047). */
+function assertZone({ trust }: Config): void {
+  if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
+  throw new CountersignError(
+    'CONFIG_INVALID',
+    'Workers in trust mode signed prove what they write by trust.zone.keys, which names no key. Make one (countersign keys zone new), and give the same keys to all workers and to nobody else.',
+    { path: 'trust.zone.keys' },
   );
 }
 

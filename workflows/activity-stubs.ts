@@ -1,11 +1,12 @@
 /** The run's activities with their timeouts and retries. Each number has its reason beside it. Their answers are opened by `answered`. */
-import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
+import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../contracts/activities.ts';
 import type { CatalogActivities } from '../contracts/catalog-activities.ts';
 import type { CatalogConnection } from '../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../contracts/schemas/tool.ts';
 import { MOST_TRIES } from '../contracts/server-task.ts';
 import type { Answering } from './unread.ts';
+import { provenActivities } from './zone-activities.ts';
 
 /**
  * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
@@ -15,7 +16,7 @@ import type { Answering } from './unread.ts';
  * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
  */
 export function runActivities(summary: string): Answering<RunActivities> {
-  return proxyActivities<Answering<RunActivities>>({
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -26,7 +27,7 @@ export function runActivities(summary: string): Answering<RunActivities> {
 
 /** Nobody waits for it; whoever sends a message next may ask for it again. */
 export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
-  return proxyActivities<Answering<RunActivities>>({
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '15s',
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '5s', maximumAttempts: 3 },
@@ -36,7 +37,7 @@ export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
 
 /** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
 export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
-  return proxyActivities<Answering<RunActivities>>({
+  return provenActivities<Answering<RunActivities>>({
     // Storing reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },
@@ -46,7 +47,7 @@ export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>
 
 /** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
 export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
-  return proxyActivities<Answering<ModelActivities>>({
+  return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: '15m',
     heartbeatTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -67,7 +68,7 @@ export function discoveryActivities(
   priority: RunPriority | undefined,
   waits?: 'awaited',
 ): Answering<Pick<ToolActivities, 'discoverTools'>> {
-  return proxyActivities<Answering<ToolActivities>>({
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     ...(waits === undefined ? { retry: { ...LISTING, maximumAttempts: 8 } } : untilThere(server)),
@@ -88,7 +89,7 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
 
 /** Somebody waits for the answer: not for long. */
 export function reviewActivities(): Answering<CatalogActivities> {
-  return proxyActivities<Answering<CatalogActivities>>({
+  return provenActivities<Answering<CatalogActivities>>({
     startToCloseTimeout: '10s',
     // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
     scheduleToCloseTimeout: '30s',
@@ -99,7 +100,7 @@ export function reviewActivities(): Answering<CatalogActivities> {
 
 /** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
 export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
-  return proxyActivities<Answering<RunActivities>>({
+  return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '10s',
     scheduleToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
@@ -113,7 +114,7 @@ export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,
 ): Answering<Pick<ToolActivities, 'discoverCatalog'>> {
-  return proxyActivities<Answering<ToolActivities>>({
+  return provenActivities<Answering<ToolActivities>>({
     ...(taskQueue === undefined ? {} : { taskQueue }),
     startToCloseTimeout: '60s',
     // Where nobody serves the queue, the refresh fails and says so.
@@ -125,12 +126,12 @@ export function catalogDiscoveryActivities(
 
 /** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
 export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
-  return proxyActivities<Answering<ToolActivities>>(optionsOf(...call));
+  return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
 }
 
 /** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
 export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
-  return proxyActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
+  return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
 
 type CallOptions = readonly [
@@ -167,7 +168,7 @@ export function pollActivities(
   priority: RunPriority | undefined,
   giveUp: boolean,
 ): Answering<Pick<ToolActivities, 'pollTask'>> {
-  return proxyActivities<Answering<ToolActivities>>({
+  return provenActivities<Answering<ToolActivities>>({
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),

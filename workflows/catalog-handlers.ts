@@ -53,6 +53,7 @@ import { ledgerQuery, nudgeSignal, transcriptQuery } from './messages.ts';
 import { ledgerPage, transcriptPage } from './queries.ts';
 import { askedAbout } from './refusals.ts';
 import { assertReadable } from './unread.ts';
+import { checkFromNowOn } from './zone.ts';
 
 interface Message {
   readonly requestId: string;
@@ -135,6 +136,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
       const opened = openedChange(live, input);
       const message = parsed(kind.parse(opened.message));
       const signed = signedChange(kind.purpose, message, opened.signature);
+      if (signed !== undefined) checkFromNowOn();
       return await live.inTurn(async () => repeated(live, message) ?? (await kind.act(live, message, signed)));
     },
     {

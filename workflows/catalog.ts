@@ -13,7 +13,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CatalogIdentity } from '../contracts/catalog-activities.ts';
+import type { CatalogBeginning } from '../contracts/catalog-activities.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
 import { isUndecodable } from '../contracts/undecodable.ts';
 import { catalogId } from '../domain/catalog.ts';
@@ -27,6 +27,7 @@ import { final } from './final-failure.ts';
 import { LiveCatalog } from './live-catalog.ts';
 import { storeOnce } from './roll.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from './unread.ts';
+import { isChecking } from './zone.ts';
 
 /** So long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
@@ -35,7 +36,7 @@ const UNUSED_MS = 60_000;
 const MOST_TRIES = 10;
 
 /** @param carry only continue-as-new gives one */
-export async function toolCatalog(identity: CatalogIdentity, carry?: CatalogCarry | null): Promise<void> {
+export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
   assertIdentity(identity, carry);
   const live = new LiveCatalog(identity, carry ?? undefined);
   registerCatalogHandlers(live);
@@ -108,10 +109,11 @@ async function roll(live: LiveCatalog): Promise<never> {
   }
   const { tenant, server } = live.catalog;
   const next = makeContinueAsNewFunc<typeof toolCatalog>();
-  return await next({ tenant, server }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+  const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
+  return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
 
-function assertIdentity(identity: CatalogIdentity, carry: CatalogCarry | null | undefined): void {
+function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
   // Only an execution of ours has continued: its task waits for a worker that has the key.
   if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);

@@ -69,7 +69,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     // Stable across attempts, continue-as-new and reset: the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,
     ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
-    ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
+    ...live.signedSpec,
     ...(prepared.lostAnswers === undefined ? {} : { resumable: true }),
   };
 }

@@ -174,7 +174,7 @@ function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
     run: live.identity,
     server,
     ...(grant === undefined ? {} : { grant }),
-    ...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),
+    ...live.signedSpec,
     ...(prepared.listings === undefined ? {} : { mayAsk: true }),
     ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
     ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),

@@ -21,6 +21,7 @@ import { EMPTY_TALLY } from '../domain/tally.ts';
 import { ended } from '../domain/call-changes.ts';
 import { type Change, type Run, type RunIds, startRun } from '../domain/run.ts';
 import { type EndStatus, type Phase, statusOf } from '../domain/status.ts';
+import { isChecking } from './zone.ts';
 
 export type Prepared = Omit<PreparedRun, 'opening'>;
 
@@ -131,12 +132,15 @@ export class LiveRun {
     return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
   }
 
-  /** Trust mode `signed`; before the run is prepared, by what its starter sent. */
+  /** Trust mode `signed`: by what its starter sent, whatever was said of it since. */
   get isSigned(): boolean {
-    if (this.#prepared !== undefined) return this.#prepared.trust !== undefined;
-    // Not validated yet: it may be anything.
-    const spec: Partial<RunSpec> | null | undefined = this.spec;
-    return spec?.signature !== undefined;
+    return isChecking();
+  }
+
+  /** For what reaches a server. A run that believes what is not proven never has it, whatever its prepared run says. */
+  get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
+    const signedSpec = this.isSigned ? this.prepared.signedSpec : undefined;
+    return signedSpec === undefined ? {} : { signedSpec };
   }
 
   /** Undefined in trust mode `temporal`. */

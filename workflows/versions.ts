@@ -33,3 +33,6 @@ export const PATCHES = {
 
 /** Begins the markers of what an execution could not read when it came (`unread.ts`): one each, and no id of `PATCHES` begins so. */
 export const UNREAD = 'unread-';
+
+/** Begins the markers of what was not proven when it came (`zone.ts`), likewise. */
+export const UNPROVEN = 'unproven-';

@@ -15,7 +15,7 @@ import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { CodecKey } from '../../contracts/schemas/config.ts';
+import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { VaultEntry } from '../../contracts/schemas/vault.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';

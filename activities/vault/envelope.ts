@@ -8,7 +8,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { CodecKey } from '../../contracts/schemas/config.ts';
+import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 
 const NONCE_BYTES = 12;

@@ -10,6 +10,7 @@ import { addListKeys } from './keys/list.ts';
 import { addNewKey } from './keys/new.ts';
 import { addRevokeKey } from './keys/revoke.ts';
 import { addRotateKey } from './keys/rotate.ts';
+import { addZoneKeys } from './keys/zone.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
 import { writeOnce } from '../private-file.ts';
@@ -54,5 +55,5 @@ export function addKeys(program: Command, terminal: Terminal): void {
         );
       }
     });
-  for (const addVerb of [addNewKey, addListKeys, addRotateKey, addRevokeKey]) addVerb(keys, terminal);
+  for (const addVerb of [addNewKey, addListKeys, addRotateKey, addRevokeKey, addZoneKeys]) addVerb(keys, terminal);
 }

@@ -142,7 +142,7 @@ function report(outcomes: readonly ReplayOutcome[], options: ReplayOptions, term
   print(
     terminal,
     {
-      json: { replayed: outcomes.length, failed, results },
+      json: { replayed: outcomes.length, failed, zoneChecked: false, results },
       text: () =>
         outcomes.length === 0
           ? 'There was no history to replay.'
@@ -150,6 +150,10 @@ function report(outcomes: readonly ReplayOutcome[], options: ReplayOptions, term
     },
     options.json === true,
   );
+  if (options.json !== true && outcomes.length > 0)
+    terminal.err(
+      'What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n',
+    );
   if (failed > 0)
     throw new CountersignError(
       'REPLAY_FAILED',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Script } from './script.ts';
 import { ArtifactsConfig } from './artifact-store.ts';
 import { CatalogRight } from './catalog.ts';
+import { CodecKey } from './codec-key.ts';
 import {
   ClientCredentials,
   EnterpriseManaged,
@@ -191,13 +192,6 @@ export const LedgerConfig = z.strictObject({
   webhook: LedgerWebhook.optional(),
 });
 export type LedgerConfig = z.infer<typeof LedgerConfig>;
-
-/** A symmetric key of the payload codec: 32 bytes, base64. The first encrypts; all decrypt. */
-export const CodecKey = z.strictObject({
-  id: Name,
-  key: z.string().regex(/^[A-Za-z0-9+/]{43}=$/, 'must be 32 bytes in base64'),
-});
-export type CodecKey = z.infer<typeof CodecKey>;
 
 /** Where secrets are kept that outlive a call, such as refresh tokens. */
 export const VaultConfig = z.discriminatedUnion('kind', [

@@ -1,5 +1,6 @@
 /** Who is believed in trust mode `signed`: keys, and what each of them may assert. */
 import { z } from 'zod';
+import { CodecKey } from './codec-key.ts';
 import { Identifier, Instant, Name, Sha256Hex } from './json.ts';
 
 /** What a signature is for; one for another purpose is none. `start` is of the run spec, the others are named like their updates. */
@@ -98,6 +99,8 @@ export const TrustConfig = z.discriminatedUnion('mode', [
     may: z.strictObject({ say: Senders.prefault({}), stop: Senders.prefault({}) }).prefault({}),
     /** A run that has not read the keys for so long reads them anew before it takes a message. */
     maxAgeSeconds: z.int().min(10).max(86_400).default(900),
+    /** What workers write for runs and catalogs is proven by these; workers of every role have them, and nobody else. */
+    zone: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   }),
 ]);
 export type TrustConfig = z.infer<typeof TrustConfig>;

@@ -12,6 +12,7 @@ import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { Countersign, type Signer } from '../../client/index.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Script } from '../../contracts/schemas/script.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/client-connection.ts';
@@ -34,6 +35,13 @@ import {
 
 /** Where the dispatches of `patient` wait. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
+
+/** With whose key the workers of mode `signed` prove what they write. As the other, a key of this repository. */
+export const CORPUS_TRUST: Config['trust'] = TrustConfig.parse({
+  mode: 'signed',
+  jwks: 'trust.jwks',
+  zone: { keys: [{ id: 'corpus', key: Buffer.alloc(32, 9).toString('base64') }] },
+});
 
 /** Encrypts one of the histories. A key of this repository, for nothing else. */
 export const CORPUS_ENCRYPTION: Config['encryption'] = {
@@ -200,7 +208,7 @@ export async function openStage(
       await trust([]);
       const over: ConfigInput = {
         policy: SIGNED_POLICY,
-        trust: { mode: 'signed', jwks: 'trust.jwks' },
+        trust: CORPUS_TRUST,
         catalog: {
           administrators: [{ ...ADMINISTRATOR, tenant: 'office', ids: ['acme|ann', 'acme|zoe'] }],
           origins: [new URL(TOOL_SERVER_URL).origin],

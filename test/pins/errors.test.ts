@@ -40,6 +40,7 @@ const PINNED: Readonly<Record<string, readonly [boolean, number, number]>> = {
   TRUST_KEY_UNKNOWN: [true, 503, 6],
   TRUST_REFRESH_TOO_SOON: [true, 503, 6],
   TRUST_UNAVAILABLE: [true, 503, 6],
+  ANSWER_UNPROVEN: [true, 503, 6],
   POLICY_DENIED: [false, 403, 3],
   ORGANISATION_HALTED: [false, 403, 3],
   TOOL_UNKNOWN: [false, 404, 4],

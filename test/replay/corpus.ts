@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import type { RecordedInputs } from '../../scripts/histories/inputs.ts';
-import { CORPUS_ENCRYPTION } from '../../scripts/histories/stage.ts';
+import { CORPUS_ENCRYPTION, CORPUS_TRUST } from '../../scripts/histories/stage.ts';
 import { type History, readHistory, type Recorded } from '../../workers/recorded-history.ts';
 
 // Replay workers say when they start and stop; only errors are wanted.
@@ -17,7 +17,7 @@ Runtime.install({
 export const FOLDER = process.env['COUNTERSIGN_HISTORIES'] ?? fileURLToPath(new URL('./histories', import.meta.url));
 
 /** What the histories were recorded with. */
-export const CONFIG = { encryption: CORPUS_ENCRYPTION };
+export const CONFIG = { encryption: CORPUS_ENCRYPTION, trust: CORPUS_TRUST };
 
 /** Every history that there must be. A name leaves this list only by an ADR that retires its version. */
 export const HISTORIES = [
@@ -123,6 +123,7 @@ export const HISTORIES = [
   'agent-run.v2.server-asks-ended',
   'agent-run.v2.shared',
   'agent-run.v2.shared-sent',
+  // Of mode `signed`, recorded anew with proofs of what workers write (docs/adr/0047).
   'agent-run.v2.signed',
   'agent-run.v2.signed-sent',
   'agent-run.v2.spent',

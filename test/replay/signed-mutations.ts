@@ -7,7 +7,7 @@ export const SIGNED_CONTENT: readonly Mutation[] = [
     name: 'dispatch is not told what was signed',
     noticedIn: 'agent-run.v2.signed',
     file: 'workflows/dispatch-input.ts',
-    find: '...(prepared.signedSpec === undefined ? {} : { signedSpec: prepared.signedSpec }),',
+    find: '...live.signedSpec,',
     put: '',
   },
   {

@@ -1,5 +1,6 @@
 /** Workflows that somebody who may write to the namespace could run beside ours. Bundled for a worker of their own. */
-import { proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { RawValue } from '@temporalio/common';
+import { makeContinueAsNewFunc, proxyActivities, workflowInfo } from '@temporalio/workflow';
 
 type AnyActivity = (input: unknown) => Promise<unknown>;
 
@@ -34,4 +35,21 @@ export async function somethingElse(
   input: Readonly<Record<string, unknown>>,
 ): Promise<unknown> {
   return await schedule(taskQueue, activity, input);
+}
+
+/** A payload as it stood in a history, byte by byte, whatever goes with it. */
+export interface CopiedPayload {
+  readonly metadata: Readonly<Record<string, readonly number[]>>;
+  readonly data: readonly number[];
+}
+
+/** Goes on as a workflow of the real workers, with arguments of its own. */
+export async function goesOn(taskQueue: string, workflowType: string, args: readonly CopiedPayload[]): Promise<void> {
+  const payloads = args.map(({ metadata, data }) =>
+    RawValue.fromPayload({
+      metadata: Object.fromEntries(Object.entries(metadata).map(([name, bytes]) => [name, Uint8Array.from(bytes)])),
+      data: Uint8Array.from(data),
+    }),
+  );
+  await makeContinueAsNewFunc<(...given: unknown[]) => Promise<void>>({ taskQueue, workflowType })(...payloads);
 }

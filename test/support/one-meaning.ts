@@ -15,7 +15,7 @@ export interface Message {
 export type Sent = readonly [update: string, message: Message];
 
 /** As the guide says, without our own code. */
-function idByTheGuide(update: string, { signature: _, ...message }: Message): string {
+export function idByTheGuide(update: string, { signature: _, ...message }: Message): string {
   const payload = createHash('sha256')
     .update(canonicalize(message) ?? '')
     .digest('hex');

@@ -65,3 +65,14 @@ export async function signedWith(key: TestKey, claims: TestClaims, header: objec
     .setProtectedHeader(protectedHeader)
     .sign(await importJWK(key.privateJwk, 'EdDSA'));
 }
+
+/** As all workers of a test have it. */
+export const ZONE_KEY = { id: 'zone', key: Buffer.alloc(32, 7).toString('base64') };
+
+/** A configuration whose workers can prove what they write, where its trust mode wants that and it names no keys itself. */
+export function withZone<T extends { trust?: unknown }>(config: T): T {
+  const { trust } = config;
+  if (typeof trust !== 'object' || trust === null || !('mode' in trust) || trust.mode !== 'signed' || 'zone' in trust)
+    return config;
+  return { ...config, trust: { ...trust, zone: { keys: [ZONE_KEY] } } };
+}

@@ -19,6 +19,7 @@ import { LOOPBACK } from './egress.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { replayAtEnd } from './run-record.ts';
 import { sharedBundle } from './shared-bundle.ts';
+import { withZone } from './trust.ts';
 import { until } from './until.ts';
 
 type Steps = readonly (typeof Script)['_zod']['input']['steps'][number][];
@@ -61,7 +62,7 @@ let started = 0;
 export async function startWorld(options: WorldOptions): Promise<World> {
   const engine = options.engine ?? (await startEngine());
   const config = Config.parse({
-    ...options.config,
+    ...withZone(options.config),
     egress: { ...LOOPBACK, ...options.config.egress },
     worker: { shutdownGraceSeconds: 1, ...options.config.worker },
   });

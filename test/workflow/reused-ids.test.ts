@@ -11,7 +11,14 @@ import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';
-import { expectOneMeaning, type Message, type Sent, sentByLibrary, sentPlain } from '../support/one-meaning.ts';
+import {
+  expectOneMeaning,
+  idByTheGuide,
+  type Message,
+  type Sent,
+  sentByLibrary,
+  sentPlain,
+} from '../support/one-meaning.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { factsOf, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -107,6 +114,21 @@ test('decide', async () => {
   });
   expect(bank.callsFor('decide')).toHaveLength(1);
   expect(factsOf(await run.ledger(), 'decision.accepted')).toHaveLength(1);
+});
+
+test('an update id that somebody has used up before gives nobody another answer', async () => {
+  const run = await world.start([{ calls: [{ tool: 'bank/pay', arguments: { purpose: 'used-up' } }] }, END], {
+    servers: [{ name: 'bank' }],
+  });
+  const [request] = await openRequests(run);
+  if (request === undefined) throw new Error('no request');
+  const decision: Sent = ['decide', { ...about(request, 'u'), kind: 'approve' }];
+  const updateId = idByTheGuide(...decision);
+  expect(updateId).toMatch(/^decide\/u\/[0-9a-f]{16}$/);
+  await world.client.workflow.getHandle(run.runId).executeUpdate('advance', { updateId });
+  expect(await sentByLibrary(run, decision)).toMatchObject({ decisionId: 'u', status: 'approved' });
+  await run.result();
+  expect(bank.callsFor('used-up')).toHaveLength(1);
 });
 
 test('resolveOutcome', async () => {

@@ -1,5 +1,5 @@
 /** An update that is answered by a trouble which may have passed is asked once more, under another id (INV-D3). */
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import type { Engine } from '../../../client/engine.ts';
 import { sendUpdate } from '../../../client/update.ts';
@@ -46,4 +46,38 @@ test('a refusal is an answer', async () => {
   const { answer, ids } = await sent('CATALOG_FORBIDDEN');
   expect(answer).toMatchObject({ code: 'CATALOG_FORBIDDEN' });
   expect(ids).toEqual(['own']);
+});
+
+describe('an answer that is of another message', () => {
+  const SAID = { decisionId: 'd', callId: 't1.c0', comment: 'checked' };
+  const ADVANCE = { runId: 'r', cursor: 1, status: 'waiting' };
+
+  /** Temporal answers the first sending with this, the second with the run's own. */
+  async function answered(first: unknown, message?: object, updateId: string | undefined = 'own') {
+    const ids: (string | undefined)[] = [];
+    // Sound: nothing else of it is used.
+    const engine = { update: async (_about: unknown, act: () => Promise<unknown>) => await act() } as unknown as Engine;
+    const send = async (id: { readonly updateId?: string }): Promise<unknown> => {
+      ids.push(id.updateId);
+      return ids.length === 1 ? first : 'own';
+    };
+    return { answer: await sendUpdate(engine, 'some-run', updateId, send, message), ids };
+  }
+
+  test.each<[string, unknown]>([
+    ['of another update', ADVANCE],
+    ['of another decision', { decisionId: 'e', callId: 't1.c0', status: 'approved' }],
+    ['of another call', { decisionId: 'd', callId: 't1.c1', status: 'approved' }],
+    ['nothing', undefined],
+    ['no object', 'yes'],
+  ])('is not taken for an answer: %s', async (_, first) => {
+    expect(await answered(first, SAID)).toEqual({ answer: 'own', ids: ['own', undefined] });
+  });
+
+  test('its own is taken, and that of a message whose answer repeats nothing', async () => {
+    const own = { decisionId: 'd', callId: 't1.c0', status: 'approved' };
+    expect(await answered(own, SAID)).toEqual({ answer: own, ids: ['own'] });
+    expect(await answered(ADVANCE, { messageId: 'm', text: 'Wait.' })).toEqual({ answer: ADVANCE, ids: ['own'] });
+    expect(await answered(ADVANCE)).toEqual({ answer: ADVANCE, ids: ['own'] });
+  });
 });

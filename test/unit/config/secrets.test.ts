@@ -6,9 +6,11 @@ import { createScrubber } from '../../../activities/tools/scrub.ts';
 import { describeConfig, secretsOf } from '../../../workers/secrets.ts';
 
 const CODEC_KEY = `${'k'.repeat(43)}=`;
+const ZONE_KEY = `${'z'.repeat(43)}=`;
 const WEBHOOK_SECRET = `whsec_${'w'.repeat(43)}=`;
 
 const config = Config.parse({
+  trust: { mode: 'signed', jwks: 'trust.jwks', zone: { keys: [{ id: 'zone', key: ZONE_KEY }] } },
   artifacts: {
     s3: {
       endpoint: 'https://s3.example.com',
@@ -90,6 +92,7 @@ const CANARIES = [
   'canary-session-token',
   WEBHOOK_SECRET,
   CODEC_KEY,
+  ZONE_KEY,
 ];
 
 describe('secrets of a configuration', () => {

@@ -1,0 +1,222 @@
+/**
+ * A query reaches a worker that does not have the run in memory, while something in history has no workflow task yet, or has one that
+ * a process holds which never answers (INV-D1, docs/adr/0044). The run must go on from the task, never from what the query took in: at
+ * each point at which it may wait, with somebody who answers at once. What a replay would do is compared with what was recorded, with its times.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { isRefusedQuery, untilAnswered } from '../../contracts/refused-query.ts';
+import type { Recorded } from '../../workers/recorded-history.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import type { FaultEngine } from '../support/fault-engine.ts';
+import { startFaultEngine } from '../support/fault-engine.ts';
+import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
+import { pollInstead } from '../support/lost-poller.ts';
+import {
+  editBeingJudged,
+  POINTS,
+  type PointServers,
+  pointsConfig,
+  type Reached,
+  startPointServers,
+} from '../support/rebuilt-points.ts';
+import { executions, replayOwn } from '../support/run-record.ts';
+import { sharedBundle } from '../support/shared-bundle.ts';
+import { withoutGuard } from '../support/unguarded.ts';
+import { until } from '../support/until.ts';
+import type { WorkerProcess } from '../support/worker-process.ts';
+
+const LONG_MS = 400_000;
+/** A run that takes nothing any more. */
+const STUCK_MS = 60_000;
+/** Less than the 3 s that Temporal waits for a lost worker, and more than it needs to hand out all queries. */
+const AHEAD_MS = 1_500;
+const EDIT = 'an edit being judged';
+const NAMES = [...Object.keys(POINTS), EDIT];
+const FORMS = ['an event without a task', 'a task that another process has started'] as const;
+type Form = (typeof FORMS)[number];
+
+interface Seen {
+  /** How the query itself ended, as whoever asks without this library has it. */
+  readonly refused: boolean;
+  /** What went wrong, or what a replay makes of it otherwise. */
+  different: string | undefined;
+}
+
+let engine: FaultEngine;
+let servers: PointServers;
+let replayBundle: Awaited<ReturnType<typeof bundleForReplay>>;
+
+beforeAll(async () => {
+  [engine, servers, replayBundle] = await Promise.all([startFaultEngine(), startPointServers(), bundleForReplay()]);
+}, LONG_MS);
+
+afterAll(async () => {
+  await servers?.close();
+  await engine?.stop();
+});
+
+async function worldOf(taskQueue: string, guarded: boolean): Promise<FaultWorld> {
+  const bundle = await sharedBundle();
+  const { zone, notes } = servers;
+  return await startFaultWorld({
+    engine,
+    bundle: guarded ? bundle : withoutGuard(bundle),
+    config: pointsConfig(servers, taskQueue),
+    files: { 'zone.pem': zone.pem },
+    client: { deadlineMs: 60_000, taskQueue, servers: { notes: { url: notes.url, key: zone.publicJwk } } },
+  });
+}
+
+/** Takes all points at once to one worker, loses it, and lets another one be asked first. */
+async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string, Seen>> {
+  const taskQueue = `${guarded ? 'guarded' : 'bare'}-${FORMS.indexOf(form)}`;
+  const world = await worldOf(taskQueue, guarded);
+  try {
+    await world.startWorker({ role: 'tools' });
+    let lost: WorkerProcess = await world.startWorker({ role: 'runs' });
+    const points = new Map<string, Reached>();
+    const restart = async (): Promise<void> => {
+      await lost.kill();
+      lost = await world.startWorker({ role: 'runs' });
+    };
+    const edit = await editBeingJudged(world, restart);
+    await Promise.all(
+      Object.entries(POINTS).map(async ([name, reach]) => points.set(name, await reach(world, servers))),
+    );
+    points.set(EDIT, await edit());
+    // One that this worker alone has had.
+    const whole = points.get('approval asked');
+    const ids = [...points.values()].map(({ workflowId }) => workflowId);
+    await Promise.all(ids.map((id) => atRest(world, id)));
+    await lost.kill();
+    const poller = await pollInstead(world.client, whole?.workflowId ?? '', taskQueue);
+    const other = await world.startWorker({ role: 'runs' });
+
+    const { connection } = world.client;
+    const queries = new Map(
+      [...points].map(([name, { workflowId, query }]) => [
+        name,
+        connection
+          .withDeadline(Date.now() + 60_000, async () =>
+            world.client.workflow.getHandle(workflowId).query(query, ...pageOf(query)),
+          )
+          .then(
+            () => false,
+            (error: unknown) => {
+              if (!isRefusedQuery(error)) throw error;
+              return true;
+            },
+          ),
+      ]),
+    );
+    // From here on Temporal gives each query to the other worker 3 s after it was sent, and each task 3 s after it came about.
+    await until(() => (ids.every((id) => poller.asked.has(id)) ? true : undefined), {
+      what: 'all queries on their way',
+      instead: async () => [...poller.asked],
+    });
+    if (form === 'an event without a task') {
+      await poller.stop();
+      const sent = Date.now();
+      await until(() => (Date.now() - sent > AHEAD_MS ? true : undefined), { what: 'queries well ahead of all tasks' });
+    }
+    await Promise.all([...points.values()].map(({ happens }) => happens()));
+    if (form === 'a task that another process has started') {
+      await until(() => (ids.every((id) => poller.started.has(id)) ? true : undefined), { what: 'all tasks held' });
+      await poller.stop();
+    }
+    const seen = await Promise.all(
+      [...points].map(async ([name, { workflowId, answered }]): Promise<[string, Seen]> => {
+        const refused = await queries.get(name);
+        // Somebody who saw it answers at once.
+        const trouble = await inTime(answered());
+        const different = trouble ?? (await differenceIn(world, workflowId));
+        return [name, { refused: refused === true, different }];
+      }),
+    );
+    const told = await ledgersOf(world, ids);
+    await other.kill();
+    await world.startWorker({ role: 'runs' });
+    const rebuilt = await ledgersOf(world, ids);
+    for (const [index, [, each]] of seen.entries())
+      if (told[index] !== rebuilt[index]) each.different ??= 'its ledger is another one once it is rebuilt';
+    if (guarded) await replayOwn(world);
+    return new Map(seen);
+  } finally {
+    await world.stop();
+  }
+}
+
+/** The ledger of each, as a worker tells it. */
+async function ledgersOf({ client }: FaultWorld, ids: readonly string[]): Promise<string[]> {
+  return await Promise.all(
+    ids.map(async (id) => {
+      const ask = async (): Promise<unknown> =>
+        await client.connection.withDeadline(Date.now() + STUCK_MS, async () =>
+          client.workflow.getHandle(id).query('ledger', 0, 1_000),
+        );
+      return await untilAnswered(ask, pause).then(JSON.stringify, (error: unknown) => `none: ${String(error)}`);
+    }),
+  );
+}
+
+/** What became of it where it did not go as it should. */
+async function inTime(answer: Promise<unknown>): Promise<string | undefined> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([
+      answer.then(
+        () => undefined,
+        (error: unknown) => String(error),
+      ),
+      pause(STUCK_MS, 'it is stuck', { signal: over.signal }),
+    ]);
+  } finally {
+    over.abort();
+  }
+}
+
+function pageOf(query: string): number[] {
+  return query === 'ledger' || query === 'transcript' ? [0, 1_000] : [];
+}
+
+/** No task of the workflow is on its way: a query that comes now is sent alone. */
+async function atRest(world: FaultWorld, workflowId: string): Promise<void> {
+  const handle = world.client.workflow.getHandle(workflowId);
+  await until(async () => ((await handle.describe()).raw.pendingWorkflowTask ? undefined : true), {
+    what: `rest of ${workflowId}`,
+  });
+}
+
+async function differenceIn(world: FaultWorld, workflowId: string): Promise<string | undefined> {
+  const recorded: Recorded[] = (await executions(world, workflowId)).map(({ runId, history }) => ({
+    kind: 'history',
+    name: runId,
+    workflowId,
+    history,
+  }));
+  for await (const { error } of compareHistories(recorded, { bundle: replayBundle, config: world.config }))
+    if (error !== undefined) return error.message;
+  return undefined;
+}
+
+test.each(FORMS)(
+  '%s: each query is refused once, each run goes on from its task, and is what a replay makes of it',
+  async (form) => {
+    const seen = await played(form, true);
+    expect(Object.fromEntries(seen)).toEqual(
+      Object.fromEntries(NAMES.map((name) => [name, { refused: true, different: undefined }])),
+    );
+  },
+  LONG_MS,
+);
+
+test.each(FORMS)(
+  '%s: without the guard each query is answered, and runs are not what a replay makes of them',
+  async (form) => {
+    const seen = await played(form, false);
+    expect([...seen.values()].some(({ refused }) => refused)).toBe(false);
+    expect([...seen].filter(([, { different }]) => different === undefined)).toEqual([]);
+  },
+  LONG_MS,
+);

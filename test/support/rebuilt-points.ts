@@ -1,0 +1,315 @@
+/**
+ * Points at which a run or a catalog waits, how a test gets there, what then happens that no workflow task has handed on, and how a
+ * person answers at once.
+ */
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ConfigInput } from '../../contracts/schemas/config.ts';
+import type { RunHandle } from '../../client/index.ts';
+import { ADMINISTRATORS, ANN, connected } from './catalogs.ts';
+import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
+import type { FaultWorld } from './fault-world.ts';
+import { zoneKey } from './keys.ts';
+import { type ListingServer, startListingServer } from './listing-server.ts';
+import { lostCall } from './lost-answers.ts';
+import { type RawServer, startRawServer } from './mcp-raw-server.ts';
+import { type MrtrServer, startMrtrServer } from './mrtr-server.ts';
+import { type ModelProvider, startModelProvider } from './model-provider.ts';
+import { answered } from './model-bench.ts';
+import { chatDialect } from './model-chat.ts';
+import { type RecordingServer, startRecordingServer } from './recording-server.ts';
+import { factsOf } from './run-record.ts';
+import { taskOf } from './task-scene.ts';
+import { startTaskServer, type TaskServer } from './task-server.ts';
+import { until } from './until.ts';
+import { wantedFor } from './wanted-authorizations.ts';
+import { decisionOn, openRequests } from './world.ts';
+
+export interface Reached {
+  readonly workflowId: string;
+  readonly query: string;
+  /** What comes into history while no worker takes tasks. */
+  happens(): Promise<unknown>;
+  /** What somebody sends as soon as the query is over, and the end of it. */
+  answered(): Promise<unknown>;
+}
+
+export type Point = (world: FaultWorld, servers: PointServers) => Promise<Reached>;
+
+export interface PointServers {
+  readonly office: RecordingServer;
+  /** Its tools are nobody else's, so that what is stored of them can be taken away. */
+  readonly books: RecordingServer;
+  readonly desk: MrtrServer;
+  readonly notes: FaultServer;
+  readonly closed: RawServer;
+  readonly digs: TaskServer;
+  readonly catalogued: ListingServer;
+  readonly provider: ModelProvider;
+  readonly zone: Awaited<ReturnType<typeof zoneKey>>;
+  close(): Promise<void>;
+}
+
+const TOOL = { name: 'act', description: 'Acts.', inputSchema: { type: 'object' } };
+
+export async function startPointServers(): Promise<PointServers> {
+  const [office, books, desk, digs, catalogued, provider, zone] = await Promise.all([
+    startRecordingServer(),
+    startRecordingServer({
+      tools: [{ name: 'post', description: 'Posts an entry.', inputSchema: { type: 'object' } }],
+    }),
+    startMrtrServer(),
+    startTaskServer(),
+    startListingServer(),
+    startModelProvider(chatDialect.schema),
+    zoneKey(),
+  ]);
+  const notes = await startFaultServer('modern', {
+    fresh: (exchange) => exchange.status(401),
+    lost: (exchange) => {
+      exchange.execute();
+      exchange.reset();
+    },
+    plain: succeedWith('done'),
+  });
+  const closed = await startRawServer({
+    era: 'modern',
+    pages: [[TOOL]],
+    intercept: (_, response) => response.writeHead(401).end() !== undefined,
+  });
+  // Asked about once, and then not for a while: the run is at rest.
+  digs.become({ begins: { pollInterval: 120_000 }, get: () => ({ status: 'working', pollInterval: 120_000 }) });
+  const all = { office, books, desk, notes, closed, digs, catalogued, provider };
+  return {
+    ...all,
+    zone,
+    close: async () => {
+      await Promise.all(Object.values(all).map((server) => server.close()));
+    },
+  };
+}
+
+/** Tools have a queue of their own: its workers live on while those of runs are lost. */
+export function pointsConfig(servers: PointServers, taskQueue: string): ConfigInput {
+  const onTools = { taskQueue: `${taskQueue}-tools` };
+  const none = { credentials: { kind: 'none' as const } };
+  const { office, books, desk, notes, closed, digs, catalogued, provider, zone } = servers;
+  const calling = (tool: string, fields = {}): NonNullable<ConfigInput['models']>[string] => ({
+    provider: 'scripted',
+    script: { steps: [{ calls: [{ tool, arguments: fields }] }, { text: 'Done.' }] },
+  });
+  return {
+    taskQueue,
+    servers: {
+      office: { url: office.url, ...none, ...onTools },
+      books: { url: books.url, ...none, ...onTools },
+      desk: { url: desk.url, ...none, ...onTools },
+      notes: { url: notes.url, ...onTools },
+      closed: { url: closed.url, ...onTools },
+      digs: { url: digs.url, ...none, ...onTools, tasks: { seconds: 600 } },
+      listed: { url: catalogued.url, ...none, ...onTools },
+    },
+    policy: {
+      approvers: { ids: ['bob'], may: ['edit'] },
+      servers: {
+        office: { tools: { slow: 'allow' } },
+        desk: { default: 'allow' },
+        notes: { default: 'allow' },
+        digs: { default: 'allow' },
+      },
+    },
+    catalog: {
+      administrators: ADMINISTRATORS.map((each) => ({ ...each, tenant: taskQueue })),
+      origins: [new URL(catalogued.url).origin],
+    },
+    grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
+    models: {
+      approval: calling('office/pay', { amount: 1 }),
+      edit: calling('books/post', { amount: 2 }),
+      call: calling('office/slow', { purpose: taskQueue }),
+      input: calling('desk/book', { n: 1 }),
+      outcome: calling('notes/lost'),
+      authorization: calling('notes/fresh'),
+      list: calling('closed/act'),
+      task: calling('digs/dig'),
+      step: {
+        provider: 'openai-compatible',
+        model: chatDialect.model,
+        baseUrl: provider.baseUrl,
+        maxOutputTokens: 256,
+        timeoutSeconds: 120,
+      },
+    },
+    // The longest that may be set: what follows has this long.
+    worker: { stickyQueueTimeoutMs: 3_000, shutdownGraceSeconds: 1 },
+  };
+}
+
+/** Refused, with its time in the ledger: the plainest event that any run takes note of. */
+async function unfit(world: FaultWorld, run: RunHandle): Promise<void> {
+  const handle = world.client.workflow.getHandle(run.runId);
+  await handle.signal('decide', {
+    kind: 'approve',
+    decisionId: `unfit-${run.runId}`,
+    callId: 't9.c9',
+    digest: '0'.repeat(64),
+    runId: (await handle.describe()).runId,
+    approver: { id: 'bob', groups: [] },
+  });
+}
+
+/** A pause of any kind: something happens, and its initiator ends the run at once. */
+function paused(world: FaultWorld, run: RunHandle, happens = () => unfit(world, run)): Reached {
+  return {
+    workflowId: run.runId,
+    query: 'requests',
+    happens,
+    answered: async () => {
+      await run.stop({ by: 'ann', reason: 'no longer wanted', inFlight: 'cancel' });
+      await run.result();
+    },
+  };
+}
+
+async function started(
+  world: FaultWorld,
+  model: string,
+  server: string,
+  authorizations?: Record<string, string>,
+): Promise<RunHandle> {
+  return await world.start(
+    model,
+    { servers: [{ name: server }] },
+    authorizations === undefined ? {} : { authorizations },
+  );
+}
+
+export const POINTS: Readonly<Record<string, Point>> = {
+  'approval asked, and given by signal': async (world) => {
+    const run = await started(world, 'approval', 'office');
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('there is no request');
+    const handle = world.client.workflow.getHandle(run.runId);
+    return {
+      workflowId: run.runId,
+      query: 'state',
+      happens: () => handle.signal('decide', decisionOn(request, 'bob')),
+      answered: async () => {
+        await run.advance();
+        await run.result();
+      },
+    };
+  },
+  'approval asked': async (world) => {
+    const run = await started(world, 'approval', 'office');
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('there is no request');
+    return {
+      ...paused(world, run),
+      answered: async () => {
+        await run.decide(decisionOn(request, 'bob'));
+        await run.result();
+      },
+    };
+  },
+  'a call in flight': async (world, { office }) => {
+    const run = await started(world, 'call', 'office');
+    await office.held(world.config.taskQueue);
+    return { ...paused(world, run, async () => office.release(world.config.taskQueue)), query: 'ledger' };
+  },
+  'a model step in flight': async (world, { provider }) => {
+    provider.enqueue(answered([], 'hang'));
+    const run = await started(world, 'step', 'office');
+    await provider.hanging();
+    return paused(world, run);
+  },
+  'a lost answer asked about': async (world) => {
+    const run = await started(world, 'outcome', 'notes', { notes: 'stale' });
+    await lostCall(run);
+    return paused(world, run);
+  },
+  'input asked by a server': async (world) => {
+    const run = await started(world, 'input', 'desk');
+    await openRequests(run);
+    return paused(world, run);
+  },
+  'another authorization asked': async (world) => {
+    const run = await started(world, 'authorization', 'notes', { notes: 'stale' });
+    await wantedFor(run);
+    return paused(world, run);
+  },
+  'a list that waits for a grant': async (world) => {
+    const run = await started(world, 'list', 'closed');
+    await wantedFor(run, 't0.c0');
+    return paused(world, run);
+  },
+  'a task of a server': async (world) => {
+    const run = await started(world, 'task', 'digs');
+    await taskOf(run, () => true);
+    return { ...paused(world, run), query: 'transcript' };
+  },
+  'a catalog being refreshed': async (world, { catalogued }) => {
+    catalogued.lists(['one', 'two'], 'before');
+    const catalog = world.countersign.catalog('listed', world.config.taskQueue);
+    const { policyVersion } = await connected(catalog, catalogued.url);
+    catalogued.lists(['one', 'three'], 'after', true);
+    const { refresh = 0 } = await catalog.refresh({ by: ANN });
+    await catalogued.held();
+    return {
+      workflowId: catalog.workflowId,
+      query: 'snapshot',
+      happens: async () => catalogued.release(),
+      answered: async () => {
+        await catalog.setToolPolicies({
+          by: ANN,
+          expectedVersion: policyVersion,
+          changes: [{ tool: 'one', denied: true }],
+        });
+        await catalog.settled(refresh);
+      },
+    };
+  },
+};
+
+/**
+ * An edit that is being judged: what its judge needs is away, and the workers that had read it are gone.
+ * @returns sends the edit, to be called once the others are there: it is not judged for ever
+ */
+export async function editBeingJudged(
+  world: FaultWorld,
+  restart: () => Promise<void>,
+): Promise<() => Promise<Reached>> {
+  const run = await started(world, 'edit', 'books');
+  const [request] = await openRequests(run);
+  const [found] = factsOf(await run.ledger(), 'tools.discovered');
+  if (request === undefined || found === undefined) throw new Error('there is no request');
+  const { toolsHash: hash } = found;
+  const folder = join(world.engine.directory, world.config.artifacts.directory);
+  const stored = join(folder, hash.slice(0, 2), hash.slice(2, 4), hash);
+  await restart();
+  return async () => {
+    await rename(stored, `${stored}.away`);
+    const decision = { ...decisionOn(request, 'bob'), kind: 'approve' as const, arguments: { amount: 3 } };
+    // Answered only when it is judged, or the run has ended.
+    const edited = run.decide(decision).catch((error: unknown) => error);
+    const handle = world.client.workflow.getHandle(run.runId);
+    await until(
+      async () => {
+        const { pendingActivities } = (await handle.describe()).raw;
+        return pendingActivities?.some(({ activityType }) => activityType?.name === 'judge') === true
+          ? true
+          : undefined;
+      },
+      { what: 'an edit being judged' },
+    );
+    const reached = paused(world, run);
+    return {
+      ...reached,
+      answered: async () => {
+        await rename(`${stored}.away`, stored);
+        await reached.answered();
+        await edited;
+      },
+    };
+  };
+}

@@ -1,0 +1,114 @@
+/** Catalogs in trust mode `signed` against somebody who answers in the place of our workers (docs/adr/0047). */
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Payload } from '@temporalio/common';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import type { CatalogCarry } from '../../domain/catalog-carry.ts';
+import { bundleWorkflows } from '../../workers/bundle.ts';
+import { createTracing } from '../../workers/tracing.ts';
+import { copyOf, Impostor, payloadOf, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';
+import { executions, replayOwn } from '../support/run-record.ts';
+import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/signed-catalog.ts';
+import { person } from '../support/trust.ts';
+import { until } from '../support/until.ts';
+
+let catalog: SignedCatalog;
+let impostor: Impostor;
+
+/** Nobody trusts it. */
+const stranger = person('stranger', 'ann', ['admins']);
+
+beforeAll(async () => {
+  catalog = await startSignedCatalog();
+  impostor = new Impostor(catalog.world);
+});
+afterAll(async () => catalog.stop());
+
+async function unattended<T>(act: () => Promise<T>): Promise<T> {
+  await catalog.world.workers.stop();
+  const end = await workflowsOnly(catalog.world);
+  try {
+    return await act();
+  } finally {
+    await end();
+    await catalog.world.restartWorkers();
+  }
+}
+
+async function taken(type: string): Promise<TakenActivity> {
+  const task = await impostor.take();
+  expect(task.type).toBe(type);
+  return task;
+}
+
+test('a review and keys by somebody else are not believed', async () => {
+  const before = await catalog.handle.snapshot();
+  const own = { kid: 'stranger', x: stranger.entry.x, iss: 'acme', sub: 'ann', groups: ['admins'] };
+  const answered = await unattended(async () => {
+    const honest = catalog.sent('setToolPolicies', await catalog.signedBy(ann, tighten(before.policyVersion)));
+    const administrators = [{ ids: [ANN.id], groups: [], may: ['connect', 'loosen', 'tighten'] as const }];
+    const trust = { keys: [own], maxAgeSeconds: 900 };
+    const review = { rules: { administrators, newTools: 'ask', loosening: 'allow' }, objections: [], trust };
+    await impostor.answer(await taken(ACTIVITIES.reviewChange), review);
+    const refused = await honest;
+    const theirs = await catalog.sent(
+      'setToolPolicies',
+      await catalog.signedBy(stranger, tighten(before.policyVersion)),
+    );
+    return { refused, theirs };
+  });
+  expect(answered).toEqual({ refused: 'ANSWER_UNPROVEN', theirs: 'TRUST_KEY_UNKNOWN' });
+  expect(await catalog.version()).toBe(before.policyVersion);
+});
+
+test('a catalog that begins with keys of somebody else does not begin', async () => {
+  const own = { kid: 'stranger', x: stranger.entry.x, iss: 'acme', sub: 'ann', groups: ['admins'] };
+  await unattended(async () => {
+    const fresh = catalog.through(ann, 'fresh');
+    const connecting = fresh.connect({ by: ANN, url: catalog.bank.url }).catch((error: unknown) => error);
+    for (let tries = 0; tries < 3; tries += 1)
+      await impostor.answer(await taken(ACTIVITIES.readTrust), { keys: [own], maxAgeSeconds: 900 });
+    expect(codedFailureIn(await connecting)?.code).toBe('TRUST_UNAVAILABLE');
+    const said = await catalog.world.client.workflow.getHandle(fresh.workflowId).query<object>('snapshot');
+    expect(said).not.toHaveProperty('signing');
+  });
+});
+
+test('a carry of somebody else, and a genuine one of another execution, end what was begun with them', async () => {
+  const { client, config } = catalog.world;
+  const { workflowId } = catalog.handle;
+  const before = (await catalog.handle.snapshot()).signing?.runId;
+  await client.workflow.getHandle(workflowId).signal('nudge');
+  await until(async () => ((await catalog.handle.snapshot()).signing?.runId === before ? undefined : true), {
+    what: 'the next execution',
+  });
+  const started = (await executions(catalog.world, workflowId)).at(-1)?.events[0]
+    ?.workflowExecutionStartedEventAttributes;
+  const [identity, carry] = started?.input?.payloads ?? [];
+  if (identity === undefined || carry === undefined) throw new Error('nothing was carried');
+  expect(valueOf(identity)).toMatchObject({ signed: true });
+  await replayOwn(catalog.world, workflowId);
+  const state = valueOf<CatalogCarry>(carry);
+  await client.workflow.getHandle(workflowId).terminate();
+
+  const connection = await NativeConnection.connect({ address: catalog.engine.server.address });
+  const { code } = await bundleWorkflows(fileURLToPath(new URL('../support/forged-workflows.ts', import.meta.url)));
+  const plugins = [createTracing('off')];
+  const worker = await Worker.create({ connection, taskQueue: 'forged', workflowBundle: { code }, plugins });
+  const goesOn = async (given: Payload): Promise<string | undefined> => {
+    const args = [config.taskQueue, 'toolCatalog', [identity, given].map(copyOf)];
+    const handle = await client.workflow.start('goesOn', { workflowId, taskQueue: 'forged', args });
+    return await handle.result().then(
+      () => 'completed',
+      (error: unknown) => codedFailureIn(error)?.code,
+    );
+  };
+  await worker.runUntil(async () => {
+    const forged = payloadOf({ ...state, catalog: { ...state.catalog, entries: [] } } satisfies CatalogCarry);
+    for (const given of [forged, { ...forged, metadata: { ...carry.metadata } }, carry])
+      expect(await goesOn(given)).toBe('ANSWER_UNPROVEN');
+  });
+  await connection.close();
+});
