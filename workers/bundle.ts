@@ -12,7 +12,9 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Not in the bundle, but what is says which modules are. */
 const MAKERS = [
   fileURLToPath(import.meta.url),
-  fileURLToPath(new URL(`./tracing${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
+  ...['codec', 'tracing'].map((name) =>
+    fileURLToPath(new URL(`./${name}${extname(fileURLToPath(import.meta.url))}`, import.meta.url)),
+  ),
   createRequire(import.meta.url).resolve('@temporalio/worker/package.json'),
 ];
 
