@@ -1,4 +1,9 @@
-/** The border between our errors and Temporal's: a `CountersignError` leaves an activity as a coded failure, once. */
+/**
+ * The border between our errors and Temporal's: an error leaves an activity as a coded failure, once.
+ *
+ * 1. An error without a code leaves its name and nothing that it says: its message may quote requests, answers and keys (INV-S1).
+ *    It is tried again, as a fault of the moment; the worker's log has the place.
+ */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import { isErrorCode, traitsOf } from '../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../contracts/failure.ts';
@@ -19,7 +24,7 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       // It says all that it should, also whether it is tried again.
       if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
       const found = codedFailureIn(error);
-      if (found === undefined) throw error;
+      if (found === undefined) throw faultOf(error);
       const { retryAfterMs } = found.facts;
       throw failureOf(
         found.code,
@@ -29,6 +34,11 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
       );
     }
   };
+}
+
+function faultOf(error: unknown): ApplicationFailure {
+  const message = `A fault without a code (${faultName(error)}); the log of the worker has the place.`;
+  return failureOf('INTERNAL', message, {}, undefined, true);
 }
 
 /** One line for each try that failed: what it was about, why, and since when it is tried. */
@@ -46,6 +56,8 @@ function tellFailure(error: unknown, input: unknown): void {
     reason: found?.message ?? faultName(error),
     attempt,
     since: new Date(scheduledTimestampMs).toISOString(),
+    // The log writes its name and place alone.
+    ...(found === undefined ? { error } : {}),
   });
 }
 

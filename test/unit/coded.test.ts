@@ -60,9 +60,18 @@ describe('a failure of an activity', () => {
     ]);
   });
 
-  test('without a code passes as it is', async () => {
-    const error = new Error('No.');
-    expect(await thrownBy(error)).toBe(error);
+  test('INV-S1: without a code leaves its name, nothing that it says, and is tried again', async () => {
+    const failure = await thrownBy(
+      new TypeError('Bearer secret-of-this-call', { cause: new Error('secret-of-this-call') }),
+    );
+    expect(failure).toBeInstanceOf(ApplicationFailure);
+    expect(failure).toMatchObject({
+      type: 'INTERNAL',
+      nonRetryable: false,
+      message: 'A fault without a code (TypeError); the log of the worker has the place.',
+    });
+    expect(JSON.stringify(failure)).not.toContain('secret-of-this-call');
+    expect((failure as ApplicationFailure).cause).toBeUndefined();
   });
 });
 
