@@ -16,7 +16,7 @@ import { requestDigest } from '../../domain/digest.ts';
 import { canonicalServerUrl } from '../../domain/server-url.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
-import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
+import { allowedDispatch, inActivity, RUN, RUN_ID } from './tool-activities.ts';
 
 /** What people answer to the one question of a request; undefined: nobody does. */
 export type Answer = (asked: HeldQuestions) => InputResponse | undefined;
@@ -41,7 +41,7 @@ export interface HeldSceneOptions {
   readonly meanwhile?: (config: Config) => void;
 }
 
-/** Of Temporal's client, what an activity asks: there is no catalog, and of a run what became of its questions. */
+/** What an activity asks of Temporal's client: there is no catalog, a run was never reset, and its questions are answered. */
 export interface HeldClient {
   readonly client: Client;
   readonly asked: readonly { readonly updateId: string; readonly questions: HeldQuestions }[];
@@ -51,6 +51,11 @@ type Answering = Pick<HeldSceneOptions, 'answer' | 'prove' | 'shows'> & {
   /** The dispatch that is under way. */
   readonly dispatch: () => DispatchInput | undefined;
   readonly meanwhile?: () => void;
+};
+
+/** The first event of a run that was never reset. */
+const FIRST = {
+  workflowExecutionStartedEventAttributes: { originalExecutionRunId: RUN_ID, firstExecutionRunId: RUN_ID },
 };
 
 export function heldClient({ dispatch, answer, meanwhile, ...options }: Answering): HeldClient {
@@ -69,6 +74,10 @@ export function heldClient({ dispatch, answer, meanwhile, ...options }: Answerin
     connection: {
       withDeadline: async (_: number, act: () => Promise<unknown>) => await act(),
       withAbortSignal: async (_: AbortSignal, act: () => Promise<unknown>) => await act(),
+    },
+    options: { namespace: RUN.namespace },
+    workflowService: {
+      getWorkflowExecutionHistory: async () => await Promise.resolve({ history: { events: [FIRST] } }),
     },
     workflow: {
       getHandle: (id: string, runId?: string) => ({

@@ -14,7 +14,7 @@ export const RUN: RunIdentity = {
   initiator: { id: 'ann', groups: [], tenant: 'default' },
   specHash: 'a'.repeat(64),
 };
-const RUN_ID = 'run-1';
+export const RUN_ID = 'run-1';
 
 /** Which try of an activity it is. */
 export interface Tried {

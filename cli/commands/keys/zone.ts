@@ -23,7 +23,8 @@ export function addZoneKeys(keys: Command, terminal: Terminal): void {
   const zone = keys
     .command('zone')
     .summary('keys with which workers prove what they write (trust mode signed)')
-    .description('Make a key for trust.zone.keys, or see which running workflows still need one');
+    .description('Make a key for trust.zone.keys, or see which running workflows still need one')
+    .addHelpText('after', examples('keys zone new zone-2026', 'keys zone used zone-2025'));
   zone
     .command('new <id>')
     .summary('make a key')
@@ -36,7 +37,7 @@ export function addZoneKeys(keys: Command, terminal: Terminal): void {
       print(terminal, { json: { id, key }, text: () => key }, json === true);
       if (json !== true)
         terminal.err(
-          `\nIn countersign.yaml of all workers, as the last one first, and as the first once all of them have it:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${ZONE_KEY}\n`,
+          `\nIn countersign.yaml of all workers. Put it last until all of them have it, then first:\n\n  trust:\n    zone:\n      keys:\n        - id: ${id}\n          key: \${ZONE_KEY}\n`,
         );
     });
   zone
