@@ -45,7 +45,8 @@ export class Engine {
     try {
       return await untilAnswered(
         async () => await this.call(about, act, Math.max(1, end - Date.now())),
-        async (ms) => await pause(Math.min(ms, Math.max(0, end - Date.now()))),
+        pause,
+        () => end - Date.now(),
       );
     } catch (error) {
       if (!isRefusedQuery(error) && !(error instanceof CountersignError && error.code === 'RESULT_UNCERTAIN'))

@@ -20,15 +20,20 @@ export function isRefusedQuery(error: unknown): boolean {
   return false;
 }
 
-/** @param pause waits, and rejects where there is no time left. @throws what was thrown last */
-export async function untilAnswered<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
+/** @param leftMs how long there is to ask again; by default as long as it takes. @throws what was thrown last */
+export async function untilAnswered<T>(
+  ask: () => Promise<T>,
+  pause: (ms: number) => Promise<unknown>,
+  leftMs = () => Number.POSITIVE_INFINITY,
+): Promise<T> {
   for (let asked = 1; ; asked += 1) {
+    // Longer each time, and never at one time for all who were refused together.
+    const pauseMs = FIRST_PAUSE_MS * 2 ** (asked - 1) * (0.5 + Math.random());
     try {
       return await ask();
     } catch (error) {
-      if (!isRefusedQuery(error) || asked === MOST_OFTEN) throw error;
+      if (!isRefusedQuery(error) || asked === MOST_OFTEN || pauseMs >= leftMs()) throw error;
     }
-    // Longer each time, and never at one time for all who were refused together.
-    await pause(FIRST_PAUSE_MS * 2 ** (asked - 1) * (0.5 + Math.random()));
+    await pause(pauseMs);
   }
 }

@@ -78,9 +78,15 @@ export function lineWriter(config: Config, to: (line: string) => void): Write {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => to(scrub.text(line)) },
+    { write: (line: string) => to(`${lineOf(scrub.text(line.trimEnd()))}\n`) },
   );
   return (level, message, fields) => log[level](logFields(fields), message);
+}
+
+/** A text that is too costly to search is taken out as a whole: what is left is a word, and no object. */
+function lineOf(scrubbed: string): string {
+  if (scrubbed.startsWith('{') && scrubbed.endsWith('}')) return scrubbed;
+  return JSON.stringify({ level: 'warn', time: new Date().toISOString(), message: scrubbed });
 }
 
 function flush(logger: object): void {

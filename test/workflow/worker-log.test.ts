@@ -89,7 +89,8 @@ test('an attempt that failed says which server and why, by code', async () => {
     workflowId: 'logged',
     activityType: 'discoverTools',
     attempt: 1,
-    error: { message: expect.any(String) },
+    reason: expect.any(String),
+    since: expect.any(String),
   });
   await run.stop({ by: 'ann', reason: 'It has been seen.' });
 });

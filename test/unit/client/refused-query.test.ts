@@ -37,7 +37,21 @@ test('it is asked again within the deadline of the one call', async () => {
 
 test('what is refused each time is told as something that passes', async () => {
   const reading = engineOf([], 40).read('run', () => rejecting(refused()));
-  await expect(reading).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE', facts: { runId: 'run' } });
+  await expect(reading).rejects.toMatchObject({
+    code: 'ENGINE_UNAVAILABLE',
+    facts: { runId: 'run' },
+    message: expect.stringContaining('between two workflow tasks each time'),
+  });
+});
+
+test('nobody is asked when the time is over: that would be told as a worker who is away', async () => {
+  let asked = 0;
+  const reading = engineOf([], 10).read('run', () => {
+    asked += 1;
+    return rejecting(refused());
+  });
+  await expect(reading).rejects.toMatchObject({ message: expect.stringContaining('between two workflow tasks') });
+  expect(asked).toBe(1);
 });
 
 test('an update is never asked again by this', async () => {

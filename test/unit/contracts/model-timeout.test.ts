@@ -4,9 +4,9 @@ import { msToNumber } from '@temporalio/common/lib/time.js';
 import { Config } from '../../../contracts/schemas/config.ts';
 
 // What a workflow hands to Temporal, seen without one.
-jest.unstable_mockModule('@temporalio/workflow', () => ({
-  ActivityCancellationType: {},
-  proxyActivities: (options: unknown) => options,
+jest.unstable_mockModule('@temporalio/workflow', () => ({ ActivityCancellationType: {} }));
+jest.unstable_mockModule('../../../workflows/zone-activities.ts', () => ({
+  provenActivities: (options: unknown) => options,
 }));
 
 /** For what comes before and after the request: reading the transcript, judging the calls. */
