@@ -3,7 +3,8 @@
  *
  * 1. What the configuration says itself is taken as it stands.
  * 2. Runs live in the heap of one thread of their own, which has a limit of its own: without one V8 lets garbage pile up to 4 GB
- *    before it looks. The limit holds all runs that may be kept, each of the largest size that was measured.
+ *    before it looks. The limit holds all runs that may be kept, each of the largest size that was measured: that of
+ *    20 open requests. A long conversation is not reckoned.
  * 3. Never below what one run at a time needs: a machine that is too small is slow, and does not stand still.
  */
 import { totalmem } from 'node:os';
