@@ -36,6 +36,7 @@ const MAY_BE_STUCK: readonly ErrorCode[] = [
   'ENGINE_UNAVAILABLE',
   'RESULT_UNCERTAIN',
 ];
+const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 const LAST_CALLS = 10;
 
 /** What it tells, or what can be read of it. @throws what `ask` throws, where it is not stuck */
@@ -49,7 +50,9 @@ export async function toldOrRead<T>(
   } catch (error) {
     if (!(error instanceof CountersignError) || !MAY_BE_STUCK.includes(error.code)) throw error;
     const stuck = await readStuck(session, runId).catch((unread: unknown) => {
-      const { message } = troubleOf(unread, runId);
+      const { code, message } = troubleOf(unread, runId);
+      // Nobody answers at all: that has been said.
+      if (SILENCE.includes(code)) throw error;
       throw new CountersignError(
         error.code,
         `${error.message} Nothing can be read from its history: ${message}`,
