@@ -2,11 +2,15 @@
  * Why a ledger is not as it should be, as far as Temporal's history can tell: somebody changed it, a query damaged its run, or the
  * build that is asked is at fault.
  *
- * 1. That somebody changed it is said only where the history is consistent, and nothing else explains it.
+ * 1. It is asked only where a copy differs from its run (`isRecordInDoubt`): a key, a missing signature or a head that was noted
+ *    elsewhere says nothing of who wrote what.
+ * 2. That somebody changed it is said only where the history is consistent, and nothing else explains it.
  */
+import type { FaultKind, LedgerFault } from '../client/ledger-check.ts';
 import { earlierClock } from '../client/query-clock.ts';
 import { livingHistory } from '../client/recovery.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
+import { canonicalJson } from '../domain/canonical.ts';
 import { readingOptions } from './replayed.ts';
 import type { Session } from './session.ts';
 
@@ -16,7 +20,43 @@ export interface BrokenBy {
   readonly text: string;
 }
 
-/** @param run its own ledger, with which `copy` was compared */
+/** Is a fault about what was recorded, rather than about who may have signed it? */
+const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
+  altered: true,
+  rewritten: true,
+  missing: true,
+  reordered: true,
+  truncated: true,
+  forked: true,
+  history: true,
+  // A line that a copy may have been left with; what is not there for it is a fault of its own.
+  unreadable: false,
+  'foreign-head': false,
+  unsigned: false,
+  'proof-unsigned': false,
+  'proof-altered': false,
+  'proof-foreign-key': false,
+  'proof-not-entitled': false,
+  'proof-expired': false,
+};
+
+/** @param copy absent where the run alone was read, which cannot differ from itself */
+export function isRecordInDoubt(
+  faults: readonly LedgerFault[],
+  { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
+): boolean {
+  return copy !== undefined && faults.some(({ kind }) => OF_RECORD[kind]) && !isPartOf(copy, run);
+}
+
+/** Is it the run's own, whole or up to some entry? */
+function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean {
+  // Whole entries: one that was changed in place still has its hash.
+  const kept = new Set(copy.map(canonicalJson));
+  const own = run.slice(0, kept.size).map(canonicalJson);
+  return own.length === kept.size && own.every((entry) => kept.has(entry));
+}
+
+/** @param run its own ledger, from which `copy` differs */
 export async function brokenBy(
   { client, settings, deadlineMs }: Session,
   runId: string,
@@ -41,7 +81,7 @@ export async function brokenBy(
     return {
       cause: 'query',
       certainty: 'likely',
-      text: `A query damaged the run before queries were guarded, by all signs: from entry ${clock.seq} on the two differ in times alone, and ${clock.copy} and ${clock.run} are both times of workflow tasks, the earlier one in the copy. Nobody needs to have changed anything.`,
+      text: `A query damaged the run, by all signs: from entry ${clock.seq} on the two differ in times alone, all of them times of workflow tasks and never later in the copy: ${clock.copy} there, ${clock.run} in the run. Nobody needs to have changed anything.`,
     };
   return {
     cause: 'somebody',

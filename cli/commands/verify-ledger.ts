@@ -19,7 +19,7 @@ import { doubledIn } from '../../domain/trusted-keys.ts';
 import { print } from '../answer.ts';
 import { configuredKeys } from '../configured-trust.ts';
 import { examples } from '../examples.ts';
-import { brokenBy } from '../broken-ledger.ts';
+import { type BrokenBy, brokenBy, isRecordInDoubt } from '../broken-ledger.ts';
 import { namedCopy, type SourceOptions, textOf } from '../ledger-sources.ts';
 import { type LedgerHead, ledgerOwner, type LedgerOwner } from '../record.ts';
 import { type Session, withSession } from '../session.ts';
@@ -97,17 +97,27 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
               const head = told ?? (await read.head());
               return await checkLive({ owner: read, head, stuck }, runId, session.client, options.history, trusted);
             });
-      const verified = combined(runId, { copy, checked, live, trusted }, options.head);
-      const because =
-        verified.verdict !== 'broken' || live === undefined || live.stuck !== undefined || !options.history
-          ? undefined
-          : await withSession(terminal, options, async (session) =>
-              brokenBy(session, runId, { copy: copy?.entries ?? live.entries, run: live.entries }),
-            )
-              // What is wrong is told, whether or not it can be said why.
-              .catch(() => undefined);
+      const { verified, own } = combined(runId, { copy, checked, live, trusted }, options.head);
+      const because = options.history
+        ? await whyBroken(own, { copy, live }, async (compared) =>
+            withSession(terminal, options, async (session) => brokenBy(session, runId, compared)),
+          )
+        : undefined;
       report(terminal, runId, { ...verified, ...(because && { because }) }, options.json === true);
     });
+}
+
+/** Undefined where nothing speaks against the record, or it cannot be said. */
+async function whyBroken(
+  faults: readonly LedgerFault[],
+  { copy, live }: Pick<Sources, 'copy' | 'live'>,
+  ask: (compared: Parameters<typeof brokenBy>[2]) => Promise<BrokenBy>,
+): Promise<BrokenBy | undefined> {
+  if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
+  const compared = { copy: copy.entries, run: live.entries };
+  if (!isRecordInDoubt(faults, compared)) return undefined;
+  // The faults are told, whether or not it can be said why.
+  return await ask(compared).catch(() => undefined);
 }
 
 /** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
@@ -224,34 +234,44 @@ interface Sources {
   readonly trusted: readonly TrustedJwk[] | undefined;
 }
 
-function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Verified {
-  const own = checked?.report ?? live?.report;
+interface Combined {
+  readonly verified: Verified;
+  /** Faults of what was read; whoever named another head may have noted that of another run. */
+  readonly own: readonly LedgerFault[];
+}
+
+function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Combined {
+  const read = checked?.report ?? live?.report;
   // One of the two was read.
-  if (own === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
+  if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const entries = copy?.entries ?? live?.entries ?? [];
   // The run's own were verified; a copy may have entries that the run has not.
   const proofs =
     live === undefined
       ? (checked?.proofs ?? proofsOf(entries, undefined))
       : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
-  const faults = [
-    ...own.faults,
+  const own = [
+    ...read.faults,
     ...proofs.faults,
     ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
+  ];
+  const faults = [
+    ...own,
     ...(head === undefined || entries.some(({ hash }) => hash === head)
       ? []
-      : [{ kind: 'missing', seq: own.length, reason: `is not there: none has the hash ${head}` } as const]),
+      : [{ kind: 'missing', seq: read.length, reason: `is not there: none has the hash ${head}` } as const]),
   ];
-  return {
+  const whole: Verified = {
     runId,
     verdict: verdictOf(faults, trusted !== undefined && proofs.unchecked === 0),
-    ...own,
+    ...read,
     faults,
     heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
     ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
     signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
     ...(live?.stuck === undefined ? {} : { stuck: live.stuck }),
   };
+  return { verified: whole, own };
 }
 
 /** A chain that holds together may be forged as a whole, by whoever may write to Temporal: signatures tell. */

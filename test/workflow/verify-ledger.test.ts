@@ -144,6 +144,19 @@ describe('a ledger that was changed', () => {
     expect(errorOf({ ...result, out: '' })).toMatchObject({ code: 'LEDGER_BROKEN', facts: { cause: 'somebody' } });
   });
 
+  test('a wrong key file or a head of elsewhere accuses nobody, with a copy or without one', async () => {
+    const named = [
+      ['--file', 'one.jsonl', '--keys', 'other.json', '--live'],
+      ['--file', 'one.jsonl', '--head', 'f'.repeat(64), '--live'],
+      ['--head', 'f'.repeat(64)],
+    ];
+    for (const args of named) {
+      const report = documentOf<Report>(await online(...args));
+      expect(report).toMatchObject({ verdict: 'broken' });
+      expect(report).not.toHaveProperty('because');
+    }
+  });
+
   test('or whose keys are others: foreign heads', async () => {
     const report = documentOf<Report>(await offline('--records', 'ledger', '--keys', 'other.json'));
     expect(new Set(report.faults.map(({ kind }) => kind))).toEqual(new Set(['foreign-head', 'unsigned']));
