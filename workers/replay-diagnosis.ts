@@ -1,5 +1,5 @@
 /**
- * Why a history does not replay: this build, or a query that broke the run before queries were guarded.
+ * Why a history does not replay: this build, or a query that broke the run.
  *
  * Owns: what is concluded from a history, and how certain that is. Does not own: whether it replays (`replayed-run.ts`).
  * 1. A query is named only where it is shown: with the task that it stands for put in, this build replays what it did not replay without.
@@ -73,7 +73,7 @@ export async function diagnosisOf(
 const KEEP = 'Keep the history for a report.';
 
 function queryText({ task, took, clock }: Guess): string {
-  return `A query damaged the run before queries were guarded: it made a worker take in event ${took} with the clock of event ${clock}, and go on from there. With a workflow task in that place, which history does not have, this build replays event ${task} and what follows. The build is not at fault, and nobody changed anything.`;
+  return `A query damaged the run: it made a worker take in event ${took} with the clock of event ${clock}, and go on from there. With a workflow task in that place, which history does not have, this build replays event ${task} and what follows. The build is not at fault, and nobody changed anything.`;
 }
 
 /** The first guess with which the task, and what its commands led to, replays. */

@@ -45,7 +45,7 @@ export type Soundness =
       readonly error: Error;
     };
 
-/** @param options `bundle` is one of `bundleForReading` @throws CountersignError `REPLAY_FAILED` where nothing of it replays */
+/** @param options `bundle` is one that shows commands (`bundleForReplay`, `bundleForReading`) @throws CountersignError `REPLAY_FAILED` where nothing of it replays */
 export async function soundnessOf(workflowId: string, history: History, options: ReplayOptions): Promise<Soundness> {
   const events = history.events ?? [];
   const failureOf = async (part: readonly HistoryEvent[]): Promise<Error | undefined> =>

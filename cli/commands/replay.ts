@@ -202,10 +202,10 @@ function countedBy(outcomes: readonly Diagnosed[]): Causes {
 
 function causesText({ build, query, unknown }: Causes, failed: number): string {
   if (query === failed)
-    return ': each was damaged by a query before queries were guarded, and the code is not at fault. The way out of each run: countersign recover.';
+    return ': each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.';
   const parts = [
     build > 0 ? `${build} by this build` : '',
-    query > 0 ? `${query} damaged by a query before queries were guarded` : '',
+    query > 0 ? `${query} damaged by a query` : '',
     unknown > 0 ? `${unknown} for a reason that cannot be told` : '',
   ].filter((part) => part !== '');
   return `; it must not be deployed over them (${parts.join(', ')}).`;
