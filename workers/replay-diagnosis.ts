@@ -3,9 +3,9 @@
  *
  * Owns: what is concluded from a history, and how certain that is. Does not own: whether it replays (`replayed-run.ts`).
  * 1. A query is named only where it is shown: with the task that it stands for put in, this build replays what it did not replay without.
- * 2. Where nothing is shown, who wrote the task that does not fit says what is likely, and the text says that it is no more.
+ * 2. Where nothing is shown, the build that wrote the task that does not fit says what is likely, and the text says that it is no more.
  */
-import { createHash } from 'node:crypto';
+import { readBuiltBundle } from './built-bundle.ts';
 import { bundleWorkflows } from './bundle.ts';
 import { type Guess, guessesAt } from './query-damage.ts';
 import type { History } from './recorded-history.ts';
@@ -55,7 +55,7 @@ export async function diagnosisOf(
       ...found,
       text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
     };
-  if (await isThisBuild(writer))
+  if (writer === (await (buildId ??= thisBuild())))
     return {
       cause: 'unknown',
       certainty: 'likely',
@@ -66,7 +66,7 @@ export async function diagnosisOf(
     cause: 'build',
     certainty: 'likely',
     ...found,
-    text: `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. Replayed with that build it is certain; do not deploy this one over the run.`,
+    text: `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : ''}Replayed with that build it is certain; do not deploy this one over the run.`,
   };
 }
 
@@ -100,8 +100,13 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/** The SDK names a build by the hash of its bundle, where nobody else names it. */
-async function isThisBuild(writer: string): Promise<boolean> {
-  const { code, buildId } = await bundleWorkflows();
-  return writer === buildId || writer.endsWith(createHash('sha256').update(code).digest('hex'));
+/** By which workers of this code name themselves (`worker.ts`). Bundling takes seconds, and the code does not change meanwhile. */
+let buildId: Promise<string> | undefined;
+
+async function thisBuild(): Promise<string> {
+  const bundle = (await readBuiltBundle()) ?? (await bundleWorkflows());
+  return bundle.buildId;
 }
+
+/** The SDK's own name for a worker that was given none: a hash that differs with the folder that it was bundled in. */
+const UNNAMED = /^@temporalio\/worker@/;

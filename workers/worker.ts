@@ -176,6 +176,7 @@ type OwnOptions = Pick<
   | 'activities'
   | 'interceptors'
   | 'workflowBundle'
+  | 'buildId'
   | 'maxConcurrentActivityTaskExecutions'
   | 'maxTaskQueueActivitiesPerSecond'
 >;
@@ -200,7 +201,14 @@ async function optionsByQueue(
   // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
-      ? { taskQueue, workflowBundle: { code: bundle.code }, activities: { ...runSide, ...toolSide }, ...proving }
+      ? {
+          taskQueue,
+          workflowBundle: { code: bundle.code },
+          // For histories, which say who did a task (`replay-diagnosis.ts`); alone it turns no versioning on.
+          buildId: bundle.buildId,
+          activities: { ...runSide, ...toolSide },
+          ...proving,
+        }
       : {
           taskQueue,
           activities: { ...toolSide },

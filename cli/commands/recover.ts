@@ -3,7 +3,8 @@
  *
  * 1. Shows what it would do, and does it with --yes alone.
  * 2. Resets to the last workflow task up to which this build replays the history; where all of it replays there is nothing to recover.
- * 3. A history that this build fails on by its own fault is left alone, unless --anyway says otherwise: another build goes on with it.
+ * 3. A history that this build fails on by its own fault, as far as can be told, is left alone, unless --anyway says otherwise:
+ *    another build is likely to go on with it.
  */
 import type { Command } from 'commander';
 import { failingTask } from '../../client/stuck.ts';
@@ -81,7 +82,7 @@ async function recovered(
     return {
       kind: 'refused',
       ...shown,
-      why: 'Another build than this one can go on with the run: run that one. --anyway resets all the same.',
+      why: `Another build than this one (${diagnosis.writtenBy ?? 'unnamed'}) can go on with the run, as far as can be told: run that one. Where it fails as well, --anyway resets all the same.`,
     };
   if (yes !== true) return { kind: 'shown', ...shown };
   const { became = '' } = await countersign.run(runId).recover(to);

@@ -15,16 +15,17 @@ const FILES = ['workers/bundle.ts', 'workers/tracing.ts', 'package-lock.json'];
 
 export async function sharedBundle(): Promise<WorkflowBundle> {
   const sources = await hashOfSources();
-  const path = join(PLACE, `${sources}.js`);
+  const path = join(PLACE, `${sources}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
-  if (kept !== undefined) return { code: kept, buildId: sources.slice(0, 12) };
-  const { code } = await bundleWorkflows();
+  // Sound: written below.
+  if (kept !== undefined) return JSON.parse(kept) as WorkflowBundle;
+  const { code, buildId } = await bundleWorkflows();
   await mkdir(PLACE, { recursive: true });
   // Two suites may make it at once: whoever is last puts the same in place, whole.
   const partial = `${path}.${process.pid}`;
-  await writeFile(partial, code);
+  await writeFile(partial, JSON.stringify({ code, buildId }));
   await rename(partial, path);
-  return { code, buildId: sources.slice(0, 12) };
+  return { code, buildId };
 }
 
 async function hashOfSources(): Promise<string> {

@@ -52,6 +52,18 @@ describe('with the client library', () => {
     await replayOwn(world, 'same');
   });
 
+  test('history names the build that did each workflow task, the one that the worker told; it is versioned by nothing', async () => {
+    const run = await world.start([END]);
+    await run.result();
+    const { events } = await world.client.workflow.getHandle(run.runId).fetchHistory();
+    const done = events?.flatMap(({ workflowTaskCompletedEventAttributes: task }) => task ?? []) ?? [];
+    expect(world.workers.buildId).toMatch(/^[0-9a-f]{12}$/);
+    expect(done.map(({ workerVersion }) => workerVersion?.buildId)).toEqual(done.map(() => world.workers.buildId));
+    expect(
+      done.every(({ workerVersion, deploymentVersion }) => !workerVersion?.useVersioning && !deploymentVersion),
+    ).toBe(true);
+  });
+
   test('ten starts at once make one run', async () => {
     const spec = world.spec([END]);
     const starts = await Promise.all(
