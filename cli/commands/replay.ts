@@ -8,9 +8,10 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/escape.ts';
 import type { History, Recorded } from '../../workers/recorded-history.ts';
-import type { Cause, Diagnosis } from '../../workers/replay-diagnosis.ts';
-import type { ReplayOptions as Replaying, ReplayOutcome } from '../../workers/replay.ts';
+import type { Diagnosis } from '../../workers/replay-diagnosis.ts';
+import type { ReplayOptions as Replaying } from '../../workers/replay.ts';
 import { print } from '../answer.ts';
+import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../diagnosed.ts';
 import { examples } from '../examples.ts';
 import type { GlobalOptions } from '../options.ts';
 import { toldOf } from '../replayed.ts';
@@ -21,6 +22,7 @@ import type { Paint, Terminal } from '../terminal.ts';
 interface ReplayOptions extends GlobalOptions {
   readonly live?: true;
   readonly query?: string;
+  readonly diagnoseAll?: true;
 }
 
 const RECORDED = 'test/replay/histories';
@@ -35,6 +37,7 @@ export function addReplay(program: Command, terminal: Terminal): void {
     .argument('[paths...]', `files, or folders of *.json (default: ${RECORDED})`)
     .option('--live', 'the histories of a live namespace instead')
     .option('--query <filter>', 'which of them, as a visibility query (default: all running)')
+    .option('--diagnose-all', `say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`)
     .addHelpText(
       'after',
       `${examples('replay', 'replay run.json', 'replay --live', `replay --live --query "ExecutionStatus = 'Completed' AND CountersignTenant = 'acme'"`)}\n
@@ -111,23 +114,16 @@ async function replay(
   const replaying = { bundle, config: settings, namespace };
   const given = new Map<string, History>();
   const outcomes: Diagnosed[] = [];
-  for await (const outcome of compareHistories(kept(histories, given), replaying)) {
-    const history = given.get(outcome.name);
+  for await (const outcome of diagnosedOf(
+    compareHistories(kept(histories, given), replaying),
+    async ({ name, workflowId }) => await diagnosed(workflowId, given.get(name), replaying),
+    options.diagnoseAll === true ? Number.POSITIVE_INFINITY : MOST_DIAGNOSED,
+  )) {
     given.delete(outcome.name);
-    const diagnosis =
-      outcome.error === undefined || history === undefined
-        ? undefined
-        : await diagnosed(outcome.workflowId, history, replaying);
-    const told = { ...outcome, ...(diagnosis && { diagnosis }) };
-    outcomes.push(told);
-    if (options.json !== true) terminal.out(`${outcomeText(told, terminal.paint)}\n`);
+    outcomes.push(outcome);
+    if (options.json !== true) terminal.out(`${outcomeText(outcome, terminal.paint)}\n`);
   }
   return outcomes;
-}
-
-interface Diagnosed extends ReplayOutcome {
-  /** Absent where it replays, or nothing of it does. */
-  readonly diagnosis?: Diagnosis;
 }
 
 /** The histories, and each beside until its outcome is there. */
@@ -139,7 +135,12 @@ async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, Hist
 }
 
 /** Why it does not replay. A history of which nothing replays, or that stops the replayer, says nothing more than its error. */
-async function diagnosed(workflowId: string, history: History, replaying: Replaying): Promise<Diagnosis | undefined> {
+async function diagnosed(
+  workflowId: string,
+  history: History | undefined,
+  replaying: Replaying,
+): Promise<Diagnosis | undefined> {
+  if (history === undefined) return undefined;
   const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
     import('../../workers/replayed-run.ts'),
     import('../../workers/replay-diagnosis.ts'),
@@ -152,23 +153,28 @@ async function diagnosed(workflowId: string, history: History, replaying: Replay
   }
 }
 
-function outcomeText({ name, error, diagnosis }: Diagnosed, paint: Paint): string {
+function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: Paint): string {
   if (error === undefined) return `${paint('green', 'ok    ')}  ${visible(name)}`;
   // --json has all of what the native part of the replayer prints of itself.
-  const why = [sentenceOf(error.message), ...(diagnosis === undefined ? [] : [diagnosis.text])];
+  const why = [
+    sentenceOf(error.message),
+    ...(diagnosis === undefined ? [] : [diagnosis.text]),
+    ...(notLookedAt === true ? ['Why was not looked at, since others failed before; --diagnose-all does.'] : []),
+  ];
   return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((text) => `        ${visible(text)}`)].join('\n');
 }
 
 function report(outcomes: readonly Diagnosed[], options: ReplayOptions, terminal: Terminal): void {
   const failed = outcomes.filter(({ error }) => error !== undefined).length;
-  const results = outcomes.map(({ name, workflowId, error, diagnosis }) => ({
+  const results = outcomes.map(({ name, workflowId, error, diagnosis, notLookedAt }) => ({
     name,
     workflowId,
     ok: error === undefined,
     ...(error === undefined ? {} : { error: error.message }),
     ...(diagnosis === undefined ? {} : { diagnosis: toldOf(diagnosis) }),
+    ...(notLookedAt && { notLookedAt }),
   }));
-  const causes = countedBy(outcomes);
+  const causes = causesOf(outcomes);
   print(
     terminal,
     {
@@ -187,26 +193,7 @@ function report(outcomes: readonly Diagnosed[], options: ReplayOptions, terminal
   if (failed > 0)
     throw new CountersignError(
       'REPLAY_FAILED',
-      `${failed} of ${outcomes.length} histories do not replay with this code${causesText(causes, failed)}`,
+      `${failed} of ${outcomes.length} histories do not replay with this code${causesText(causes)}`,
       { failed, ...causes },
     );
-}
-
-type Causes = Readonly<Record<Cause, number>>;
-
-function countedBy(outcomes: readonly Diagnosed[]): Causes {
-  const of = (cause: Cause): number =>
-    outcomes.filter(({ error, diagnosis }) => error !== undefined && (diagnosis?.cause ?? 'unknown') === cause).length;
-  return { build: of('build'), query: of('query'), unknown: of('unknown') };
-}
-
-function causesText({ build, query, unknown }: Causes, failed: number): string {
-  if (query === failed)
-    return ': each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.';
-  const parts = [
-    build > 0 ? `${build} by this build` : '',
-    query > 0 ? `${query} damaged by a query` : '',
-    unknown > 0 ? `${unknown} for a reason that cannot be told` : '',
-  ].filter((part) => part !== '');
-  return `; it must not be deployed over them (${parts.join(', ')}).`;
 }
