@@ -81,8 +81,13 @@ function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispat
   const deed = deedOf(asked);
   const same = sends.filter((send) => deed !== undefined && send.deed === deed);
   const mine = since.findLast(({ idempotencyKey }) => idempotencyKey === key);
+  // Earlier attempts of this call, and what came to nothing, were no occasion to ask anybody.
   const before = since.filter(
-    (each) => each.deed === deed && each !== mine && (mine === undefined || isBefore(each, mine)),
+    (each) =>
+      each.deed === deed &&
+      each.idempotencyKey !== key &&
+      each.ending !== 'unsent' &&
+      (mine === undefined || isBefore(each, mine)),
   );
   const isAccounted = keysOf(before).size >= keysOf(same).size;
   return isAccounted ? undefined : newest(same);
