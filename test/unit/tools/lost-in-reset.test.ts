@@ -158,6 +158,18 @@ test('attempts of the call itself, and calls that came to nothing, account for n
   expect(await readSince(dispatched(8, { idempotencyKey: other }), dispatched(12, {}))).toBeUndefined();
 });
 
+test('a reset that lies before what is kept is a reset still', async () => {
+  const forgotten = { kind: 'forgotten' };
+  const cut = namespaceOf({ 'r-4': { originalRunId: 'r-4', before: 'r-3' } });
+  expect(await cut.read('run-1', 'r-4', { ...INPUT, decidedIn: ['r-2', 'r-3', 'r-4'] })).toEqual(forgotten);
+  // Nor does a newer one hide it.
+  const newer = namespaceOf({
+    'r-4': { originalRunId: 'r-4', before: 'r-3' },
+    'r-5': { originalRunId: 'r-4', before: 'r-3', events: [reset(7, 'r-4', 'r-5')] },
+  });
+  expect(await newer.read('run-1', 'r-5', { ...INPUT, decidedIn: ['r-5'] })).toEqual(forgotten);
+});
+
 test('what Temporal has not kept is said, never taken for nothing', async () => {
   const { read } = namespaceOf({ 'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] } });
   expect(await read('run-1', 'r-2', INPUT)).toEqual({ kind: 'forgotten' });
