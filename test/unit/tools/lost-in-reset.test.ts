@@ -158,6 +158,18 @@ test('attempts of the call itself, and calls that came to nothing, account for n
   expect(await readSince(dispatched(8, { idempotencyKey: other }), dispatched(12, {}))).toBeUndefined();
 });
 
+test.each([
+  ['a timeout', 'activityTaskTimedOutEventAttributes'],
+  ['a cancellation', 'activityTaskCanceledEventAttributes'],
+])('%s proves nothing: an attempt that has failed before leaves no trace in it', async (_what, attributes) => {
+  const over = { eventId: 10, [attributes]: { scheduledEventId: 9, startedEventId: 0 } };
+  const { read } = namespaceOf({
+    'r-1': { originalRunId: 'r-1', events: [dispatched(9, {}), over] },
+    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+  });
+  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent', send: { ending: 'unknown' } });
+});
+
 test('a reset that lies before what is kept is a reset still', async () => {
   const forgotten = { kind: 'forgotten' };
   const cut = namespaceOf({ 'r-4': { originalRunId: 'r-4', before: 'r-3' } });
