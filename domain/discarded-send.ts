@@ -86,7 +86,7 @@ export function describeSend(callId: string, { callId: sent, at, runId, ending }
 /** Where that history is not kept any more. */
 export function describeForgotten(): string {
   return (
-    'The run was reset, and Temporal has not kept the part of its history that was discarded: ' +
-    'nobody can tell whether this call was sent then. It is not sent by itself.'
+    'The run was reset, and Temporal has not kept all of its history: ' +
+    'nobody can tell whether this call was sent in a part that was discarded. It is not sent by itself.'
   );
 }

@@ -57,8 +57,8 @@ async function discardedBy(
   const { isReset, firstRunId } = await histories.origin(workflowId, runId);
   // A run that was never reset counts decisions from its first execution on.
   if (!isReset && (asked.decidedIn.includes(firstRunId) || asked.decidedIn.length >= LONG_CHAIN)) return undefined;
-  const own = await lineOf(histories, workflowId, runId);
-  if (own.every(({ bases }) => bases.length === 0)) return undefined;
+  const { own, isCut } = await lineOf(histories, workflowId, runId);
+  if (own.every(({ bases }) => bases.length === 0)) return isCut ? { kind: 'forgotten' } : undefined;
   const since = sinceReset(own);
   // What has begun since, after somebody was asked, goes on.
   if (since.some(({ idempotencyKey, ending }) => ending === 'begun' && idempotencyKey === asked.idempotencyKey))
@@ -70,7 +70,8 @@ async function discardedBy(
     .filter(({ mark, ending }) => !kept.has(mark) && ending !== 'unsent');
   const send = sentAs(asked, sends, since);
   if (send !== undefined) return { kind: 'sent', send };
-  return isWhole ? undefined : { kind: 'forgotten' };
+  // A reset before what is kept has discarded something, too.
+  return isWhole && !isCut ? undefined : { kind: 'forgotten' };
 }
 
 /** The discarded send of this call: under its own id, or of a call that does the same and that nobody was asked about since. */
@@ -81,8 +82,13 @@ function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispat
   const deed = deedOf(asked);
   const same = sends.filter((send) => deed !== undefined && send.deed === deed);
   const mine = since.findLast(({ idempotencyKey }) => idempotencyKey === key);
+  // Earlier attempts of this call, and what came to nothing, were no occasion to ask anybody.
   const before = since.filter(
-    (each) => each.deed === deed && each !== mine && (mine === undefined || isBefore(each, mine)),
+    (each) =>
+      each.deed === deed &&
+      each.idempotencyKey !== key &&
+      each.ending !== 'unsent' &&
+      (mine === undefined || isBefore(each, mine)),
   );
   const isAccounted = keysOf(before).size >= keysOf(same).size;
   return isAccounted ? undefined : newest(same);
@@ -109,16 +115,20 @@ function sinceReset(own: readonly Execution[]): Dispatch[] {
     .flatMap(({ dispatches, resetAt }) => dispatches.filter(({ eventId }) => eventId > resetAt));
 }
 
-/** The execution and those that it continues, newest first, as far as they are kept. */
-async function lineOf(histories: Histories, workflowId: string, newestRunId: string): Promise<Execution[]> {
-  const line: Execution[] = [];
+/** The execution and those that it continues, newest first; cut where Temporal has not kept the oldest of them. */
+async function lineOf(
+  histories: Histories,
+  workflowId: string,
+  newestRunId: string,
+): Promise<{ readonly own: readonly Execution[]; readonly isCut: boolean }> {
+  const own: Execution[] = [];
   for (let runId: string | undefined = newestRunId; runId !== undefined;) {
     const execution: Execution | undefined = await histories.read(workflowId, runId);
-    if (execution === undefined) break;
-    line.push(execution);
+    if (execution === undefined) return { own, isCut: true };
+    own.push(execution);
     runId = execution.before;
   }
-  return line;
+  return { own, isCut: false };
 }
 
 /** All others of the chain: what was reset, what continued it, and what was reset from the same. */

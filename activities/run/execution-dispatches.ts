@@ -4,6 +4,7 @@
  * Owns: the reading, and what of it is kept. Does not own: which executions count (`discarded-tail.ts`).
  * 1. What is kept does not change: the first event of an execution, and the whole of one that has closed.
  * 2. What cannot be read proves nothing: such a dispatch may be any call, and may have been sent.
+ * 3. Nor does a timeout or a cancellation, though no worker had begun: an attempt that was failed from outside and reset leaves no trace.
  */
 import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
@@ -136,15 +137,9 @@ export class Histories {
 
   async #endingIn(event: HistoryEvent): Promise<{ scheduledEventId: unknown; ending: SendEnding } | undefined> {
     const completed = event.activityTaskCompletedEventAttributes;
-    if (completed) {
-      const [result] = await this.#decoded(completed.result?.payloads);
-      return { scheduledEventId: completed.scheduledEventId, ending: endingOf(result) };
-    }
-    const over = event.activityTaskTimedOutEventAttributes ?? event.activityTaskCanceledEventAttributes;
-    if (!over) return undefined;
-    // No worker has begun on it.
-    const isUnsent = Number(over.startedEventId ?? 0) === 0;
-    return { scheduledEventId: over.scheduledEventId, ending: isUnsent ? 'unsent' : 'unknown' };
+    if (!completed) return undefined;
+    const [result] = await this.#decoded(completed.result?.payloads);
+    return { scheduledEventId: completed.scheduledEventId, ending: endingOf(result) };
   }
 
   /** What cannot be read proves nothing. */

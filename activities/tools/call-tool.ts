@@ -24,7 +24,7 @@ import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
-import { checkCatalog, checkScheduler, checkTool, type Scheduler } from './dispatch-check.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool, type Scheduler } from './dispatch-check.ts';
 import { provenAuthorization } from './authorization-check.ts';
 import { askedNow, needOfListing, wanting } from './authorization-need.ts';
 import { withinLimits } from './limited-call.ts';
@@ -122,6 +122,12 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   const unscheduled = checkScheduler(input, scheduler);
   if (unscheduled !== undefined) return unscheduled;
   const { run, server } = input;
+  const handedOut = checkFirst(scheduler);
+  if (handedOut !== undefined) {
+    const facts = { workflowId: run.workflowId, callId: input.callId, server: server.name, tool: input.target.tool };
+    log.warn('A call was handed out anew from outside, and not sent.', facts);
+    return handedOut;
+  }
   const unsigned = await checkSignatures?.(input, scheduler);
   if (unsigned !== undefined) return unsigned;
   const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];

@@ -32,9 +32,13 @@ export interface Scheduler {
   readonly workflowId: string | undefined;
   readonly runId: string | undefined;
   readonly attempt: number;
+  /** Epoch ms: when the activity was scheduled, and when this attempt of it was. */
+  readonly scheduledAt: number;
+  readonly attemptAt: number;
 }
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
 /** Was this scheduled by the run that it names? Tools are listed and called for runs only. */
@@ -45,13 +49,11 @@ export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace
   return undefined;
 }
 
-/** And in the Temporal run that lives now, for the first time? */
+/** And in the Temporal run that lives now? */
 export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
-  const { runId, attempt } = scheduler;
   const mistaken = checkRun(input.run, scheduler);
   if (mistaken !== undefined) return mistaken;
-  if (attempt !== 1) return forbidden('A dispatch is attempted once; this is a repetition.');
-  if (runId !== input.runId) {
+  if (scheduler.runId !== input.runId) {
     return {
       kind: 'reopen',
       code: 'DISPATCH_STALE_RUN',
@@ -60,6 +62,18 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
     };
   }
   return undefined;
+}
+
+/**
+ * Was this handed out before, or may it have been? Runs have a dispatch attempted once. Whoever may write to the namespace can have
+ * Temporal hand it out again, and count attempts anew; the time of an attempt stays that of the activity only in the first one. The
+ * call may have left by then: that it was not made is what nobody can say.
+ */
+export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ended | undefined {
+  if (attempt === 1 && attemptAt === scheduledAt) return undefined;
+  const message =
+    'Temporal was made to hand this call to a worker anew, by somebody who has failed, paused or reset its activity: it may have left before, and was not sent again. Find out at the server before anything is done again.';
+  return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
 /** Is it the tool that was judged? */

@@ -21,7 +21,7 @@ import { verdictOn } from '../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { authorityOf, authorizationOf, shownOf } from './call-authority.ts';
 import { type CallToolParts, tokenRequest } from './call-tool.ts';
-import { checkCatalog, checkScheduler, checkTool, type Refused } from './dispatch-check.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool, type Refused } from './dispatch-check.ts';
 import { handingOn, resultOf, type Told } from './dispatch-result.ts';
 import { checkReading } from './link-check.ts';
 import type { AnswerSource, CallEnding, ResumePoint } from './port.ts';
@@ -120,6 +120,8 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const { run, server } = input;
   const scheduler = currentScheduler();
   refuseIf(checkScheduler(input, scheduler));
+  if (checkFirst(scheduler) !== undefined)
+    throw new CountersignError('DISPATCH_FORBIDDEN', 'An answer is asked for once; this is a repetition.');
   const left = await openPoint(input, parts.seal);
   if (left === undefined)
     throw new CountersignError('DISPATCH_FORBIDDEN', 'What the lost worker left does not open for this call.');

@@ -3,12 +3,15 @@ import { activityInfo } from '@temporalio/activity';
 import type { Scheduler } from './dispatch-check.ts';
 
 export function currentScheduler(): Scheduler {
-  const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = activityInfo();
+  const info = activityInfo();
+  const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
   return {
     namespace: workflowNamespace ?? namespace,
     workflowType,
     workflowId: workflowExecution?.workflowId,
     runId: workflowExecution?.runId,
     attempt,
+    scheduledAt: info.scheduledTimestampMs,
+    attemptAt: info.currentAttemptScheduledTimestampMs,
   };
 }

@@ -1,6 +1,4 @@
 /** One dispatch of a call that policy allows, through the activity, with everything that it reaches in the test's hands. */
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { Conditions } from '../../activities/policy/conditions.ts';
 import { type CallToolParts, createCallTool } from '../../activities/tools/call-tool.ts';
 import type { CallProgress } from '../../activities/tools/port.ts';
@@ -10,7 +8,7 @@ import { Config } from '../../contracts/schemas/config.ts';
 import { definitionHash } from '../../domain/digest.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 import { toolDefinition } from './builders/tool.ts';
-import { allowedDispatch, RUN } from './tool-activities.ts';
+import { allowedDispatch, environmentOfRun, type Tried } from './tool-activities.ts';
 
 export const DISPATCH_URL = 'https://files.example/mcp';
 const definition = toolDefinition();
@@ -29,7 +27,7 @@ export interface DispatchScene {
   /** What was done, in that order: listed, minted, called, released. */
   readonly done: string[];
   partsWith(over: Partial<CallToolParts>): CallToolParts;
-  dispatched(over?: Partial<CallToolParts>, more?: Partial<DispatchInput>): Promise<DispatchResult>;
+  dispatched(over?: Partial<CallToolParts>, more?: Partial<DispatchInput>, tried?: Tried): Promise<DispatchResult>;
 }
 
 export function dispatchScene(): DispatchScene {
@@ -71,17 +69,9 @@ export function dispatchScene(): DispatchScene {
   async function dispatched(
     over: Partial<CallToolParts> = {},
     more: Partial<DispatchInput> = {},
+    tried?: Tried,
   ): Promise<DispatchResult> {
-    const { namespace, workflowId } = RUN;
-    const environment = new MockActivityEnvironment(
-      {
-        workflowType: 'agentRun',
-        namespace,
-        workflowNamespace: namespace,
-        workflowExecution: { workflowId, runId: input.runId },
-      },
-      { logger: new DefaultLogger('ERROR') },
-    );
+    const environment = environmentOfRun(tried);
     environment.on('heartbeat', (details: CallProgress) => beats.push(details));
     return await environment.run(createCallTool(partsWith(over)), { ...input, ...more });
   }

@@ -142,7 +142,15 @@ export class Story {
 
   check(input: DispatchInput): Refused | undefined {
     const { namespace, workflowId, runId } = this.ids;
-    const scheduler = { namespace, workflowId, runId, workflowType: RUN_WORKFLOW, attempt: 1 };
+    const scheduler = {
+      namespace,
+      workflowId,
+      runId,
+      workflowType: RUN_WORKFLOW,
+      attempt: 1,
+      scheduledAt: 0,
+      attemptAt: 0,
+    };
     const { proof } = input;
     return (
       checkScheduler(input, scheduler) ??

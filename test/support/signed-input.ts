@@ -34,6 +34,8 @@ export const scheduler: Scheduler = {
   workflowId: 'run-1',
   runId: 'exec-2',
   attempt: 1,
+  scheduledAt: 0,
+  attemptAt: 0,
 };
 export const first: ExecutionFacts = {
   startedAt: now * 1_000,

@@ -21,6 +21,8 @@ export interface Tried {
   readonly attempt: number;
   /** Epoch ms. All tries have four minutes. */
   readonly scheduledAt?: number;
+  /** Of this try; default: as the first. */
+  readonly attemptAt?: number;
 }
 
 /** Runs an activity as Temporal would for the one run that there is. @param tried default: the first time */
@@ -32,11 +34,13 @@ export async function inActivity<Input, Output>(
   return await environmentOfRun(tried).run(activity, input);
 }
 
-function environmentOfRun({ attempt, scheduledAt = Date.now() }: Tried = { attempt: 1 }): MockActivityEnvironment {
+export function environmentOfRun(tried: Tried = { attempt: 1 }): MockActivityEnvironment {
+  const { attempt, scheduledAt = Date.now(), attemptAt = scheduledAt } = tried;
   return new MockActivityEnvironment(
     {
       attempt,
       scheduledTimestampMs: scheduledAt,
+      currentAttemptScheduledTimestampMs: attemptAt,
       scheduleToCloseTimeoutMs: 240_000,
       workflowType: 'agentRun',
       namespace: RUN.namespace,

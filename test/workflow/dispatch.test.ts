@@ -1,6 +1,7 @@
 /** Between the decision and the `tools/call`: what has changed meanwhile is looked at again, and nothing is claimed that is not known. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { Conditions } from '../../activities/policy/conditions.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
@@ -11,6 +12,7 @@ import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
+import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { ledgerShows, refusalOf, replayOwn, scheduledInputs } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -77,6 +79,58 @@ describe('a policy that has changed (D-5)', () => {
   test('policy allows by now: the countersigned call runs, once', async () => {
     await decideUnder('now-allowed', { strategy: 'never', servers: {} }, async () => {});
     expect(bank.callsFor('now-allowed')).toHaveLength(1);
+  });
+});
+
+describe('a call under way whose activity is failed from outside, and handed to a worker that knows nothing of it', () => {
+  let elsewhere: World;
+  beforeAll(async () => {
+    const { engine, bundle, config } = world;
+    const { policy, servers } = config;
+    elsewhere = await startWorld({ engine, bundle, config: { policy, servers, taskQueue: 'elsewhere' } });
+  });
+  // No run is started there.
+  afterAll(async () => elsewhere.workers.stop());
+
+  test.each([
+    ['in a later attempt', false],
+    ['in a first one again, since it was reset', true],
+  ])('%s: is not sent twice, and a person is asked what became of it (INV-X1)', async (_what, isReset) => {
+    const purpose = `handed-${isReset}`;
+    const run = await world.start([{ calls: [{ tool: 'bank/slow', arguments: { purpose } }] }, { text: 'done' }]);
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('no request');
+    await run.decide(decisionOn(request, 'ann'));
+    await bank.held(purpose);
+
+    const { workflowService, options } = world.client;
+    const { namespace } = options;
+    const { runId, raw } = await world.client.workflow.getHandle(run.runId).describe();
+    const activity = raw.pendingActivities?.find(({ activityType }) => activityType?.name === ACTIVITIES.callTool);
+    if (!activity?.activityId) throw new Error('the call is under way');
+    const id = activity.activityId;
+    const execution = { workflowId: run.runId, runId };
+    await workflowService.updateActivityOptions({
+      namespace,
+      execution,
+      id,
+      activityOptions: { taskQueue: { name: 'elsewhere' }, retryPolicy: { maximumAttempts: 3 } },
+      updateMask: { paths: ['task_queue.name', 'retry_policy.maximum_attempts'] },
+    });
+    // One that is reset is not to be handed out before.
+    const nextRetryDelay = msToTs(isReset ? 600_000 : 1);
+    const failure = { message: 'failed by an operator', applicationFailureInfo: { nextRetryDelay } };
+    await workflowService.respondActivityTaskFailedById({ namespace, ...execution, activityId: id, failure });
+    if (isReset) await workflowService.resetActivity({ namespace, execution, id });
+
+    const asked = await lostCall(run);
+    expect(asked.about).toMatchObject({ message: expect.stringContaining('was not sent again') });
+    expect(bank.callsFor(purpose)).toHaveLength(1);
+    bank.release(purpose);
+    await run.resolveOutcome(resolutionOf(asked, 'ann', { kind: 'succeeded', result: 'It is paid.' }));
+    expect(await run.result()).toMatchObject({ status: 'completed' });
+    expect(bank.callsFor(purpose)).toHaveLength(1);
+    await replayOwn(world, run.runId);
   });
 });
 

@@ -37,6 +37,8 @@ const scheduler: Scheduler = {
   workflowId: identity.workflowId,
   runId,
   attempt: 1,
+  scheduledAt: 0,
+  attemptAt: 0,
 };
 const config = Config.parse({
   servers: { peer: { url: server.url, elicitation: { holdSeconds: 60 } } },

@@ -133,6 +133,55 @@ test('a dispatch that cannot be read may be any call', async () => {
   expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent' });
 });
 
+const endedAs = (eventId: number, scheduledEventId: number, result: object) => ({
+  eventId,
+  activityTaskCompletedEventAttributes: {
+    scheduledEventId,
+    result: { payloads: [defaultPayloadConverter.toPayload(result)] },
+  },
+});
+const NOT_SENT = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: '' };
+
+test('attempts of the call itself, and calls that came to nothing, account for no discarded send', async () => {
+  const other = 'run-1/t1.c1';
+  const readSince = (...since: readonly object[]) =>
+    namespaceOf({
+      'r-1': { originalRunId: 'r-1', events: [dispatched(9, { idempotencyKey: 'run-1/t1.c9' })] },
+      'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1'), ...since] },
+    }).read('run-1', 'r-2', INPUT);
+  const sent = { kind: 'sent', send: { runId: 'r-1' } };
+  expect(await readSince(dispatched(8, {}), endedAs(9, 8, NOT_SENT), dispatched(12, {}))).toMatchObject(sent);
+  expect(
+    await readSince(dispatched(8, { idempotencyKey: other }), endedAs(9, 8, NOT_SENT), dispatched(12, {})),
+  ).toMatchObject(sent);
+  // Of another call, which was asked about or sent, it does.
+  expect(await readSince(dispatched(8, { idempotencyKey: other }), dispatched(12, {}))).toBeUndefined();
+});
+
+test.each([
+  ['a timeout', 'activityTaskTimedOutEventAttributes'],
+  ['a cancellation', 'activityTaskCanceledEventAttributes'],
+])('%s proves nothing: an attempt that has failed before leaves no trace in it', async (_what, attributes) => {
+  const over = { eventId: 10, [attributes]: { scheduledEventId: 9, startedEventId: 0 } };
+  const { read } = namespaceOf({
+    'r-1': { originalRunId: 'r-1', events: [dispatched(9, {}), over] },
+    'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] },
+  });
+  expect(await read('run-1', 'r-2', INPUT)).toMatchObject({ kind: 'sent', send: { ending: 'unknown' } });
+});
+
+test('a reset that lies before what is kept is a reset still', async () => {
+  const forgotten = { kind: 'forgotten' };
+  const cut = namespaceOf({ 'r-4': { originalRunId: 'r-4', before: 'r-3' } });
+  expect(await cut.read('run-1', 'r-4', { ...INPUT, decidedIn: ['r-2', 'r-3', 'r-4'] })).toEqual(forgotten);
+  // Nor does a newer one hide it.
+  const newer = namespaceOf({
+    'r-4': { originalRunId: 'r-4', before: 'r-3' },
+    'r-5': { originalRunId: 'r-4', before: 'r-3', events: [reset(7, 'r-4', 'r-5')] },
+  });
+  expect(await newer.read('run-1', 'r-5', { ...INPUT, decidedIn: ['r-5'] })).toEqual(forgotten);
+});
+
 test('what Temporal has not kept is said, never taken for nothing', async () => {
   const { read } = namespaceOf({ 'r-2': { originalRunId: 'r-1', events: [reset(7, 'r-1')] } });
   expect(await read('run-1', 'r-2', INPUT)).toEqual({ kind: 'forgotten' });

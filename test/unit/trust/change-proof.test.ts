@@ -20,6 +20,8 @@ const scheduler: Scheduler = {
   workflowId: WORKFLOW,
   runId: 'exec-2',
   attempt: 1,
+  scheduledAt: 0,
+  attemptAt: 0,
 };
 const living: ExecutionFacts = { startedAt: 0, firstRunId: 'exec-1', taskQueue: 'countersign', continued: false };
 

@@ -35,6 +35,8 @@ const scheduler: Scheduler = {
   workflowId: 'run-1',
   runId: 'exec-2',
   attempt: 1,
+  scheduledAt: 0,
+  attemptAt: 0,
 };
 const first: ExecutionFacts = {
   startedAt: now * 1_000,
