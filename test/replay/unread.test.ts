@@ -37,7 +37,7 @@ const SIGNALLED = 33;
 const STARTED = 35;
 const MARKED = 37;
 
-const NO_KEYS = { ...CONFIG, encryption: { keys: [] } };
+const NO_KEYS: typeof CONFIG = { ...CONFIG, encryption: { keys: [] } };
 const ITS_KEY = CONFIG;
 /** The same id and other bytes. */
 const ANOTHER_KEY = {
@@ -86,7 +86,7 @@ function told(events: readonly Event[]) {
   return [{ kind: 'history', name: 'told', workflowId, history } as const];
 }
 
-async function differenceIn(events: readonly Event[], config: typeof NO_KEYS): Promise<string | undefined> {
+async function differenceIn(events: readonly Event[], config: typeof CONFIG): Promise<string | undefined> {
   for await (const { error } of compareHistories(told(events), { bundle, config })) return error?.message;
   throw new Error('nothing was replayed');
 }
@@ -106,7 +106,7 @@ describe.each([
 });
 
 /** Up to the task that takes the signal, which is not ended. */
-async function markersOf(events: readonly Event[], config: typeof NO_KEYS): Promise<readonly unknown[]> {
+async function markersOf(events: readonly Event[], config: typeof CONFIG): Promise<readonly unknown[]> {
   const log = new CommandLog();
   for await (const { error } of replayHistories(told(events), { bundle, config, sinks: log.sinks })) {
     expect(error).toBeUndefined();
