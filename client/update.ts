@@ -25,10 +25,10 @@ export async function sendUpdate<T>(
   try {
     answer = await attempt(own);
   } catch (error) {
-    if (isLostAtRollover(error)) return await attempt(own);
+    if (isLostAtRollover(error)) answer = await attempt(own);
     // Under an id of Temporal's choice; the id inside the message still lets it count once.
-    if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
-    throw error;
+    else if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
+    else throw error;
   }
   // Whoever may write to the namespace can use an id up before it comes: then the workflow was not asked.
   return updateId === undefined || repeats(answer, message) ? answer : await attempt({});

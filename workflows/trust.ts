@@ -27,6 +27,8 @@ import { answered, assertFailure, type Unread } from './unread.ts';
 /** Between two readings: whoever may write to the namespace may ask for one. */
 const MOST_OFTEN_MS = 30_000;
 
+const KEYLESS = 'The run has just begun and has not read its keys yet. Send the message again.';
+
 /** Takes the signature off where this run wants one, and reads what is left. */
 export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknown) => Parsed<T>): Parsed<T> {
   return parse(live.isSigned ? openMessage(input).message : input);
@@ -59,12 +61,14 @@ export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer
 
 /** For the signal, whose sender is not told that the keys have to be read first: they are. */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
-  if (!live.isPrepared || live.prepared.trust === undefined) return undefined;
-  if (isStale(live, live.prepared.trust)) {
+  if (!live.isSigned) return undefined;
+  const { trust } = live;
+  if (trust === undefined) return refuse('TRUST_KEY_UNKNOWN', KEYLESS, { callId: decision.callId });
+  if (isStale(live, trust)) {
     if (Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) refreshTrust(live);
     return refuse('TRUST_KEY_UNKNOWN', 'The run has not read its keys for a while.', { callId: decision.callId });
   }
-  const checked = checkSignedDecision(decision, live.ids, live.prepared.trust, Date.now());
+  const checked = checkSignedDecision(decision, live.ids, trust, Date.now());
   return checked.kind === 'refuse' ? checked : undefined;
 }
 
@@ -108,9 +112,8 @@ export function assertSigned(
 function freshTrust(live: LiveRun, signature: string | undefined): TrustSet | undefined {
   if (!live.isSigned) return undefined;
   if (signature === undefined) throw coded('SIGNATURE_MISSING', UNSIGNED);
-  if (!live.isPrepared || live.prepared.trust === undefined)
-    throw coded('TRUST_KEY_UNKNOWN', 'The run has just begun and has not read its keys yet. Send the message again.');
-  const { trust } = live.prepared;
+  const { trust } = live;
+  if (trust === undefined) throw coded('TRUST_KEY_UNKNOWN', KEYLESS);
   if (!isStale(live, trust)) return trust;
   throw coded(
     'TRUST_KEY_UNKNOWN',
@@ -146,8 +149,8 @@ export function refreshTrust(live: LiveRun): void {
         // A worker in trust mode `temporal` knows no keys: the run keeps those that it has.
         if (trust !== undefined) live.believe(trust, Date.now());
       },
-      // What was known stays; whoever needs more asks again.
-      () => undefined,
+      // Nobody awaits what is thrown here, so that it fails the workflow task. Else what was known stays; whoever needs more asks again.
+      (error: unknown) => assertFailure(error),
     )
     .then(() => {
       live.isReadingTrust = false;

@@ -57,16 +57,16 @@ export function seenAtStart(value: unknown): unknown {
   return seenAt('start', value);
 }
 
+/** History says what it was, whatever the keys of today make of it: one marker, with the reason of then, or none. */
 function seenAt(place: string, value: unknown): unknown {
   const marker = (reason: UndecodableReason): string => `${UNREAD}${place}-${reason}`;
-  if (isUndecodable(value)) {
-    // False in a replay alone, of a history in which it was read.
-    if (KEYED.includes(value.reason) && !patched(marker(value.reason))) throw keyless(value);
-    return value;
-  }
-  if (!workflowInfo().unsafe.isReplaying) return value;
-  const reason = KEYED.find((each) => patched(marker(each)));
-  return reason === undefined ? value : new Undecodable(reason);
+  const { isReplaying } = workflowInfo().unsafe;
+  // In a replay, asking for a marker that is not there leaves nothing behind.
+  const was = isReplaying ? KEYED.find((each) => patched(marker(each))) : undefined;
+  if (was !== undefined) return new Undecodable(was);
+  if (!isUndecodable(value) || !KEYED.includes(value.reason)) return value;
+  if (isReplaying || !patched(marker(value.reason))) throw keyless(value);
+  return value;
 }
 
 /** What was taken once: a validator would have refused what it cannot read. @throws where this worker has not its key */

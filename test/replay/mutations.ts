@@ -13,8 +13,8 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
     name: 'what could not be read is read once there is a key for it',
     noticedIn: 'agent-run.v2.unread',
     file: 'workflows/unread.ts',
-    find: 'KEYED.find((each) => patched(marker(each)));',
-    put: 'KEYED.find((each) => patched(`not ${marker(each)}`));',
+    find: 'KEYED.find((each) => patched(marker(each)))',
+    put: 'KEYED.find((each) => patched(`not ${marker(each)}`))',
   },
   {
     name: 'one of two is enough',

@@ -52,14 +52,18 @@ describe('an answer that is of another message', () => {
   const SAID = { decisionId: 'd', callId: 't1.c0', comment: 'checked' };
   const ADVANCE = { runId: 'r', cursor: 1, status: 'waiting' };
 
-  /** Temporal answers the first sending with this, the second with the run's own. */
-  async function answered(first: unknown, message?: object, updateId: string | undefined = 'own') {
+  /** Temporal answers the first sendings with these, the next with the run's own. */
+  async function answered(first: unknown, message?: object, updateId: string | undefined = 'own', ...more: unknown[]) {
+    const told = [first, ...more];
     const ids: (string | undefined)[] = [];
     // Sound: nothing else of it is used.
     const engine = { update: async (_about: unknown, act: () => Promise<unknown>) => await act() } as unknown as Engine;
     const send = async (id: { readonly updateId?: string }): Promise<unknown> => {
       ids.push(id.updateId);
-      return ids.length === 1 ? first : 'own';
+      if (told.length === 0) return 'own';
+      const next = told.shift();
+      if (next instanceof Error) throw next;
+      return next;
     };
     return { answer: await sendUpdate(engine, 'some-run', updateId, send, message), ids };
   }
@@ -72,6 +76,13 @@ describe('an answer that is of another message', () => {
     ['no object', 'yes'],
   ])('is not taken for an answer: %s', async (_, first) => {
     expect(await answered(first, SAID)).toEqual({ answer: 'own', ids: ['own', undefined] });
+  });
+
+  test('is not taken for one either where Temporal has lost the first sending (docs/adr/0048)', async () => {
+    const lost = Object.assign(new Error('the workflow has ended'), { type: 'AcceptedUpdateCompletedWorkflow' });
+    expect(await answered(lost, SAID, 'own', ADVANCE)).toEqual({ answer: 'own', ids: ['own', 'own', undefined] });
+    const own = { decisionId: 'd', callId: 't1.c0', status: 'approved' };
+    expect(await answered(lost, SAID, 'own', own)).toEqual({ answer: own, ids: ['own', 'own'] });
   });
 
   test('its own is taken, and that of a message whose answer repeats nothing', async () => {

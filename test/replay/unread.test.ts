@@ -1,0 +1,152 @@
+/**
+ * A run never reads what it could not read when it came, and keeps to the reason of then: its history replays whatever keys a worker
+ * has today (INV-D1, docs/adr/0046). Keys decide whether a payload is sealed for somebody else, changed, or plain and malformed,
+ * and whoever may write to the namespace chooses under which key id his bytes come.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
+import { CORPUS_ENCRYPTION } from '../../scripts/histories/stage.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
+import { EncryptionCodec } from '../../workers/codec.ts';
+import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay-semantics.ts';
+import { replayHistories } from '../../workers/replay.ts';
+import { encoded } from '../support/raw-messages.ts';
+import { CONFIG, fileOf, FOLDER } from './corpus.ts';
+
+jest.setTimeout(120_000);
+
+interface Payload {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly data: string;
+}
+/** As `historyToJSON` writes it. */
+interface Event {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly workflowExecutionSignaledEventAttributes?: { readonly input: { payloads: readonly Payload[] } };
+  readonly markerRecordedEventAttributes?: {
+    readonly details: { readonly 'patch-data': { payloads: readonly Payload[] } };
+  };
+}
+
+const RECORDED = 'agent-run.v2.unread';
+/** Of the recording: a sealed signal, and the marker of the task that refuses it. */
+const SIGNALLED = 33;
+const STARTED = 35;
+const MARKED = 37;
+
+const NO_KEYS: typeof CONFIG = { ...CONFIG, encryption: { keys: [] } };
+const ITS_KEY = CONFIG;
+/** The same id and other bytes. */
+const ANOTHER_KEY = {
+  ...CONFIG,
+  encryption: { keys: CORPUS_ENCRYPTION.keys.map(({ id }) => ({ id, key: Buffer.alloc(32, 7).toString('base64') })) },
+};
+
+let recorded: readonly Event[];
+let bundle: WorkflowBundle;
+
+beforeAll(async () => {
+  // Sound: a file of the corpus.
+  ({ events: recorded } = JSON.parse(await readFile(join(FOLDER, fileOf(RECORDED)), 'utf8')) as { events: Event[] });
+  bundle = await bundleForReplay();
+});
+
+/** The recording, in which this reason was found. */
+function markedAs(reason: string): Event[] {
+  const events = structuredClone([...recorded]);
+  const patch = events[MARKED - 1]?.markerRecordedEventAttributes?.details['patch-data'];
+  const [payload] = patch?.payloads ?? [];
+  if (patch === undefined || payload === undefined) throw new Error(`${RECORDED} has no marker`);
+  const { id } = JSON.parse(Buffer.from(payload.data, 'base64').toString()) as { id: string };
+  const marker = JSON.stringify({ id: id.replace(/[a-z]+$/, reason), deprecated: false });
+  patch.payloads = [{ ...payload, data: Buffer.from(marker).toString('base64') }];
+  return events;
+}
+
+/** Sealed under the key of the recording, and no JSON within. */
+async function withSealedBrace(events: Event[]): Promise<Event[]> {
+  const keys = CORPUS_ENCRYPTION.keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
+  const [sealed] = await new EncryptionCodec(keys).encode([encoded('json/plain', '{')]);
+  const input = events[SIGNALLED - 1]?.workflowExecutionSignaledEventAttributes?.input;
+  if (input === undefined || !sealed?.data) throw new Error(`${RECORDED} has no signal`);
+  const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+  const metadata = Object.fromEntries(
+    Object.entries(sealed.metadata ?? {}).map(([name, value]) => [name, base64(value)]),
+  );
+  input.payloads = [{ metadata, data: base64(sealed.data) }];
+  return events;
+}
+
+function told(events: readonly Event[]) {
+  const history = historyFromJSON({ events });
+  const workflowId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? '';
+  return [{ kind: 'history', name: 'told', workflowId, history } as const];
+}
+
+async function differenceIn(events: readonly Event[], config: typeof CONFIG): Promise<string | undefined> {
+  for await (const { error } of compareHistories(told(events), { bundle, config })) return error?.message;
+  throw new Error('nothing was replayed');
+}
+
+describe.each([
+  ['no key', NO_KEYS],
+  ['its key', ITS_KEY],
+  ['another key of its id', ANOTHER_KEY],
+])('a worker that has %s', (_, config) => {
+  test.each(['sealed', 'changed'])('goes on with a run that refused a signal as %s', async (reason) => {
+    expect(await differenceIn(markedAs(reason), config)).toBeUndefined();
+  });
+
+  test('goes on with a run that refused what was sealed and is no JSON', async () => {
+    expect(await differenceIn(await withSealedBrace(markedAs('sealed')), config)).toBeUndefined();
+  });
+});
+
+/** Up to the task that takes the signal, which is not ended. */
+async function markersOf(events: readonly Event[], config: typeof CONFIG): Promise<readonly unknown[]> {
+  const log = new CommandLog();
+  for await (const { error } of replayHistories(told(events), { bundle, config, sinks: log.sinks })) {
+    expect(error).toBeUndefined();
+  }
+  return log.take().commands.flatMap(({ setPatchMarker }) => setPatchMarker?.patchId ?? []);
+}
+
+test.each([
+  ['sealed', NO_KEYS],
+  ['changed', ANOTHER_KEY],
+])('the first time it is found to be %s, and so it is marked', async (reason, config) => {
+  expect(await markersOf(recorded.slice(0, STARTED), config)).toEqual([expect.stringMatching(`^unread-.*-${reason}$`)]);
+});
+
+test('a replay marks nothing but what was marked, and goes on to mark what comes then', async () => {
+  const [signal, scheduled, started] = recorded.slice(SIGNALLED - 1, STARTED).map((event, index) => ({
+    ...event,
+    eventId: String(recorded.length + 1 + index),
+  }));
+  if (signal === undefined || scheduled === undefined || started === undefined) throw new Error(`${RECORDED} is short`);
+  const longer = [
+    ...recorded,
+    signal,
+    scheduled,
+    { ...started, workflowTaskStartedEventAttributes: { scheduledEventId: scheduled.eventId } },
+  ];
+  expect(await markersOf(longer, ANOTHER_KEY)).toEqual(['unread-5-sealed', 'unread-6-changed']);
+});
+
+test.each([
+  ['no key', NO_KEYS, 'encryption.keys does not have its key'],
+  ['another key of its id', ANOTHER_KEY, 'changed or cut off'],
+])('what was read once, and cannot be with %s, fails the task', async (_, config, says) => {
+  // Without the marker a run has read it.
+  const [, ...later] = recorded.slice(MARKED - 1);
+  const read = [
+    ...recorded.slice(0, MARKED - 1),
+    ...later.map((event) => ({ ...event, eventId: String(Number(event.eventId) - 1) })),
+  ];
+  const error = await differenceIn(read, config);
+  expect(error).toMatch(says);
+  expect(error).toMatch('Give this worker the encryption.keys');
+});
