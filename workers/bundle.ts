@@ -27,8 +27,8 @@ export interface WorkflowBundle {
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
-/** In every bundle, of workers, replays and tests alike (docs/adr/0044). */
-const GUARD = workflowFile('query-guard');
+/** In every bundle, of workers, replays and tests alike, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
+const INTERCEPTORS = ['trace-headers', 'query-guard', 'zone'] as const;
 
 /** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export function workflowFile(name: string): string {
@@ -40,18 +40,19 @@ export function workflowFile(name: string): string {
  * Takes about two seconds; make one and share it.
  *
  * @returns with the files that it was made of
- * @param interceptorModules of replays only, beside the guard: what stands here changes what a run replays
+ * @param interceptorModules of replays only, beside those that every bundle has: what stands here changes what a run replays
+ * @param fileOf where workflow code lies; a copy of it needs its own interceptors, which share what they hold with it
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
   interceptorModules: readonly string[] = [],
+  fileOf = workflowFile,
 ): Promise<WorkflowBundle & { readonly files: readonly string[] }> {
   const modules: BundledModule[] = [];
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    // Those of tracing follow: `trace-headers` must be before them.
-    workflowInterceptorModules: [workflowFile('trace-headers'), GUARD, workflowFile('zone'), ...interceptorModules],
+    workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,

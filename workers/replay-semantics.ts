@@ -20,8 +20,8 @@ import { replayHistories, type ReplayOptions, type ReplayOutcome } from './repla
 import { withWantedChanges } from './wanted-changes.ts';
 
 /** The bundle of the workers and, in it, the one module that shows what it does. */
-export async function bundleForReplay(workflowsPath?: string): Promise<WorkflowBundle> {
-  return await bundleWorkflows(workflowsPath, [workflowFile('replay-inspector')]);
+export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
+  return await bundleWorkflows(workflowsPath, [workflowFile('replay-inspector')], fileOf);
 }
 
 /** What a replay worker with such a bundle would do. */

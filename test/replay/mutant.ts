@@ -35,7 +35,8 @@ export async function bundleMutant({ name, file, find, put }: Omit<Mutation, 'no
         `"${name}": ${file} holds "${find}" ${parts.length - 1} times, not once; write the mutation for the code as it is now`,
       );
     await writeFile(path, parts.join(put));
-    return await bundleForReplay(join(folder, 'workflows/index.ts'));
+    const fileOf = (of: string): string => join(folder, 'workflows', `${of}.ts`);
+    return await bundleForReplay(fileOf('index'), fileOf);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
