@@ -18,8 +18,9 @@ export function answeredDispatch(
   const { round, requests, used, state } = asked;
   const leg = { round, requests, used, ...(state === undefined ? {} : { state }) };
   const provided = [...(dispatch.input?.provided ?? []), provision(dispatch, asked)];
-  // Sound: as Temporal keeps it.
-  return JSON.parse(JSON.stringify({ ...dispatch, input: { provided, leg } })) as DispatchInput;
+  // Each dispatch of a run is an attempt of its own. Sound: as Temporal keeps it.
+  const next = { ...dispatch, attempt: dispatch.attempt + 1, input: { provided, leg } };
+  return JSON.parse(JSON.stringify(next)) as DispatchInput;
 }
 
 function provision(
