@@ -222,7 +222,7 @@ function counts(place: number | 'carry', isProvenNow: boolean): boolean {
 /** Not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
 function keyless(): Error {
   return new Error(
-    'What this execution was given was proven by a key that is not among trust.zone.keys of this worker.',
+    'What this execution was given was proven when it came, and is not now: its key is not among trust.zone.keys of this worker, or this build asks something else.',
   );
 }
 

@@ -4,6 +4,7 @@ import { bundleMutant } from './mutant.ts';
 import { OTHER_COMMANDS } from './mutations.ts';
 import { named, NOTICING_MS, replayFailures } from './noticing.ts';
 import { PAUSE_COMMANDS } from './pause-mutations.ts';
+import { SIGNED_QUESTIONS } from './signed-mutations.ts';
 import { TASK_COMMANDS } from './task-mutations.ts';
 
 jest.setTimeout(NOTICING_MS);
@@ -15,6 +16,11 @@ test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...TASK_COMMANDS]))(
     expect(errors.map(({ name }) => name)).toEqual(['DeterminismViolationError']);
   },
 );
+
+test.each(named(SIGNED_QUESTIONS))('the proof of an answer notices: %s (INV-D1)', async (_, mutation) => {
+  const errors = await replayFailures(await bundleMutant(mutation), mutation.noticedIn);
+  expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('or this build asks something else')]);
+});
 
 test('a mutation that no longer fits the code is not taken for one that was noticed', async () => {
   await expect(

@@ -1,8 +1,8 @@
 /** Changes that would let unproven messages count, or proven ones not: trust mode `signed`. */
 import type { Mutation } from './mutant.ts';
 
-/** As `OTHER_CONTENT`. */
-export const SIGNED_CONTENT: readonly Mutation[] = [
+/** A run in which answers are proven does not go on with an answer to something else (docs/adr/0047). */
+export const SIGNED_QUESTIONS: readonly Mutation[] = [
   {
     name: 'dispatch is not told what was signed',
     noticedIn: 'agent-run.v2.signed',
@@ -24,6 +24,10 @@ export const SIGNED_CONTENT: readonly Mutation[] = [
     find: 'if (asked === undefined) return { signed };',
     put: 'if (asked === undefined) return {};',
   },
+];
+
+/** As `OTHER_CONTENT`. */
+export const SIGNED_CONTENT: readonly Mutation[] = [
   {
     name: 'a catalog forgets its keys when it continues as new',
     noticedIn: 'tool-catalog.v2.signed-continued-first',

@@ -137,7 +137,7 @@ test('keys that were read anew, and that this worker cannot prove, fail the task
     const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', ENTRY, ...files]);
     expect(JSON.parse(stdout)).toEqual([
       '',
-      expect.stringContaining('proven by a key that is not among trust.zone.keys of this worker'),
+      expect.stringContaining('its key is not among trust.zone.keys of this worker'),
     ]);
   } finally {
     await rm(folder, { recursive: true });
