@@ -1,5 +1,6 @@
 /**
- * What a reset of a run would take back: decisions that do not count any more, messages that Temporal sends again, calls that were sent.
+ * Lists everything that a reset of a run would take back: decisions that stop counting, messages that Temporal sends again, calls that were
+ * sent.
  *
  * Reads the newest execution; changes nothing.
  */

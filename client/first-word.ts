@@ -1,5 +1,5 @@
 /**
- * What workers say first of a run that was just started: that its spec is taken, or why it is not.
+ * The first word of a worker about a run that was just started: its spec is taken, or the reason why it is not.
  *
  * 1. Read from the run's history by long poll: nothing is asked of the run, and nothing is left in it.
  */

@@ -1,8 +1,8 @@
 /**
- * What a run tries again, and why: of the activities that Temporal has pending, since no history tells of their attempts.
+ * The steps that a run tries again, with the reason. They are read from Temporal's pending activities: no history tells of attempts.
  *
- * 1. Whoever may write to the namespace can make an activity fail with any words: they are bounded here, and escaped where they are shown.
- * 2. What cannot be read of it is left out; it ends nothing.
+ * 1. A namespace writer can make an activity fail with any words: they are bounded here, and escaped where they are shown.
+ * 2. A step that cannot be read is left out; it ends nothing.
  */
 import type { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';

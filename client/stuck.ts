@@ -9,7 +9,7 @@ export interface FailingTask {
   readonly message: string;
 }
 
-/** Of the tasks since the last one that was done; undefined where none has failed. Temporal keeps the first of several attempts only. */
+/** The failed workflow task since the last one that was done; undefined if none has failed. Temporal keeps only the first of several attempts. */
 export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTask | undefined {
   const since = (events ?? []).slice(
     (events ?? []).findLastIndex((event) => event.workflowTaskCompletedEventAttributes) + 1,

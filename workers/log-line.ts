@@ -1,5 +1,5 @@
 /**
- * What one line of the log says beside its message: fields at the top, and of an error its code, its server and what it says.
+ * The fields of one log line: those that the caller gives, and the code, server and words of an error.
  *
  * 1. An error that has no code says its name and where it was made, and no more: its message may quote requests, answers and keys
  *    (INV-S1). Those of Temporal's own kinds quote nothing of a run.
@@ -10,7 +10,7 @@ import { codedFailureIn } from '../contracts/failure.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Of the SDK: what they say is about workers, connections and tasks. */
+/** Errors of the SDK whose words are about workers, connections and tasks alone. */
 const OWN_WORDS = new Set([
   'DeterminismViolationError',
   'GracefulShutdownPeriodExpiredError',

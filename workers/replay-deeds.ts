@@ -137,7 +137,7 @@ export class DeedReader {
     return command.cancelWorkflowExecution ? ending('cancellation', {}) : undefined;
   }
 
-  /** Of each payload its value; a codec leaves alone what it did not make. */
+  /** The value of each payload; a codec leaves alone a payload that it did not make. */
   async values(payloads: Payloads): Promise<unknown[]> {
     let decoded = [...(payloads ?? [])];
     for (const codec of this.#codecs.toReversed()) decoded = await codec.decode(decoded);

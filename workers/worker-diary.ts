@@ -1,4 +1,4 @@
-/** What the log says of a worker's life: when it began to poll and as what, when it stops and why, and when it has stopped, after how long. */
+/** Logs the life of a worker: its start and its settings, its stop and the reason, its end and how long the stop took. */
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Log } from './log.ts';
 
