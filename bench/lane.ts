@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { Client } from '@temporalio/client';
 import { Countersign } from '../client/index.ts';
-import { connectClient } from '../workers/client-connection.ts';
+import { connectClient } from '../workers/connection.ts';
 import type { DevServer } from '../workers/dev-server.ts';
 import { cpuMsOf, endOf, forkBench, heard } from './process.ts';
 import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP, OPEN_REQUESTS } from './workload.ts';

@@ -18,7 +18,7 @@ import { createHeadSigner } from '../activities/ledger/signer.ts';
 import { createEgress } from '../activities/egress/fetch.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import type { LedgerEntry, LedgerFact } from '../contracts/schemas/ledger.ts';
-import { GENESIS, sealEntry } from '../domain/ledger.ts';
+import { GENESIS, sealEntry } from '../domain/run/journal.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '5' }, entries: { type: 'string', default: '60' } },

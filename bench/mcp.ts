@@ -9,18 +9,18 @@ import { Client, type FetchLike, StreamableHTTPClientTransport } from '@modelcon
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createMemoryStore } from '../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../activities/catalog/toolset.ts';
-import { Conditions } from '../activities/policy/conditions.ts';
+import { Conditions } from '../activities/policy/condition-clock.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
-import { createCallTool } from '../activities/tools/call-tool.ts';
-import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
-import { createLiveTools } from '../activities/tools/live-tools.ts';
-import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
-import type { ServerConnection } from '../activities/tools/port.ts';
+import { createCallTool } from '../activities/gate/call-tool.ts';
+import { createDiscoverTools } from '../activities/discovery/discover-tools.ts';
+import { createLiveTools } from '../activities/discovery/live-tools.ts';
+import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
+import type { ServerConnection } from '../activities/mcp/port.ts';
 import { Config } from '../contracts/schemas/config.ts';
-import { canonicalServerUrl } from '../domain/server-url.ts';
+import { canonicalServerUrl } from '../domain/text/urls.ts';
 import { end, forkBench, heard } from './process.ts';
 import { createEgress } from '../activities/egress/fetch.ts';
-import { ServerLimits } from '../activities/tools/server-limits.ts';
+import { ServerLimits } from '../activities/limits/server-limits.ts';
 
 /** Its servers are on this machine. */
 const EGRESS = createEgress({

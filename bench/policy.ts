@@ -3,9 +3,9 @@
  * Nothing is asserted. Needs no Temporal and no server.
  */
 import { type ConditionInputs, compileCondition } from '../activities/policy/condition.ts';
-import { ConditionClock, Conditions } from '../activities/policy/conditions.ts';
+import { ConditionClock, Conditions } from '../activities/policy/condition-clock.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
-import { judge, type JudgedTool } from '../domain/policy.ts';
+import { judge, type JudgedTool } from '../domain/policy/judge.ts';
 
 const RULES = 200;
 const CALLS = 2_000;

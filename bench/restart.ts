@@ -17,7 +17,7 @@ import { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
 import { Countersign } from '../client/index.ts';
 import type { ConfigInput } from '../contracts/schemas/config.ts';
-import { connectClient } from '../workers/client-connection.ts';
+import { connectClient } from '../workers/connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { median } from './lane.ts';
 import { cpuMsOf, end, forkBench, heard } from './process.ts';

@@ -1,8 +1,8 @@
 /** Where a command reads artifacts, as the configuration says. */
 import { readArtifactsFrom, readArtifactsFromBucket } from '../client/index.ts';
-import type { ArtifactReader } from '../client/ledger.ts';
+import type { ArtifactReader } from '../client/ledger/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import type { BucketConfig } from '../contracts/schemas/artifact-store.ts';
+import type { BucketConfig } from '../contracts/schemas/stores.ts';
 
 export type ArtifactPlace =
   /** Absolute. */

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { JWK } from 'jose';
-import type { SealingTargets } from '../client/start-run.ts';
+import type { SealingTargets } from '../client/run/start-run.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -1,11 +1,15 @@
 /** A catalog as a command reads it: its snapshot, what really happens to calls, and definitions where they are wanted. */
-import type { KnownDefinitions } from '../client/catalog-definitions.ts';
-import { type EffectiveVerdict, effectiveVerdicts, needsAnnotations } from '../client/effective-verdict.ts';
+import {
+  type EffectiveVerdict,
+  effectiveVerdicts,
+  type KnownDefinitions,
+  needsAnnotations,
+} from '../client/catalog/list.ts';
 import type { CatalogHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../contracts/schemas/catalog.ts';
-import { bounded, visible } from '../domain/escape.ts';
-import { nearNames } from '../domain/near-names.ts';
+import { bounded, visible } from '../domain/text/escape.ts';
+import { nearNames } from '../domain/text/near-names.ts';
 import type { ClientSettings } from './settings.ts';
 
 export interface CatalogReading {

@@ -1,14 +1,20 @@
 /** What the verbs that decide have in common: one person says one thing of one call, or the same of several. */
 import type { Command } from 'commander';
-import { print } from './answer.ts';
-import { assertAllDecided, assertForSeveral, type BatchOptions, notConfirmed, planBatch } from './batch.ts';
-import { decideCall, type Judged } from './decide.ts';
+import { print } from './answered.ts';
+import {
+  assertAllDecided,
+  assertForSeveral,
+  type BatchOptions,
+  decideCall,
+  type Judged,
+  notConfirmed,
+  planBatch,
+} from './decide.ts';
 import { examples } from './examples.ts';
 import { repeated } from './options.ts';
 import { withSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
-import { batchAnswer, planAnswer } from './views/batch.ts';
-import { decisionAnswer } from './views/decision.ts';
+import { batchAnswer, decisionAnswer, planAnswer } from './views/decision.ts';
 
 interface DecisionVerb<Options> {
   readonly name: string;

@@ -1,9 +1,9 @@
 /** How an error ends a command: one line on standard error, and the exit code of the error table. */
 import { CommanderError } from 'commander';
-import { troubleOf } from '../client/trouble.ts';
+import { troubleOf } from '../client/engine/engine.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import { visible } from '../domain/escape.ts';
-import { safeJson } from './answer.ts';
+import { visible } from '../domain/text/escape.ts';
+import { safeJson } from './answered.ts';
 import type { Terminal } from './terminal.ts';
 
 /** @returns the exit code */

@@ -1,8 +1,8 @@
 /** Words of the command line as answers to a server's questions. Whether they fit is for the run to say; here they get their type. */
 import { CountersignError } from '../contracts/errors.ts';
 import type { FormField, FormValue, InputRequests, InputResponse } from '../contracts/schemas/input.ts';
-import { named } from '../domain/escape.ts';
-import { isFields } from '../domain/field-checks.ts';
+import { named } from '../domain/text/escape.ts';
+import { isFields } from '../domain/shapes/fields.ts';
 
 export interface Words {
   /** `field=value`, or `question.field=value` where there are several questions. */

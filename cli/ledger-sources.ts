@@ -2,16 +2,16 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { conversationFaults } from '../client/ledger-check.ts';
-import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger-files.ts';
-import { readSegments } from '../client/ledger.ts';
+import { catalogOf } from '../client/catalog/list.ts';
+import type { Countersign } from '../client/index.ts';
+import { conversationFaults } from '../client/ledger/check.ts';
+import { jsonOf, type LedgerCopy, readLines, readRecords } from '../client/ledger/files.ts';
+import { readSegments } from '../client/ledger/ledger.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
-import { AnyEntry } from '../contracts/schemas/ledger-record.ts';
+import { AnyEntry, type LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import { artifactReader } from './artifact-reader.ts';
 import type { GlobalOptions } from './options.ts';
-import { ledgerOwner } from './record.ts';
 import type { Session } from './session.ts';
 import { loadClientSettings } from './settings.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
@@ -84,4 +84,27 @@ export async function textOf(file: string, what: string, { directory }: Pick<Ter
   return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
   });
+}
+
+// The ledger of a run or of a catalog, by workflow id.
+
+export interface LedgerHead {
+  readonly ledgerLength: number;
+  readonly ledgerHead: string;
+}
+
+export interface LedgerOwner {
+  /** What whoever wrote it says of it. */
+  head(): Promise<LedgerHead>;
+  ledger(): Promise<readonly LedgerEntry[]>;
+}
+
+export function ledgerOwner(countersign: Countersign, workflowId: string): LedgerOwner {
+  const identity = catalogOf(workflowId);
+  if (identity === undefined) {
+    const run = countersign.run(workflowId);
+    return { head: () => run.state(), ledger: () => run.ledger() };
+  }
+  const catalog = countersign.catalog(identity.server, identity.tenant);
+  return { head: () => catalog.snapshot(), ledger: () => catalog.ledger() };
 }

@@ -2,9 +2,9 @@
 import type { Verdict } from '../contracts/schemas/call.ts';
 import { callIdOf } from '../contracts/ids.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import { describeRule } from '../domain/approver.ts';
-import type { Organisation } from '../domain/policy.ts';
-import { createOfflineJudge, type Traced } from '../workers/offline-judge.ts';
+import { describeRule } from '../domain/policy/approvers.ts';
+import type { Organisation } from '../domain/policy/judge.ts';
+import { createOfflineJudge, type Traced } from '../workers/config/offline-judge.ts';
 
 export interface Judging {
   readonly policy: Organisation;

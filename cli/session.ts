@@ -2,12 +2,11 @@
 import { resolve } from 'node:path';
 import { Client, type Connection, ServiceError } from '@temporalio/client';
 import { Countersign, readSigner, type Signer } from '../client/index.ts';
-import type { SealingTargets } from '../client/start-run.ts';
-import { troubleOf } from '../client/trouble.ts';
+import type { SealingTargets } from '../client/run/start-run.ts';
+import { troubleOf } from '../client/engine/engine.ts';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
-import { connectClient } from '../workers/client-connection.ts';
+import { connectClient, type EngineAddress, locateEngine } from '../workers/connection.ts';
 import { createDataConverter } from '../workers/codec.ts';
-import { type EngineAddress, locateEngine } from '../workers/connection.ts';
 import { isAway } from '../workers/engine-wait.ts';
 import { assertSetUp } from '../workers/setup.ts';
 import { artifactReader } from './artifact-reader.ts';

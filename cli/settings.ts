@@ -5,16 +5,19 @@
  *    may be missing: only a command that reads an artifact says so.
  */
 import { resolve } from 'node:path';
-import type { ArtifactsConfig } from '../contracts/schemas/artifact-store.ts';
-import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
+import { Config, type ConfigInput } from '../contracts/schemas/config.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 import type { PolicyInput } from '../contracts/schemas/policy.ts';
-import { visible } from '../domain/escape.ts';
-import { conditionProblems } from '../workers/condition-problems.ts';
-import { type Environment, substitute } from '../workers/config-environment.ts';
-import { type ConfigFile, readConfigFile } from '../workers/config-file.ts';
+import type { ArtifactsConfig } from '../contracts/schemas/stores.ts';
+import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
+import { visible } from '../domain/text/escape.ts';
+import { type ConfigFile, type Environment, readConfigFile, substitute } from '../workers/config/load.ts';
+import { conditionProblems } from '../workers/config/rule-warnings.ts';
+import { readTrustedKeys } from '../workers/trust.ts';
+import { openVault } from '../workers/vault.ts';
 import type { ArtifactPlace } from './artifact-reader.ts';
+import type { GlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface ClientSettings {
@@ -145,4 +148,74 @@ function pickServer(server: unknown): unknown {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+// What commands of the vault need of `countersign.yaml`: the vault, and where servers are.
+//
+// 1. Nothing else of the file is looked at: whoever keeps grants needs no other secret of the workers (INV-S1).
+
+type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
+
+export interface VaultSettings {
+  readonly vault: OpenedVault;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+  /** Of the key that encrypts; absent where the vault does not. */
+  readonly keyId?: string;
+}
+
+export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
+  const { env, directory } = terminal;
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const config = parseAs(Config, substitute(pickVault(file?.value), env, what), 'CONFIG_INVALID', what);
+  const vault = openVault({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
+  if (vault === undefined)
+    throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
+      path: 'vault',
+    });
+  const keyId = config.vault?.kind === 'directory' ? config.vault.keys[0]?.id : undefined;
+  return {
+    vault,
+    serverUrls: Object.fromEntries(Object.entries(config.servers).map(([name, { url }]) => [name, url])),
+    ...(keyId === undefined ? {} : { keyId }),
+  };
+}
+
+function pickVault(value: unknown): unknown {
+  if (!isRecord(value)) return value ?? {};
+  const { vault, servers } = value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, onlyUrl(server)]))
+    : servers;
+  return Object.fromEntries(Object.entries({ vault, servers: shown }).filter(([, each]) => each !== undefined));
+}
+
+function onlyUrl(server: unknown): unknown {
+  return isRecord(server) ? { url: server['url'] } : server;
+}
+
+// The keys that `countersign.yaml` trusts, for whoever checks what was signed.
+
+/**
+ * Undefined where the configuration is in trust mode `temporal`, or where there is none.
+ * @param mayAsk keys at a URL are fetched @throws CountersignError `CONFIG_INVALID`, `TRUST_UNAVAILABLE`
+ */
+export async function configuredKeys(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  mayAsk: boolean,
+): Promise<readonly TrustedJwk[] | undefined> {
+  const file = await readConfigFile(path, env, directory);
+  if (file === undefined || !isTrusting(file.value)) return undefined;
+  const { trust: wanted, egress } = file.value;
+  const picked = { trust: wanted, ...(egress === undefined ? {} : { egress }) };
+  const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
+  const { trust } = config;
+  if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
+  return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
+}
+
+function isTrusting(value: unknown): value is { readonly trust: unknown; readonly egress?: unknown } {
+  return typeof value === 'object' && value !== null && 'trust' in value;
 }

@@ -4,18 +4,20 @@
  * 1. Only where the history says that a task has failed: a run that nobody serves is no run to be read so.
  * 2. Whoever shows it says up to where it was read.
  */
-import { type DiscardedCall, discardedPart } from '../client/discarded.ts';
-import { entriesFrom } from '../client/ledger.ts';
-import { livingHistory } from '../client/recovery.ts';
-import { troubleOf } from '../client/trouble.ts';
-import { type FailingTask, failingTask } from '../client/stuck.ts';
+import { troubleOf } from '../client/engine/engine.ts';
+import { entriesFrom } from '../client/ledger/ledger.ts';
+import { type DiscardedCall, discardedPart, livingHistory } from '../client/run/recovery.ts';
+import { type FailingTask, failingTask } from '../client/run/stuck.ts';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import type { LedgerPage } from '../contracts/schemas/run-state.ts';
-import type { Answers } from '../workers/replayed-run.ts';
+import type { WorkflowBundle } from '../workers/bundle.ts';
+import type { Diagnosis } from '../workers/replay/diagnosis.ts';
+import type { ReplayOptions } from '../workers/replay/replay.ts';
+import type { Answers } from '../workers/replay/replayed-run.ts';
 import { artifactReader } from './artifact-reader.ts';
-import { readingOptions } from './replayed.ts';
 import type { Session } from './session.ts';
+import type { ClientSettings } from './settings.ts';
 
 export interface StuckRun {
   readonly runId: string;
@@ -73,7 +75,7 @@ async function readStuck({ client, settings, deadlineMs }: Session, runId: strin
   const failing = failingTask(history);
   if (failing === undefined) return undefined;
   const options = await readingOptions(settings, client.options.namespace);
-  const { answersOf, soundnessOf } = await import('../workers/replayed-run.ts');
+  const { answersOf, soundnessOf } = await import('../workers/replay/replayed-run.ts');
   const soundness = await soundnessOf(runId, history, options);
   const part = soundness.kind === 'whole' ? {} : { task: soundness.task };
   const { answers, upTo } = await answersOf(runId, { history, runId: execution, ...part }, options);
@@ -110,4 +112,23 @@ export async function ledgerOfStuck(
 function pageFrom(page: LedgerPage, from: number): LedgerPage {
   const skipped = Math.max(0, from - page.from);
   return { ...page, from: page.from + skipped, entries: page.entries.slice(skipped) };
+}
+
+// What a command needs to replay histories with the code that it is made of.
+
+let bundled: Promise<WorkflowBundle> | undefined;
+
+/** The code of workflows, bundled, with what shows its answers. Takes some seconds, once. */
+export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
+  const [{ bundleForReading }, { installSilentLog }] = await Promise.all([
+    import('../workers/replay/replayed-run.ts'),
+    import('./runtime.ts'),
+  ]);
+  installSilentLog();
+  return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
+}
+
+/** What programs are told of it. */
+export function toldOf({ mended: _, ...told }: Diagnosis): Omit<Diagnosis, 'mended'> {
+  return told;
 }

@@ -2,7 +2,7 @@
 import type { RunHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
-import { visible } from '../domain/escape.ts';
+import { visible } from '../domain/text/escape.ts';
 import type { GlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
 

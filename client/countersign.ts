@@ -1,14 +1,14 @@
 /** The library of a backend: start runs, decide, watch. Speaks to Temporal only. */
 import type { Client } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
-import { CatalogHandle } from './catalog-handle.ts';
-import { type CatalogFilter, listCatalogs, type ListedCatalog } from './catalog-list.ts';
-import { Engine } from './engine.ts';
-import { type InboxFilter, listWaiting, type WaitingRun } from './inbox.ts';
-import type { ArtifactReader } from './ledger.ts';
-import { RunHandle } from './run-handle.ts';
-import type { Signer } from './signer.ts';
-import { type SealingTargets, startRun, type StartRunOptions } from './start-run.ts';
+import { CatalogHandle } from './catalog/catalog-handle.ts';
+import { type CatalogFilter, listCatalogs, type ListedCatalog } from './catalog/list.ts';
+import { Engine } from './engine/engine.ts';
+import { type InboxFilter, listWaiting, type WaitingRun } from './run/inbox.ts';
+import type { ArtifactReader } from './ledger/ledger.ts';
+import { RunHandle } from './run/run-handle.ts';
+import type { Signer } from './signing/signing.ts';
+import { type SealingTargets, startRun, type StartRunOptions } from './run/start-run.ts';
 
 export interface CountersignOptions {
   /** Connected to the namespace of the runs, with the payload codec of the workers. */

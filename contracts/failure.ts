@@ -2,9 +2,16 @@
  * The only two functions that carry a code across Temporal: only `type`, `message`, `nonRetryable` and `details` of an
  * `ApplicationFailure` survive the wire (Temporal TypeScript SDK, failure converter).
  */
-import { ApplicationFailure } from '@temporalio/common';
+import {
+  ApplicationFailure,
+  DefaultFailureConverter,
+  type FailureConverter,
+  type PayloadConverter,
+  type ProtoFailure,
+  type SerializationContext,
+} from '@temporalio/common';
 import { CountersignError, type ErrorCode, type ErrorFacts, isErrorCode, traitsOf } from './errors.ts';
-import { isUndecodable } from './undecodable.ts';
+import { isUndecodable } from './payload-converter.ts';
 
 export interface CodedFailure {
   readonly code: ErrorCode;
@@ -53,3 +60,22 @@ export function codedFailureIn(error: unknown): CodedFailure | undefined {
   }
   return undefined;
 }
+
+// Failures as Temporal stores them. Reading never throws: what cannot be read is a failure without a code, at the place in the chain of
+// causes where it stood (docs/adr/0046). Loaded by path, as the payload converter is.
+
+export class TotalFailureConverter extends DefaultFailureConverter {
+  override failureToError(
+    failure: ProtoFailure,
+    payloadConverter: PayloadConverter,
+    context?: SerializationContext,
+  ): Error {
+    try {
+      return super.failureToError(failure, payloadConverter, context);
+    } catch {
+      return ApplicationFailure.nonRetryable('A failure that cannot be read.');
+    }
+  }
+}
+
+export const failureConverter: FailureConverter = new TotalFailureConverter();

@@ -109,3 +109,17 @@ export const METRICS = {
   breaker: 'countersign_server_breaker',
   refusedQueries: 'countersign_queries_refused',
 } as const;
+
+/** What a worker's health port answers, frozen in `test/pins/names.test.ts`: probes and tool servers have these paths. */
+export const PUBLISHED_PATHS = {
+  alive: '/healthz',
+  /** RFC 7517: public keys of the issuer. */
+  keys: '/.well-known/jwks.json',
+  /** RFC 8414. */
+  metadata: '/.well-known/oauth-authorization-server',
+} as const;
+
+// How a replay is told apart that reads what a run would answer (`workflows/interceptors/replay-reader.ts`): asking costs more than replaying.
+
+/** Begins the name of the queue that the replayed run sees. */
+export const READING_QUEUE = 'countersign-reading';

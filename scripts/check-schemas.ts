@@ -5,29 +5,34 @@
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import { Authorization } from '../contracts/schemas/authorization.ts';
+import {
+  Authorization,
+  Decision,
+  DecisionAck,
+  Forget,
+  PauseAck,
+  Provision,
+  Resolution,
+  Say,
+  Stop,
+} from '../contracts/schemas/answer.ts';
 import { Outcome, Verdict } from '../contracts/schemas/call.ts';
 import {
   CatalogAck,
   CatalogConnect,
   CatalogDecision,
   CatalogDisconnect,
+  CatalogFile,
   CatalogRefresh,
   CatalogSnapshot,
   SetToolPolicies,
 } from '../contracts/schemas/catalog.ts';
-import { CatalogFile } from '../contracts/schemas/catalog-file.ts';
 import { Config } from '../contracts/schemas/config.ts';
-import { Decision, DecisionAck, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
 import { IssuedClaims } from '../contracts/schemas/issued-claims.ts';
-import { LedgerEntry, Segment } from '../contracts/schemas/ledger.ts';
-import { LedgerLine, LedgerRecord } from '../contracts/schemas/ledger-record.ts';
-import { PauseAck } from '../contracts/schemas/pause.ts';
+import { LedgerEntry, LedgerLine, LedgerRecord, Segment } from '../contracts/schemas/ledger.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import { Provision } from '../contracts/schemas/provision.ts';
 import { ApprovalRequest } from '../contracts/schemas/request.ts';
-import { Resolution } from '../contracts/schemas/resolution.ts';
 import { RunSpec } from '../contracts/schemas/run-spec.ts';
 import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import { ToolDefinition } from '../contracts/schemas/tool.ts';

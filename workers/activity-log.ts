@@ -1,6 +1,6 @@
 /** What every line of an activity says beside Temporal's own names: the server and the call that it is about. */
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import { isFields } from '../domain/field-checks.ts';
+import { isFields } from '../domain/shapes/fields.ts';
 
 export function nameSubject(): ActivityInterceptorsFactory {
   return () => {

@@ -1,5 +1,5 @@
 /** The last step of `npm run build`, run from `dist/`: leaves the workflow bundle beside the code, so that workers start without making it. */
-import { writeBuiltBundle } from './built-bundle.ts';
+import { writeBuiltBundle } from './bundle.ts';
 
 const { buildId } = await writeBuiltBundle();
 process.stderr.write(`workflow bundle of build ${buildId}\n`);

@@ -1,10 +1,12 @@
 /** The workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded. */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { extname, sep } from 'node:path';
+import { dirname, extname, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, type BundleOptions } from '@temporalio/worker';
+import { type BundleOptions, bundleWorkflowCode } from '@temporalio/worker';
+import { z } from 'zod';
 import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
@@ -125,4 +127,49 @@ function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: s
 
 function ignore(): void {
   // The bundler's progress is of no use to an operator.
+}
+
+// The workflow bundle that `npm run build` leaves beside the code, so that a worker that starts does not make it again.
+//
+// 1. It is taken only where every file that it was made of is as it was then, and it is whole itself: a bundle of other code
+//    would replay runs otherwise than this build says.
+
+const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
+
+const Built = z.strictObject({
+  buildId: z.string(),
+  /** From the folder of this file. */
+  files: z.array(z.string()).min(1),
+  /** sha256 of the files, their names and the code. */
+  hash: z.string(),
+  code: z.string(),
+});
+
+/** Undefined where there is none, or one of other code. */
+export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | undefined> {
+  try {
+    const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(place, 'utf8')));
+    return hash === (await hashOf(place, files, code)) ? { buildId, code } : undefined;
+  } catch {
+    // Not there, cut off, or made of files that are not there any more.
+    return undefined;
+  }
+}
+
+/** Made anew and put in place whole. */
+export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
+  const { buildId, code, files: made } = await bundleWorkflows();
+  const files = made.map((file) => relative(dirname(place), file));
+  const partial = `${place}.${process.pid}`;
+  await writeFile(partial, JSON.stringify({ buildId, files, hash: await hashOf(place, files, code), code }));
+  await rename(partial, place);
+  return { buildId, code };
+}
+
+async function hashOf(place: string, files: readonly string[], code: string): Promise<string> {
+  const hash = createHash('sha256').update(code);
+  const contents = await Promise.all(files.map(async (file) => await readFile(resolve(dirname(place), file))));
+  for (const [index, content] of contents.entries())
+    hash.update(`\0${files[index]}\0${content.length}\0`).update(content);
+  return hash.digest('hex');
 }

@@ -10,11 +10,16 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DataConverter, LoadedDataConverter, Payload, PayloadCodec, PayloadConverter } from '@temporalio/common';
-import { TotalFailureConverter } from '../contracts/failure-converter.ts';
-import { payloadConverter, SEALED_ENCODING, undecodablePayload } from '../contracts/payload-converter.ts';
+import { TotalFailureConverter } from '../contracts/failure.ts';
+import {
+  isUndecodable,
+  payloadConverter,
+  SEALED_ENCODING,
+  undecodablePayload,
+  unreadable,
+} from '../contracts/payload-converter.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { isUndecodable, unreadable } from '../contracts/undecodable.ts';
-import { ZoneCodec } from './zone-codec.ts';
+import { ZoneCodec } from './zone.ts';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

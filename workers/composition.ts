@@ -6,55 +6,54 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
-import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
-import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
+import { createBucketRequest, createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
-import { recordNamespace } from '../activities/artifacts/namespaces.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
-import { setUpRoot } from '../activities/artifacts/root.ts';
-import { configuredCapabilities } from '../activities/catalog/capabilities.ts';
+import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
 import { createCatalogReader } from '../activities/catalog/reader.ts';
-import { createReviewChange } from '../activities/catalog/review.ts';
+import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
 import { createToolsetLoader } from '../activities/catalog/toolset.ts';
-import { coded } from '../activities/coded.ts';
+import { createDiscoverCatalog } from '../activities/discovery/discover-catalog.ts';
+import { createDiscoverTools } from '../activities/discovery/discover-tools.ts';
+import { createLiveTools } from '../activities/discovery/live-tools.ts';
+import { createEgress, type Egress } from '../activities/egress/fetch.ts';
+import { createCallTool } from '../activities/gate/call-tool.ts';
+import { createHeldRun } from '../activities/gate/legacy-2025/held-run.ts';
+import { loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
+import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
+import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
+import { loadStateSeal } from '../activities/gate/state-seal.ts';
+import { coded } from '../activities/kit/coded.ts';
 import { createDelivery, type DeliverLedger } from '../activities/ledger/delivery.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
 import { createHeadSigner } from '../activities/ledger/signer.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
+import { ServerLimits } from '../activities/limits/server-limits.ts';
+import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
+import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
+import { PROVIDER_URLS } from '../activities/models/provider.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
-import { Conditions } from '../activities/policy/conditions.ts';
+import { Conditions } from '../activities/policy/condition-clock.ts';
 import { createJudge } from '../activities/policy/judge.ts';
 import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
-import { createHeldRun } from '../activities/run/held-run.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
-import { loadPrivateKeys } from '../activities/tokens/private-keys.ts';
-import { loadSigningKeys, signingKeysOf } from '../activities/tokens/signing-keys.ts';
-import { createCallTool } from '../activities/tools/call-tool.ts';
-import { createDiscoverCatalog } from '../activities/tools/discover-catalog.ts';
-import { createDiscoverTools } from '../activities/tools/discover-tools.ts';
-import { createLiveTools } from '../activities/tools/live-tools.ts';
-import { createMcpToolServer } from '../activities/tools/mcp-server.ts';
-import { createResumeCall } from '../activities/tools/resume-call.ts';
-import { createMcpTaskServer } from '../activities/tools/mcp-tasks.ts';
-import { createPollTask } from '../activities/tools/poll-task.ts';
-import { ServerLimits } from '../activities/tools/server-limits.ts';
-import { loadQuestionMacs } from '../activities/tools/question-mac.ts';
-import { loadStateSeal } from '../activities/tools/state-seal.ts';
+import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/private-keys.ts';
 import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
 import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
 import { createNamesakes } from '../activities/trust/namesake.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
-import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/activities.ts';
-import type { CatalogActivities } from '../contracts/catalog-activities.ts';
-import type { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
-import { isBeside } from './beside.ts';
-import type { LoadedConfig } from './config.ts';
-import { limitedServers, tellLimits } from './server-limits.ts';
-import { openEgress } from './egress.ts';
+import type { Config } from '../contracts/schemas/config.ts';
+import type { StoreNamespace } from '../contracts/schemas/stores.ts';
+import type { CatalogActivities } from '../contracts/wire/catalog.ts';
+import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/run.ts';
+import { contactedUrls } from './config/checks.ts';
+import { isBeside } from './config/inside-folder.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
@@ -198,4 +197,20 @@ export async function toolSideActivities(
 /** To the log of the process, whatever its level. */
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
+}
+
+// The one way out of a worker's activities: what may be contacted is what its configuration names.
+
+export function openEgress(config: Config): Egress {
+  const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
+  return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
+}
+
+/** Models without a `baseUrl`. */
+function providersOf({ models }: Config): string[] {
+  return Object.values(models).flatMap((model) =>
+    (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined
+      ? [PROVIDER_URLS[model.provider]]
+      : [],
+  );
 }

@@ -1,4 +1,17 @@
 /** Where Temporal is: the standard environment and profile of every Temporal tool (`TEMPORAL_*`, temporal.toml). */
+import {
+  InterceptingCall,
+  type InterceptingListener,
+  type Interceptor,
+  Metadata,
+  status as grpcStatus,
+} from '@grpc/grpc-js';
+import {
+  Connection,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnectionOptions } from '@temporalio/worker';
 
@@ -19,4 +32,59 @@ export function locateEngine({ address, namespace, profile }: EngineOverrides = 
     connectionOptions: { ...found.connectionOptions, ...(address === undefined ? {} : { address }) },
     namespace: namespace ?? found.namespace ?? 'default',
   };
+}
+
+// A connection for clients that may be closed while calls are under way.
+//
+// The client's own retry fires from a timer, and where the channel is closed by then it throws there, which ends the process
+// (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here such a call ends with the status CANCELLED instead.
+
+/** @throws as `Connection.connect` does, where the server does not answer in time */
+export async function connectClient(options: ConnectionOptions): Promise<Connection> {
+  return await Connection.connect(withSafeRetries(options));
+}
+
+/**
+ * What Temporal may answer at once: pages of a history with large updates have more than the 4 MiB that gRPC takes by default. The
+ * client means to set as much, under a name that gRPC does not know (@temporalio/client 1.23).
+ */
+const MOST_RECEIVED_BYTES = 134_217_728;
+
+/** Retries as the client does by default. */
+export function withSafeRetries(options: ConnectionOptions): ConnectionOptions {
+  const channelArgs = { 'grpc.max_receive_message_length': MOST_RECEIVED_BYTES, ...options.channelArgs };
+  return { ...options, channelArgs, interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endIfClosed] };
+}
+
+const endIfClosed: Interceptor = (options, nextCall) => {
+  try {
+    return new InterceptingCall(nextCall(options));
+  } catch {
+    return new InterceptingCall(new ClosedCall());
+  }
+};
+
+/** A call on a channel that is gone: it ends as soon as it starts. */
+class ClosedCall {
+  start(_metadata: Metadata, listener?: Partial<InterceptingListener>): void {
+    process.nextTick(() => {
+      listener?.onReceiveMessage?.(null);
+      listener?.onReceiveStatus?.({
+        code: grpcStatus.CANCELLED,
+        details: 'The connection was closed.',
+        metadata: new Metadata(),
+      });
+    });
+  }
+  getPeer(): string {
+    return 'closed';
+  }
+  getAuthContext(): null {
+    return null;
+  }
+  cancelWithStatus(): void {}
+  sendMessageWithContext(): void {}
+  sendMessage(): void {}
+  startRead(): void {}
+  halfClose(): void {}
 }

@@ -6,10 +6,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
-import { connectClient } from './client-connection.ts';
-import { freePort } from './free-port.ts';
+import { connectClient } from './connection.ts';
 
 export interface DevServerOptions {
   /** The Temporal CLI. */
@@ -156,4 +156,17 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const hard = setTimeout(() => child.kill('SIGKILL'), 10_000);
   await exited;
   clearTimeout(hard);
+}
+
+// A loopback port that nobody listened on a moment ago.
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return address.port;
 }

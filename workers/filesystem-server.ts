@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { CountersignError } from '../contracts/errors.ts';
-import { freePort } from './free-port.ts';
+import { freePort } from './dev-server.ts';
 
 export interface FilesystemServer {
   readonly url: string;

@@ -6,9 +6,9 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { issuerMetadata, publishedKeys } from '../activities/tokens/issuer.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import { PUBLISHED_PATHS } from '../contracts/published.ts';
-import type { LoadedConfig } from './config.ts';
-import type { WorkerRole } from './role.ts';
+import { PUBLISHED_PATHS } from '../contracts/names.ts';
+import type { LoadedConfig } from './config/load.ts';
+import type { WorkerRole } from './config/role.ts';
 
 /** Servers that verify tokens keep keys for so long, at the most. */
 const KEYS_KEPT_SECONDS = 300;

@@ -1,7 +1,7 @@
 /**
  * Structured logs of a process, Temporal's own included, and where its metrics are read.
  *
- * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it stands as code, server and words (`log-line.ts`).
+ * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it stands as code, server and words (`log.ts`).
  * 2. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
  * 3. What Temporal's native part says comes the same way. It is held for a tenth of a second, and written at the latest when the
  *    process ends.
@@ -9,12 +9,13 @@
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { pino, stdTimeFunctions } from 'pino';
-import { createScrubber } from '../activities/tools/scrub.ts';
+import { faultName } from '../activities/kit/coded.ts';
+import { createScrubber } from '../activities/kit/scrubber.ts';
 import { CountersignError } from '../contracts/errors.ts';
+import { codedFailureIn } from '../contracts/failure.ts';
 import { isRefusedQuery } from '../contracts/refused-query.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { logFields } from './log-line.ts';
-import { secretsOf } from './secrets.ts';
+import { secretsOf } from './config/secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
@@ -91,4 +92,68 @@ function lineOf(scrubbed: string): string {
 
 function flush(logger: object): void {
   if ('flush' in logger && typeof logger.flush === 'function') Reflect.apply(logger.flush, logger, []);
+}
+
+// The fields of one log line: those that the caller gives, and the code, server and words of an error.
+//
+// 1. An error that has no code says its name and where it was made, and no more: its message may quote requests, answers and keys
+//    (INV-S1). Those of Temporal's own kinds quote nothing of a run.
+// 2. Never fails: a value that is no JSON is left out.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Errors of the SDK whose words are about workers, connections and tasks alone. */
+const OWN_WORDS = new Set([
+  'DeterminismViolationError',
+  'GracefulShutdownPeriodExpiredError',
+  'IllegalStateError',
+  'ShutdownError',
+  'TransportError',
+  'UnexpectedError',
+]);
+
+/** Those that the line itself has. */
+const TAKEN = new Set(['level', 'time', 'message']);
+
+function logFields(meta: Fields | undefined): Fields {
+  const said: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(meta ?? {})) {
+    if (value instanceof Error) Object.assign(said, { ...errorFields(value), ...pick(said, ['code', 'server']) });
+    else said[TAKEN.has(name) ? `${name}_` : name] = jsonOf(value);
+  }
+  return said;
+}
+
+function errorFields(error: Error): Fields {
+  const coded = codedFailureIn(error);
+  if (coded !== undefined) {
+    const { code, message, facts } = coded;
+    const { server } = facts;
+    return { code, ...(server === undefined ? {} : { server }), error: { message, ...facts } };
+  }
+  const name = faultName(error);
+  const code: unknown = Reflect.get(error, 'code');
+  const made = /^ {4}at .*$/m.exec(error.stack ?? '')?.[0].trim();
+  return {
+    error: {
+      name,
+      ...(OWN_WORDS.has(name) ? { message: error.message } : {}),
+      ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+      ...(made === undefined ? {} : { made }),
+    },
+  };
+}
+
+function pick(fields: Fields, names: readonly string[]): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)));
+}
+
+function jsonOf(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value);
+  try {
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return undefined;
+  }
 }

@@ -4,7 +4,7 @@ import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { InjectedSinks, Runtime } from '@temporalio/worker';
 import { METRICS } from '../contracts/names.ts';
 import { isRefusedQuery, untilAnswered } from '../contracts/refused-query.ts';
-import type { QueryGuardSinks } from '../workflows/query-guard.ts';
+import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
 /** A sink, not the meter of workflows: that one is silent in queries. */
 export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): InjectedSinks<QueryGuardSinks> {

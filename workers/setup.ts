@@ -4,7 +4,7 @@ import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/names.ts';
-import { StoreNamespace } from '../contracts/schemas/artifact-store.ts';
+import { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
 
 /** `temporal.api.enums.v1.IndexedValueType`. */

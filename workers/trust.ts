@@ -3,14 +3,12 @@ import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { createExecutionReader } from '../activities/trust/executions.ts';
-import { createTrustFile } from '../activities/trust/file.ts';
+import { createTrustFile, createTrustUrl, type TrustStore } from '../activities/trust/key-sources.ts';
 import { createTrustedKeys, readTrusted } from '../activities/trust/keys.ts';
-import type { TrustStore } from '../activities/trust/port.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
-import { createTrustUrl } from '../activities/trust/url.ts';
 import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
-import type { LoadedConfig } from './config.ts';
-import { openEgress } from './egress.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { openEgress } from './composition.ts';
 
 /** Undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
 export async function openTrust(

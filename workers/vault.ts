@@ -4,9 +4,8 @@ import { setUpRoot } from '../activities/artifacts/root.ts';
 import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
 import { createVaultEnvironment } from '../activities/vault/environment.ts';
 import type { Vault } from '../activities/vault/port.ts';
-import { isBeside } from './beside.ts';
-import type { LoadedConfig } from './config.ts';
-import type { Environment } from './config-environment.ts';
+import { isBeside } from './config/inside-folder.ts';
+import type { Environment, LoadedConfig } from './config/load.ts';
 
 /**
  * A directory beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.

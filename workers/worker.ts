@@ -16,29 +16,26 @@ import {
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { nameSubject } from './activity-log.ts';
-import { readBuiltBundle } from './built-bundle.ts';
-import { bundleWorkflows, type WorkflowBundle } from './bundle.ts';
-import { connectClient } from './client-connection.ts';
+import { bundleWorkflows, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
 import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
-import type { LoadedConfig } from './config.ts';
-import { closeAll, runCrew, shutDown } from './crew.ts';
+import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
+import type { LoadedConfig } from './config/load.ts';
+import { queuesOf, type WorkerRole } from './config/role.ts';
+import { zoneKeysOf } from './config/secrets.ts';
+import { connectClient } from './connection.ts';
+import { Diary } from './diary.ts';
 import { type EngineWait, onceThere } from './engine-wait.ts';
 import { startHealth } from './health.ts';
-import { LivePolicy, withLivePolicy } from './live-policy.ts';
+import { queueOptions } from './limit-metrics.ts';
 import type { Log } from './log.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
 import { askingAgain, countRefused } from './refused-queries.ts';
-import { queuesOf, type WorkerRole } from './role.ts';
-import { queueOptions } from './server-limits.ts';
 import { assertSetUp, identityOf } from './setup.ts';
-import { zoneKeysOf } from './secrets.ts';
-import { openTrust } from './trust.ts';
 import { createTracing } from './tracing.ts';
-import { ZoneCodec } from './zone-codec.ts';
-import { createZoneInterceptor } from './zone-interceptor.ts';
+import { openTrust } from './trust.ts';
 import { packageVersion } from './version.ts';
-import { Diary } from './worker-diary.ts';
+import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
@@ -204,7 +201,7 @@ async function optionsByQueue(
       ? {
           taskQueue,
           workflowBundle: { code: bundle.code },
-          // For histories, which say who did a task (`replay-diagnosis.ts`); alone it turns no versioning on.
+          // For histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns no versioning on.
           buildId: bundle.buildId,
           activities: { ...runSide, ...toolSide },
           ...proving,
@@ -240,4 +237,60 @@ function commonOptions({ worker }: Config, sizes: Sizes): Partial<WorkerOptions>
     maxHeartbeatThrottleInterval: '1s',
     defaultHeartbeatThrottleInterval: '1s',
   };
+}
+
+// The workers of one process as one: they run together and end together.
+//
+// 1. Where one fails, the others are shut down, so that calls under way on them get their grace time.
+// 2. The first failure is the one that is reported. Connections are closed after the last worker: one that is in use does not
+//    close, and its complaint would hide the reason.
+
+/** Those that were asked to end. */
+const ending = new WeakSet<object>();
+
+type Member = Pick<Worker, 'run' | 'shutdown' | 'getState'>;
+
+interface Closable {
+  close(): Promise<void>;
+}
+
+/** Settles when every worker has ended and every connection is closed; rejects with the first failure of a worker. */
+export async function runCrew(workers: readonly Member[], connections: readonly Closable[]): Promise<void> {
+  const running = workers.map(runToEnd);
+  try {
+    await Promise.all(running);
+  } catch (error) {
+    shutDown(workers);
+    throw error;
+  } finally {
+    await Promise.allSettled(running);
+    await closeAll(connections);
+  }
+}
+
+/** Asks those that run to take no new work and end. */
+export function shutDown(workers: readonly Member[]): void {
+  for (const worker of workers) {
+    if (worker.getState() !== 'RUNNING') continue;
+    ending.add(worker);
+    worker.shutdown();
+  }
+}
+
+/** Never fails: whoever closes has an answer or an error that says more. */
+async function closeAll(connections: readonly Closable[]): Promise<void> {
+  await Promise.allSettled(connections.map((connection) => connection.close()));
+}
+
+async function runToEnd(worker: Member): Promise<void> {
+  try {
+    await worker.run();
+  } catch (error) {
+    // The SDK hands its native worker back while a last poll still holds it (seen with 1.23.0, at shutdown only): all tasks
+    // are done by then, or given up after their grace time, and a process that ends must not report a failure for it. A worker
+    // that failed of itself is another matter.
+    const isLateHandBack =
+      error instanceof Error && error.name === 'IllegalStateError' && /still in use/.test(error.message);
+    if (!isLateHandBack || (worker.getState() === 'FAILED' && !ending.has(worker))) throw error;
+  }
 }

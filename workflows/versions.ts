@@ -31,7 +31,7 @@ export const PATCHES = {
   },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;
 
-/** Begins the markers of what an execution could not read when it came (`unread.ts`): one each, and no id of `PATCHES` begins so. */
+/** Begins the markers of what an execution could not read when it came (`workflows/entity/unread.ts`): one each, and no id of `PATCHES` begins so. */
 export const UNREAD = 'unread-';
 
 /** Begins the markers of what was not proven when it came (`zone.ts`), likewise. */

@@ -2,8 +2,8 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
-import { hashOf } from '../../domain/canonical.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 
 export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: string): boolean {
   const { origin } = new URL(url);

@@ -6,9 +6,9 @@
  */
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { entryOf } from '../../domain/catalog.ts';
-import { type CatalogSay, catalogSays } from '../../domain/catalog-layer.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
+import { type CatalogSay, catalogSays } from '../../domain/policy/catalog-layer.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import type { LoadToolset } from './toolset.ts';
 
 /**

@@ -5,12 +5,12 @@
  * 2. At most one query for each catalog at a time, and none while what is known is fresh.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { CatalogIdentity } from '../../contracts/catalog-activities.ts';
+import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import { CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { catalogId } from '../../domain/catalog.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
 
 /** Undefined where there is no catalog, or none that was ever connected. */
 export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot | undefined>;

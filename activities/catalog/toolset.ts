@@ -3,10 +3,10 @@
  *
  * 1. References are hashes, so a kept toolset is never stale.
  */
-import type { ToolsetRef } from '../../contracts/activities.ts';
+import type { ToolsetRef } from '../../contracts/wire/run.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { ServerTools } from '../../contracts/schemas/tool.ts';
-import { assembleToolset, type OfferedTool } from '../../domain/toolset.ts';
+import { assembleToolset, type OfferedTool } from '../../domain/run/toolset.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 
 export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;

@@ -8,8 +8,7 @@
 import { type LookupAddress, promises as dns } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { addressObjection, type EgressRules } from './guard.ts';
-import { AddressForbidden } from './refusal.ts';
+import { AddressForbidden, addressObjection, type EgressRules } from './guard.ts';
 
 /** All addresses of a name, in the order in which they are to be tried. */
 export type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;

@@ -13,8 +13,7 @@
 import { Agent, fetch } from 'undici';
 import { capResponse } from './byte-cap.ts';
 import { guardedConnector, type Resolve, systemResolve } from './connector.ts';
-import { type EgressRules, urlObjection } from './guard.ts';
-import { addressForbiddenIn, egressForbidden } from './refusal.ts';
+import { addressForbiddenIn, egressForbidden, type EgressRules, urlObjection } from './guard.ts';
 
 /** Status line and headers of one answer, in bytes. */
 const MAX_HEADER_BYTES = 16_384;

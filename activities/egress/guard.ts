@@ -9,9 +9,9 @@
  * 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
  * 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
  */
-import { addressOf, holding, lastIpv4, type Address } from './address.ts';
-import { rangeHolding } from './ranges.ts';
-import { isLocalName } from '../../domain/transport.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { isLocalName } from '../../domain/text/urls.ts';
+import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
 import { isSecureTransport } from './secure-transport.ts';
 
 /** `egress` of the configuration. */
@@ -73,4 +73,47 @@ function objectionTo(address: Address, rules: EgressRules): string | undefined {
 function literalIn(hostname: string): string | undefined {
   const text = hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname;
   return addressOf(text) === undefined ? undefined : text;
+}
+
+// How a request is refused before anything of it is sent.
+
+/** @param what names the field or server. @param reason goes on after the host */
+export function egressForbidden(what: string, host: string, reason: string): CountersignError {
+  return new CountersignError('EGRESS_FORBIDDEN', `${what} was not contacted: ${host} ${reason}. Nothing was sent.`, {
+    host,
+    reason,
+  });
+}
+
+const MAX_CAUSES = 8;
+
+/** The refusal in an error that another library has wrapped. */
+export function egressRefusalIn(error: unknown): CountersignError | undefined {
+  return firstIn(error, (at) => at instanceof CountersignError && at.code === 'EGRESS_FORBIDDEN');
+}
+
+/** What the connector says; `fetch.ts` knows what was asked for. */
+export class AddressForbidden extends Error {
+  override readonly name = 'AddressForbidden';
+  readonly host: string;
+  readonly reason: string;
+  constructor(host: string, reason: string) {
+    super(`${host} ${reason}`);
+    this.host = host;
+    this.reason = reason;
+  }
+}
+
+export function addressForbiddenIn(error: unknown): AddressForbidden | undefined {
+  return firstIn(error, (at) => at instanceof AddressForbidden);
+}
+
+function firstIn<Found>(error: unknown, isIt: (at: object) => boolean): Found | undefined {
+  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
+    // Sound: the caller's predicate tests for the class that it names.
+    if (isIt(at)) return at as Found;
+    // Sound: any object may be read at any name; what comes out is unknown.
+    at = (at as { readonly cause?: unknown }).cause;
+  }
+  return undefined;
 }

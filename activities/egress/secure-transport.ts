@@ -1,5 +1,5 @@
-/** Whether secrets may be sent to a URL (`domain/transport.ts`). */
-import { isSecurelyReached } from '../../domain/transport.ts';
+/** Whether secrets may be sent to a URL (`domain/text/urls.ts`). */
+import { isSecurelyReached } from '../../domain/text/urls.ts';
 
 /** Of the transport alone: whether this machine may be contacted at all, `guard.ts` says. @param allowInsecure `egress.allowInsecure` of the configuration. */
 export function isSecureTransport(url: string, allowInsecure: boolean): boolean {

@@ -4,9 +4,8 @@
  * 1. Where it returns, every sink has all of it.
  * 2. Where a stretch is cut depends on its first entries only: a longer one that is sent again begins with the same records.
  */
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { LedgerHead } from '../../contracts/schemas/ledger-record.ts';
-import { byteLength } from '../../domain/canonical.ts';
+import type { LedgerEntry, LedgerHead } from '../../contracts/schemas/ledger.ts';
+import { byteLength } from '../../domain/text/canonical.ts';
 import type { LedgerSink } from './port.ts';
 import type { SignHead } from './signer.ts';
 

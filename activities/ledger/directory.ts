@@ -10,17 +10,14 @@
  * 3. Readable by the owner alone (0700, 0600).
  */
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, rm } from 'node:fs/promises';
+import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { LedgerLine, LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { GENESIS } from '../../domain/ledger.ts';
+import { type LedgerEntry, LedgerLine, type LedgerRecord } from '../../contracts/schemas/ledger.ts';
+import { GENESIS } from '../../domain/run/journal.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
-import { readRecorded, type Recorded } from './directory-reading.ts';
-import type { LedgerSink } from './port.ts';
-import { conflict, unavailable } from './refusal.ts';
+import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 export const LEDGER_ROOT: RootKind = {
   marker: '.countersign-ledger',
@@ -139,4 +136,66 @@ async function makeFolder(path: string): Promise<void> {
 /** Not by instanceof: errors of Node's core are of another realm under jest. */
 function codeOf(error: unknown): string | undefined {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
+}
+
+// What of a run stands in its folder, as far as it matters to a record that is to be added.
+//
+// 1. Reads the files from the record's first entry on, and before it no more than the one it follows: adding to a long run
+//    costs no more than adding to a short one.
+// 2. A last line without its end is not there: after a crash of a file system that lost bytes, what comes again is written
+//    again. Anything else that is no sound line is refused.
+
+interface Recorded {
+  readonly byHash: ReadonlySet<string>;
+  /** Hash → hash of an entry that follows it. */
+  readonly after: ReadonlyMap<string, string>;
+}
+
+const NAME = /^(\d{12})-[0-9a-f]{16}(?:-[0-9A-Za-z-]+)?\.jsonl$/;
+
+async function readRecorded(folder: string, record: LedgerRecord): Promise<Recorded> {
+  const { from, previousHead } = record.head;
+  const byHash = new Set<string>();
+  const after = new Map<string, string>();
+  const newestFirst = (await namesIn(folder)).toSorted().toReversed();
+  for (const name of newestFirst) {
+    const first = Number(NAME.exec(name)?.[1]);
+    // The entry before the record's first may stand in any branch; each is found by its hash.
+    if (first < from && byHash.has(previousHead)) break;
+    for (const [index, line] of recordLinesOf(await readFile(join(folder, name), 'utf8')).entries()) {
+      const entry = entryOf(line);
+      if (entry === 'damaged') throw conflict(record, first, `stands in ${name}, whose line ${index + 1} is damaged`);
+      if (entry === undefined) continue;
+      byHash.add(entry.hash);
+      after.set(entry.prev, entry.hash);
+    }
+  }
+  return { byHash, after };
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => NAME.test(name));
+  } catch (error) {
+    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function recordLinesOf(text: string): readonly string[] {
+  return text.split('\n').slice(0, -1);
+}
+
+function entryOf(line: string): { readonly prev: string; readonly hash: string } | 'damaged' | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return 'damaged';
+  }
+  const parsed = LedgerLine.safeParse(value);
+  if (!parsed.success) return 'damaged';
+  if (!('entry' in parsed.data)) return undefined;
+  const { hash, ...body } = parsed.data.entry;
+  return hashOf(body) === hash ? { prev: body.prev, hash } : 'damaged';
 }

@@ -7,8 +7,34 @@
  *    Only a run that a reset made (`head.resetOf`) may continue from an earlier entry; both branches are kept.
  * 4. A sink that is away is `LEDGER_UNAVAILABLE`. Both codes are tried again: the run waits and loses nothing.
  */
-import type { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
+import type { LedgerRecord } from '../../contracts/schemas/ledger.ts';
 
 export interface LedgerSink {
   deliver(record: LedgerRecord): Promise<void>;
+}
+
+// How a sink refuses a record. Never with what it was given: comments of people stand in entries.
+
+/** @param reason goes on after "Entry 7 of the ledger of run-1" */
+export function conflict({ head: { workflowId } }: LedgerRecord, seq: number, reason: string): CountersignError {
+  return new CountersignError(
+    'LEDGER_CONFLICT',
+    `Entry ${seq} of the ledger of ${workflowId} ${reason}. The run waits and its record is kept as it is: compare the two with countersign verify-ledger.`,
+    { runId: workflowId, seq },
+  );
+}
+
+export function unavailable(
+  { head: { workflowId } }: LedgerRecord,
+  reason: string,
+  facts: ErrorFacts = {},
+  cause?: unknown,
+): CountersignError {
+  return new CountersignError(
+    'LEDGER_UNAVAILABLE',
+    `The ledger of ${workflowId} was not stored: ${reason}. It is tried again until it is.`,
+    { runId: workflowId, ...facts },
+    { cause },
+  );
 }

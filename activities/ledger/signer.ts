@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CompactSign, importPKCS8 } from 'jose';
 import { CountersignError } from '../../contracts/errors.ts';
-import { HEAD_ALG, HEAD_TYPE } from '../../contracts/ledger-head.ts';
-import type { LedgerHead } from '../../contracts/schemas/ledger-record.ts';
+import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
+import type { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import type { LedgerKey } from '../../contracts/schemas/config.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
 
 /** Compact JWS. The same head gives the same text: Ed25519 uses no chance, and no time is in it. */
 export type SignHead = (head: LedgerHead) => Promise<string>;

@@ -8,13 +8,12 @@
  */
 import { createHmac } from 'node:crypto';
 import type { LedgerWebhook } from '../../contracts/schemas/config.ts';
-import type { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
-import { canonicalJson, hashOf } from '../../domain/canonical.ts';
+import type { LedgerRecord } from '../../contracts/schemas/ledger.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { egressRefusalIn } from '../egress/refusal.ts';
-import { networkCodeOf } from '../tools/network.ts';
-import type { LedgerSink } from './port.ts';
-import { conflict, unavailable } from './refusal.ts';
+import { egressRefusalIn } from '../egress/guard.ts';
+import { networkCodeOf } from '../kit/network.ts';
+import { conflict, type LedgerSink, unavailable } from './port.ts';
 
 /** Nothing of an answer's body is read. */
 const MOST_BYTES = 65_536;

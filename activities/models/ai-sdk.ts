@@ -12,8 +12,7 @@ import { answerOf, isComplete } from './answer.ts';
 import type { Model, ModelAnswer, ModelRequest, ModelTool } from './port.ts';
 import { promptOf } from './prompt.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
-import { refusalOf, type Subject } from './refusal.ts';
-import { type Scrub, scrubberOf } from './secret.ts';
+import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
 
 // The SDK's warnings quote parts of the conversation, and go to the console unless this says otherwise.
 globalThis.AI_SDK_LOG_WARNINGS = false;

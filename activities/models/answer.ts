@@ -3,8 +3,8 @@ import type { FinishReason, StepResult, ToolSet } from 'ai';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelAnswer, ModelPart } from './port.ts';
-import { MAX_NESTING, nestsTooDeeply } from '../tools/nesting.ts';
-import { jsonOf } from './plain-json.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
+import { jsonOf } from '../kit/plain-json.ts';
 
 /** What of a step is read. */
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;

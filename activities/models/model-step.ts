@@ -13,19 +13,19 @@ import type {
   ModelStepInput,
   ModelStepResult,
   ToolsetRef,
-} from '../../contracts/activities.ts';
+} from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { callIdOf } from '../../contracts/ids.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { callsOf } from '../../domain/calls.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
-import { Heartbeat } from './heartbeat.ts';
+import { callsOf } from '../../domain/run/state.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
+import { Heartbeat } from '../kit/heartbeat.ts';
 import { checkOutput } from './output.ts';
-import { modelTool } from './offered-tool.ts';
+import { modelTool } from './prompt.ts';
 import type { Model, ModelAnswer, ModelPart } from './port.ts';
-import { type Pause, pauseWithJitter, retried } from './retry.ts';
+import { type Pause, pauseWithJitter, retried } from '../kit/retry.ts';
 import { createTranscriptCache, type TranscriptCache } from './transcript-cache.ts';
 
 /**

@@ -5,10 +5,10 @@
  *    not be checked is refused: a caller takes an output for one that fits, and a model may well find a shorter answer.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
-import type { ModelStepResult } from '../../contracts/activities.ts';
+import type { ModelStepResult } from '../../contracts/wire/run.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import { within } from '../time-limit.ts';
-import { MAX_NESTING, nestsTooDeeply } from '../tools/nesting.ts';
+import { within } from '../kit/time-limit.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 

@@ -3,11 +3,10 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { streamText } from 'ai';
-import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { Egress } from '../egress/fetch.ts';
-import { createProviderFetch } from './provider-fetch.ts';
-import { toPublishedShape } from './responses-shape.ts';
+import type { ModelConfig } from '../../contracts/schemas/config.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 
 /** A whole answer, of whatever kind: tokens are limited, and a stream that goes on for ever is not an answer. */
 const MOST_BYTES = 67_108_864;
@@ -85,4 +84,61 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
       return { model: compatible.chatModel(model), providerOptions: {} };
     }
   }
+}
+
+// The HTTP requests to a provider. A model may think for long without a word: the adapter's deadline and the run's cancellation
+// end a request, and nothing else.
+
+export interface ProviderFetchOptions {
+  readonly fetch: GuardedFetch;
+  /** Without a key no header for one is sent: the server in front of the model may add its own. */
+  readonly hasKey: boolean;
+  /** Last word on the JSON of a request. */
+  readonly rewrite?: (body: string) => string;
+}
+
+const KEY_HEADERS = new Set(['authorization', 'x-api-key']);
+
+function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): typeof globalThis.fetch {
+  const send = async (url: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = Object.entries(init.headers ?? {}).filter(
+      ([name]) => hasKey || !KEY_HEADERS.has(name.toLowerCase()),
+    );
+    const body = rewrite !== undefined && typeof init.body === 'string' ? rewrite(init.body) : init.body;
+    return fetch(url, { ...init, headers, ...(body === undefined ? {} : { body }) });
+  };
+  // Sound: the provider packages call it with a URL string and a plain init.
+  return send as typeof globalThis.fetch;
+}
+
+// Assistant messages in the shape that OpenAI publishes for them (OpenAPI, `OutputMessage` and `EasyInputMessage`). The
+// provider package leaves out required fields; OpenAI is lenient, servers that speak the same protocol need not be.
+
+/** @param body JSON of a Responses request as the provider package writes it. */
+function toPublishedShape(body: string): string {
+  // Sound: the provider package wrote it, and its `input` is a list of items.
+  const request = JSON.parse(body) as { readonly input: readonly JsonObject[] };
+  return JSON.stringify({ ...request, input: request.input.map(publishedItem) });
+}
+
+function publishedItem(item: JsonObject): JsonObject {
+  const { role, id, content, ...rest } = item;
+  if (role !== 'assistant' || !isList(content)) return item;
+  if (id === undefined) return { type: 'message', role, content: content.map(textOf).join(''), ...rest };
+  const parts = content.map((part) => ({ annotations: [], logprobs: [], ...fieldsOf(part) }));
+  return { type: 'message', id, role, status: 'completed', content: parts, ...rest };
+}
+
+function textOf(part: JsonValue): string {
+  const { text } = fieldsOf(part);
+  return typeof text === 'string' ? text : '';
+}
+
+/** `Array.isArray` alone does not narrow a readonly array. */
+function isList(value: JsonValue | undefined): value is readonly JsonValue[] {
+  return Array.isArray(value);
+}
+
+function fieldsOf(value: JsonValue): JsonObject {
+  return value !== null && typeof value === 'object' && !isList(value) ? value : {};
 }

@@ -15,8 +15,8 @@ import {
   UnsupportedFunctionalityError,
 } from 'ai';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
-import { egressRefusalIn } from '../egress/refusal.ts';
-import { retryAfterMs } from './retry-after.ts';
+import { egressRefusalIn } from '../egress/guard.ts';
+import { createScrubber } from '../kit/scrubber.ts';
 
 /** Which model was asked, for the message. */
 export interface Subject {
@@ -151,4 +151,40 @@ function nameOf(error: unknown): string | undefined {
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   // Sound: every field is read as unknown.
   return value !== null && typeof value === 'object' ? (value as Readonly<Record<string, unknown>>) : {};
+}
+
+// When a provider wants to be asked again: `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).
+
+/** A server that says years is not obeyed: Temporal's own backoff asks again within the hour. */
+const LONGEST_MS = 3_600_000;
+
+export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
+  const inMs = positive(headers['retry-after-ms']);
+  const given = headers['retry-after'];
+  const inSeconds = positive(given);
+  const wait = inMs ?? (inSeconds === undefined ? untilDate(given, nowMs) : inSeconds * 1_000);
+  return wait === undefined ? undefined : Math.min(Math.ceil(wait), LONGEST_MS);
+}
+
+function positive(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,12}(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
+}
+
+function untilDate(text: string | undefined, nowMs: number): number | undefined {
+  const at = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+}
+
+// Keeping a provider's key out of what leaves the worker (INV-S1): servers and proxies echo what they are sent.
+
+/** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`): taking those out would garble answers. */
+const SHORTEST_KEY = 8;
+
+export type Scrub = <T>(value: T) => T;
+
+/** Without a key to take out, strings are still made well-formed: canonical JSON has no lone surrogates (RFC 8785 §3.2.2.2). */
+export function scrubberOf(apiKey: string | undefined): Scrub {
+  const scrubber = createScrubber(apiKey === undefined || apiKey.length < SHORTEST_KEY ? [] : [apiKey]);
+  // Sound: only the text of strings changes, never the shape.
+  return <T>(value: T): T => scrubber.value(value) as T;
 }

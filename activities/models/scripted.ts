@@ -7,7 +7,7 @@
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import type { Script, ScriptedStep } from '../../contracts/schemas/script.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { modelText } from '../../domain/views/model-text.ts';
 import type { Model, ModelAnswer, ModelPart, ModelTool } from './port.ts';
 
 type Action = Pick<ScriptedStep, 'text' | 'calls'>;

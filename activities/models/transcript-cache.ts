@@ -7,7 +7,7 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { EMPTY_DIGEST, extendDigest } from '../../domain/transcript.ts';
+import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 
 /** Messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
 export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;

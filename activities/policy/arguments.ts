@@ -10,7 +10,7 @@
  */
 import { type Schema, Validator } from '@cfworker/json-schema';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
-import { OutOfTime, within } from '../time-limit.ts';
+import { OutOfTime, within } from '../kit/time-limit.ts';
 
 const MOST_KEPT = 500;
 const MOST_ERRORS = 5;

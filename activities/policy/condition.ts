@@ -11,9 +11,9 @@ import { RE2JS } from 're2js';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { LONGEST_CONDITION } from '../../contracts/schemas/policy.ts';
 import type { Initiator } from '../../contracts/schemas/run-spec.ts';
-import { COUNTED, type Counted, type Tally } from '../../contracts/schemas/tally.ts';
+import { COUNTED, type Counted, type Tally } from '../../contracts/schemas/run-state.ts';
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
-import { within } from '../time-limit.ts';
+import { within } from '../kit/time-limit.ts';
 
 export interface ConditionInputs {
   readonly call: {

@@ -1,12 +1,12 @@
 /**
  * The judge as an activity: policy, names and schemas for all calls of a turn.
  *
- * Owns: resolving what the model named. Does not own: the rules (`domain/policy.ts`).
+ * Owns: resolving what the model named. Does not own: the rules (`domain/policy/judge.ts`).
  * 1. Judges by the policy of this worker's configuration as it is now; the result is recorded and never computed again.
  * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { JudgeInput, JudgeResult, RunIdentity, ToolsetRef } from '../../contracts/activities.ts';
+import type { JudgeInput, JudgeResult, RunIdentity, ToolsetRef } from '../../contracts/wire/run.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { turnOf } from '../../contracts/ids.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
@@ -14,25 +14,25 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
-import type { Tally } from '../../contracts/schemas/tally.ts';
+import type { Tally } from '../../contracts/schemas/run-state.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
-import type { AskCondition } from '../../domain/policy-layer.ts';
-import { trustsServer } from '../../domain/catalog-layer.ts';
-import { byteLength, canonicalJson, hashOf } from '../../domain/canonical.ts';
-import { bounded, visible } from '../../domain/escape.ts';
-import { nearNames } from '../../domain/near-names.ts';
-import { judge } from '../../domain/policy.ts';
-import { readsLinks } from '../../domain/resource-link.ts';
-import { redactionsOf } from '../../domain/redaction.ts';
-import { toolKey, withOpen } from '../../domain/tally.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
+import type { AskCondition } from '../../domain/policy/layer.ts';
+import { trustsServer } from '../../domain/policy/catalog-layer.ts';
+import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/near-names.ts';
+import { judge } from '../../domain/policy/judge.ts';
+import { readsLinks } from '../../domain/run/resource-link.ts';
+import { redactionsOf } from '../../domain/policy/redaction.ts';
+import { toolKey, withOpen } from '../../domain/run/tally.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { connectionHash } from '../catalog/connection.ts';
 import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from './arguments.ts';
 import type { ConditionInputs } from './condition.ts';
-import { ConditionClock, Conditions, hasConditions } from './conditions.ts';
+import { ConditionClock, Conditions, hasConditions } from './condition-clock.ts';
 
 /** What an approver reads of a description; the whole one is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;

@@ -8,9 +8,9 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ServerRef } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import { bounded, visible } from '../../domain/escape.ts';
-import { nearNames } from '../../domain/near-names.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/near-names.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable } from '../catalog/connection.ts';
 
 export function bindServer(

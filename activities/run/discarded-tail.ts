@@ -8,9 +8,9 @@
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
-import { deedOf, type DiscardedSend } from '../../domain/discarded-send.ts';
-import { type Dispatch, type Execution, Histories } from './execution-dispatches.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import { deedOf, type DiscardedSend } from '../../domain/history/discarded-send.ts';
+import { type Dispatch, type Execution, Histories } from './executions.ts';
 
 type Asked = Pick<DispatchInput, 'idempotencyKey' | 'target' | 'arguments' | 'decidedIn'>;
 
@@ -26,7 +26,7 @@ export type Discarded =
 export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
 
 const DEADLINE_MS = 20_000;
-/** Executions that a chain names (`domain/chain.ts`): where it names as many, no reset is as near as a call waits. */
+/** Executions that a chain names (`domain/run/chain.ts`): where it names as many, no reset is as near as a call waits. */
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {

@@ -3,29 +3,29 @@
  *
  * 1. Fails with one code, path and reason (SPEC_INVALID, SECRET_IN_SPEC, …) before anything else happens.
  */
-import type { PreparedRun } from '../../contracts/activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import type { PauseKind } from '../../contracts/schemas/answer.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { PauseKind } from '../../contracts/schemas/pause.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { MOST_SPEC_BYTES, Limits, RunSpec } from '../../contracts/schemas/run-spec.ts';
+import { Limits, MOST_SPEC_BYTES, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { answerersOf } from '../../domain/answerer.ts';
-import { byteLength, canonicalJson } from '../../domain/canonical.ts';
-import { readsLinks } from '../../domain/resource-link.ts';
-import { specHash } from '../../domain/digest.ts';
-import { screenSpec } from '../../domain/spec-screen.ts';
-import { TALLY_BYTES } from '../../domain/tally.ts';
+import type { ModelPrice, PreparedRun } from '../../contracts/wire/run.ts';
+import { answerersOf } from '../../domain/policy/approvers.ts';
+import { specHash } from '../../domain/request/digest.ts';
+import { millionthsOf } from '../../domain/run/limits.ts';
+import { readsLinks } from '../../domain/run/resource-link.ts';
+import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { TALLY_BYTES } from '../../domain/run/tally.ts';
+import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
-import { Conditions } from '../policy/conditions.ts';
+import { currentScheduler } from '../kit/scheduler.ts';
+import { waitsForTasks } from '../mcp/legacy-2025/tasks.ts';
+import { Conditions } from '../policy/condition-clock.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/clients.ts';
-import { currentScheduler } from '../tools/scheduler.ts';
-import { waitsForTasks } from '../tools/task-tools.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint, quotedName } from './bind-server.ts';
 import { priorityOf } from './priority.ts';
-import { leastOf, priceOf } from './spend-limit.ts';
 
 /** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
 const TASK_BYTES = 3_145_728;
@@ -228,4 +228,25 @@ function opening({ agent, input }: RunSpec): Message[] {
       ? [{ role: 'user', text: input }]
       : input.map(({ content }) => ({ role: 'user', text: content }));
   return agent.instructions === '' ? said : [{ role: 'system', text: agent.instructions }, ...said];
+}
+
+// What a run may spend, and what its model costs: read once, at its start, and kept by the run.
+
+/** Unlike the other limits, spend has no default: an operator's ceiling holds also where a run states none. */
+function leastOf(asked: string | undefined, ceiling: string | undefined): string | undefined {
+  if (asked === undefined || ceiling === undefined) return asked ?? ceiling;
+  return millionthsOf(asked) <= millionthsOf(ceiling) ? asked : ceiling;
+}
+
+/** What cannot be counted cannot be limited: such a run is not begun (INV-G4). */
+function priceOf({ models }: Config, name: string, { spend }: Limits): ModelPrice | undefined {
+  const price = models[name]?.price;
+  if (price !== undefined)
+    return { input: millionthsOf(price.input), output: millionthsOf(price.output), currency: price.currency };
+  if (spend === undefined) return undefined;
+  throw new CountersignError(
+    'SPEC_INVALID',
+    `limits.spend is ${spend}, and model ${name} has no price in the configuration (models.${name}.price). Name a model that has one, or ask the operator to state it.`,
+    { path: 'agent.model' },
+  );
 }

@@ -7,19 +7,19 @@
  */
 import { heartbeat } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
-import type { StoreSegmentInput, Stretch } from '../../contracts/activities.ts';
+import type { StoreSegmentInput, Stretch } from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
 import type { LedgerPage, TranscriptPage } from '../../contracts/schemas/run-state.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { verifyChain } from '../../domain/ledger.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { verifyChain } from '../../domain/run/journal.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { DeliverLedger } from '../ledger/delivery.ts';
-import type { Scheduler } from '../tools/dispatch-check.ts';
-import { currentScheduler } from '../tools/scheduler.ts';
-import { type ExecutionId, executionOf } from './execution-of.ts';
+import type { Scheduler } from '../gate/dispatch-check.ts';
+import { currentScheduler } from '../kit/scheduler.ts';
+import { type ExecutionId, executionOf } from './executions.ts';
 import { readSegment } from './read-transcript.ts';
 
 export const SEGMENT_TYPE = 'application/vnd.countersign.segment+json';

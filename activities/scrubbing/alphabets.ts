@@ -5,9 +5,7 @@
  * 2. Where the writing begins is not known, so it is read from each character at which its bytes could begin.
  * 3. Only what could hold a secret is kept: stretches of bytes that secrets, or text, are made of. Nearly nothing of ordinary text.
  */
-import type { Effort } from './effort.ts';
-import type { Derived, Span } from './spans.ts';
-import { Watch } from './spans.ts';
+import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 export interface Alphabet {
   /** Of each byte its value, or `NONE`. */

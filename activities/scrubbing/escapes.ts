@@ -4,9 +4,7 @@
  * 1. An escape may stand for a byte, as in URLs, or for a character, which is written in UTF-8.
  * 2. What is no escape stays. Nothing grows: no escape is shorter than what it stands for.
  */
-import type { Effort } from './effort.ts';
-import type { Derived, Span } from './spans.ts';
-import { Watch } from './spans.ts';
+import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 const [PERCENT, BACKSLASH, AMPERSAND, HASH, SEMICOLON, ZERO] = [...'%\\&#;0'].map((each) => each.charCodeAt(0));
 const [SMALL_U, SMALL_X, LARGE_X, OPEN, CLOSE] = [...'uxX{}'].map((each) => each.charCodeAt(0));

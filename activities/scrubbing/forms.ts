@@ -6,7 +6,7 @@
  *    many are left that ordinary text does not have them in this order by chance.
  */
 import { FOLDED, SQUEEZED, valuesIn } from './alphabets.ts';
-import { Effort } from './effort.ts';
+import { Effort } from './spans.ts';
 import { unescaped } from './escapes.ts';
 
 /** Shorter values would blank ordinary text and are no secrets. */

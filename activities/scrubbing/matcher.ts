@@ -4,8 +4,7 @@
  * 1. The first four bytes of each are looked up; what begins like one is compared.
  * 2. A long one counts as found by its first 192 bytes, and as far as it goes on from there: so a comparison is bounded.
  */
-import type { Effort } from './effort.ts';
-import type { Span } from './spans.ts';
+import type { Effort, Span } from './spans.ts';
 
 /** Bytes that are looked up. Nothing shorter can be found. */
 const GRAM = 4;

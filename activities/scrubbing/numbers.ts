@@ -1,7 +1,5 @@
 /** Bytes that were written as a list of numbers, as programs print arrays of bytes. */
-import type { Effort } from './effort.ts';
-import type { Derived, Span } from './spans.ts';
-import { Watch } from './spans.ts';
+import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 const LARGEST = 255;
 

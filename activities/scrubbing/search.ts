@@ -10,12 +10,11 @@
  *    secret as a whole.
  */
 import { ALPHABETS, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
-import { Effort, TooMuchEffort } from './effort.ts';
+import { backwards, type Derived, Effort, type Span, through, TooMuchEffort, united } from './spans.ts';
 import { mayBeEscaped, unescaped } from './escapes.ts';
 import { formsOf } from './forms.ts';
 import { createMatcher, type Matcher } from './matcher.ts';
 import { bytesFromNumbers } from './numbers.ts';
-import { backwards, type Derived, type Span, through, united } from './spans.ts';
 
 /** One encoding inside another inside another; the innermost may be a form that is looked for, and so is one more. */
 const MOST_LAYERS = 3;

@@ -6,9 +6,8 @@
 import { type AuthorizationServer, type ClientAuth, ClientSecretPost } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { signAssertion } from './assertion.ts';
-import { basicCredentials, clientSecretBasic } from './client-secret-basic.ts';
-import type { SigningKeys } from './signing-keys.ts';
-import { tokenError } from './strategy.ts';
+import { tokenError } from './port.ts';
+import type { SigningKeys } from './private-keys.ts';
 
 export interface Authentication {
   readonly auth: ClientAuth;
@@ -77,4 +76,25 @@ function strictFormEncode(text: string): string {
   return encodeURIComponent(text)
     .replaceAll(/[-_.!~*'()]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+');
+}
+
+// `client_secret_basic` in the one form that every authorization server reads.
+//
+// Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but letters and
+// digits as %XX, which only servers that decode can read; the form encoding proper leaves `-`, `.`, `_` and `*` as they are (URL
+// standard, application/x-www-form-urlencoded). Servers that decode get the same, and those that do not still know the ids and
+// secrets that most clients have.
+
+function clientSecretBasic(clientSecret: string): ClientAuth {
+  return (_, client, __, headers) => {
+    headers.set('authorization', `Basic ${basicCredentials(client.client_id, clientSecret)}`);
+  };
+}
+
+export function basicCredentials(clientId: string, clientSecret: string): string {
+  return Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64');
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams([['', text]]).toString().slice(1);
 }

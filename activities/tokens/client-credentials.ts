@@ -6,13 +6,11 @@
  * 3. The client's secret, or what it signs, goes to the configured issuer's endpoints and nowhere else.
  */
 import type { ClientCredentials } from '../../contracts/schemas/credentials.ts';
-import { askedFor, parametersOf } from './asked.ts';
+import { askedFor, checkGranted, parametersOf } from './asked.ts';
 import { openExchange } from './exchange.ts';
-import { checkGranted } from './granted.ts';
 import { ConfiguredClient, type TokenSource } from './oauth-client.ts';
-import type { MintedToken } from './port.ts';
+import type { MintedToken, TokenStrategy } from './port.ts';
 import { revocable } from './revocation.ts';
-import type { TokenStrategy } from './strategy.ts';
 
 export function clientCredentialsStrategy(credentials: ClientCredentials, source: TokenSource): TokenStrategy {
   const client = new ConfiguredClient(credentials, source);

@@ -1,7 +1,7 @@
 /** The clients that a configuration has at authorization servers: what is sent where, for whoever loads, checks or hides it. */
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
-import { pathText } from '../../contracts/schemas/issues.ts';
+import { pathText } from '../../contracts/schemas/parse.ts';
 
 export interface PlacedCredentials {
   readonly path: readonly string[];

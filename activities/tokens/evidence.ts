@@ -6,7 +6,7 @@
  */
 import { decodeJwt } from 'jose';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
-import { createScrubber } from '../tools/scrub.ts';
+import { createScrubber } from '../kit/scrubber.ts';
 
 /** Claims of a JWT access token (RFC 9068 §2.2), as far as they have the right type. */
 export interface UnverifiedClaims {

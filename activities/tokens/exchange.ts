@@ -4,6 +4,7 @@
  * 1. Bounded in time and in bytes; no redirect is followed, since the request holds the client's secret.
  * 2. Remembers the status, which tells a refusal from a fault whatever the body claims to be.
  */
+import type { SubjectTokenType } from '../../contracts/schemas/credentials.ts';
 import { ResponseTooLarge } from '../egress/byte-cap.ts';
 import type { GuardedFetch } from '../egress/fetch.ts';
 
@@ -74,4 +75,27 @@ async function bytesOf(answer: Response): Promise<ArrayBuffer> {
 function retryAfter(header: string | null): number | undefined {
   if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
   return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
+}
+
+// Names of RFC 8693 §3 and of the ID-JAG draft (draft-ietf-oauth-identity-assertion-authz-grant §4).
+
+const PREFIX = 'urn:ietf:params:oauth:token-type:';
+
+export const TOKEN_TYPES = {
+  access_token: `${PREFIX}access_token`,
+  id_token: `${PREFIX}id_token`,
+  jwt: `${PREFIX}jwt`,
+  'id-jag': `${PREFIX}id-jag`,
+} as const;
+
+export type TokenTypeName = keyof typeof TOKEN_TYPES;
+
+export const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
+export const ASSERTION_GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+
+/** `typ` of an ID-JAG. */
+export const ID_JAG_TYPE = 'oauth-id-jag+jwt';
+
+export function tokenType(name: SubjectTokenType): string {
+  return TOKEN_TYPES[name];
 }

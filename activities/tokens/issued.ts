@@ -11,8 +11,7 @@ import type { Initiator } from '../../contracts/schemas/run-spec.ts';
 import { askedFor, parametersOf } from './asked.ts';
 import { expiry } from './evidence.ts';
 import type { SignToken } from './issuer.ts';
-import type { MintedToken } from './port.ts';
-import type { TokenStrategy } from './strategy.ts';
+import type { MintedToken, TokenStrategy } from './port.ts';
 
 export interface IssuedSource {
   readonly issuer: Issuer;

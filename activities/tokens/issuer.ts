@@ -8,7 +8,7 @@ import { createPublicKey, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type CryptoKey, type JWK, SignJWT } from 'jose';
-import { PUBLISHED_PATHS } from '../../contracts/published.ts';
+import { PUBLISHED_PATHS } from '../../contracts/names.ts';
 import type { Issuer, SigningKey } from '../../contracts/schemas/credentials.ts';
 import type { IssuedClaims } from '../../contracts/schemas/issued-claims.ts';
 

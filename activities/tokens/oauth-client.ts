@@ -22,8 +22,8 @@ import type { AuthorizationServers } from './authorization-server.ts';
 import { type Authentication, authenticate } from './client-authentication.ts';
 import type { Exchange } from './exchange.ts';
 import { oauthFailure } from './oauth-failure.ts';
-import type { SigningKeys } from './signing-keys.ts';
-import { tokenError } from './strategy.ts';
+import type { SigningKeys } from './private-keys.ts';
+import { tokenError } from './port.ts';
 
 export interface TokenSource {
   readonly servers: AuthorizationServers;

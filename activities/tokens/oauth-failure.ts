@@ -13,7 +13,7 @@ import {
 } from 'oauth4webapi';
 import { CountersignError } from '../../contracts/errors.ts';
 import { AnswerTooLarge, type Exchange, LARGEST_ANSWER_BYTES } from './exchange.ts';
-import { tokenError } from './strategy.ts';
+import { tokenError } from './port.ts';
 
 interface Failure {
   /** `TOKEN_UNAVAILABLE` where the same request may succeed later. */

@@ -6,10 +6,11 @@
  * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | GRANT_LOST |
  *    TOKEN_REFUSED` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
  */
-import type { RunIdentity } from '../../contracts/activities.ts';
+import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
 import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
+import type { RunIdentity } from '../../contracts/wire/run.ts';
 
 export interface TokenRequest {
   /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
@@ -47,4 +48,28 @@ export interface MintedToken {
 
 export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
+}
+
+// One way of obtaining tokens; the broker chooses among them by configuration.
+
+export interface TokenStrategy {
+  /** Throws what the port allows, nothing else. */
+  mint(request: TokenRequest): Promise<MintedToken>;
+}
+
+type TokenErrorCode =
+  | 'GRANT_MISSING'
+  | 'GRANT_INVALID'
+  | 'GRANT_EXPIRED'
+  | 'GRANT_FORBIDDEN'
+  | 'GRANT_LOST'
+  | 'TOKEN_REFUSED'
+  | 'TOKEN_UNAVAILABLE';
+
+/**
+ * The only way in which this folder makes errors: never with a cause, since causes of OAuth and JOSE libraries hold
+ * requests, answers and keys.
+ */
+export function tokenError(code: TokenErrorCode, message: string, facts: ErrorFacts): CountersignError {
+  return new CountersignError(code, message, facts);
 }

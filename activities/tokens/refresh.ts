@@ -9,17 +9,15 @@
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
-import { egressRefusalIn } from '../egress/refusal.ts';
-import { neverConnected } from '../tools/network.ts';
+import { egressRefusalIn } from '../egress/guard.ts';
+import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
-import { type Asked, askedFor, parametersOf } from './asked.ts';
+import { type Asked, askedFor, checkGranted, parametersOf } from './asked.ts';
 import { type Exchange, openExchange } from './exchange.ts';
-import { checkGranted } from './granted.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
 import { oauthFailure } from './oauth-failure.ts';
-import type { MintedToken, TokenRequest } from './port.ts';
-import { type TokenStrategy, tokenError } from './strategy.ts';
+import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { namedRef, ofVault, usableEntry } from './vaulted.ts';
 
 /** To write what came of a use, and for clocks that differ. */

@@ -7,13 +7,12 @@
  * 3. Nothing secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { type Exchange, LARGEST_ANSWER_BYTES, openExchange } from './exchange.ts';
-import { sameIssuer } from './granted.ts';
+import { sameIssuer } from './asked.ts';
 import type { TokenSource } from './oauth-client.ts';
-import type { TokenRequest } from './port.ts';
-import { type TokenStrategy, tokenError } from './strategy.ts';
+import { tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 const KEPT_MS = 300_000;
 const TIMEOUT_MS = 5_000;

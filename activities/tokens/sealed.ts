@@ -8,16 +8,15 @@
  * 3. With `given`, the caller's scope is recorded as given, that is not at all; organisation policy may forbid this strategy.
  */
 import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
-import { readAuthorization } from '../../contracts/authorization.ts';
+import { readAuthorization } from '../../contracts/access-token.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
-import { SEALING } from '../../contracts/sealing.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { SEALING } from '../../contracts/crypto.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { unverifiedEvidence } from './evidence.ts';
-import type { MintedToken, TokenRequest } from './port.ts';
+import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import type { PrivateKeys } from './private-keys.ts';
-import { type TokenStrategy, tokenError } from './strategy.ts';
 
 export interface GrantOpening {
   readonly keys: PrivateKeys;

@@ -6,15 +6,12 @@
  * 3. All three are secrets (INV-S1).
  */
 import type { TokenExchange } from '../../contracts/schemas/credentials.ts';
-import { askedFor, parametersOf } from './asked.ts';
-import { openExchange } from './exchange.ts';
-import { checkGranted, checkIssuedType } from './granted.ts';
+import { askedFor, checkGranted, checkIssuedType, parametersOf } from './asked.ts';
+import { EXCHANGE_GRANT, openExchange, TOKEN_TYPES, tokenType } from './exchange.ts';
 import { ConfiguredClient, type TokenSource } from './oauth-client.ts';
-import type { MintedToken } from './port.ts';
+import type { MintedToken, TokenStrategy } from './port.ts';
 import { revocable } from './revocation.ts';
 import type { OpenGrant } from './sealed.ts';
-import type { TokenStrategy } from './strategy.ts';
-import { EXCHANGE_GRANT, TOKEN_TYPES, tokenType } from './token-types.ts';
 
 export function tokenExchangeStrategy(
   credentials: TokenExchange,

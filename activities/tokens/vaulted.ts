@@ -5,12 +5,11 @@
  *    not even that there is one.
  */
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { VaultEntry, VaultSecret } from '../../contracts/schemas/vault.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { unverifiedEvidence } from './evidence.ts';
-import type { MintedToken, TokenRequest } from './port.ts';
-import { type TokenStrategy, tokenError } from './strategy.ts';
+import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 /** What stands under a reference, where this request may use it. @throws what the token port allows */
 export function usableEntry(

@@ -2,14 +2,13 @@
  * Trust mode `signed`: which words on a call's authorization were said by who they name, while their signature was good, in a
  * Temporal run of this chain. The others count as not said.
  */
-import type { DispatchInput } from '../../contracts/dispatch.ts';
-import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
-import { SIGNING } from '../../contracts/signing.ts';
-import { wasGoodAt } from '../../domain/jws.ts';
-import type { SignedAuthorization } from '../../contracts/schemas/authorization.ts';
-import { checkSignedAnswer } from '../../domain/signed-decision.ts';
-import { isSameVoice } from '../../domain/signed-message.ts';
-import type { Scheduler } from '../tools/dispatch-check.ts';
+import type { AuthorizationProof, DispatchInput } from '../../contracts/wire/tools.ts';
+import { SIGNING } from '../../contracts/crypto.ts';
+import { wasGoodAt } from '../../domain/signing/jws.ts';
+import type { SignedAuthorization } from '../../contracts/schemas/answer.ts';
+import { checkSignedAnswer } from '../../domain/signing/answer.ts';
+import { isSameVoice } from '../../domain/signing/message.ts';
+import type { Scheduler } from '../gate/dispatch-check.ts';
 import { checkWhere } from './dispatch-proof.ts';
 import type { StartProofParts } from './start-proof.ts';
 

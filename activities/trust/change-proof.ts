@@ -6,16 +6,16 @@
  * 2. The message was signed for the Temporal run that asks, or for one before it in the same chain.
  * 3. Whoever agrees to a loosening holds another key than who asked for it, and both keys count now.
  */
-import type { Review, ReviewInput } from '../../contracts/catalog-activities.ts';
+import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
-import { catalogId } from '../../domain/catalog.ts';
-import { hashOf } from '../../domain/canonical.ts';
-import { claimedRunId, wasGoodAt } from '../../domain/jws.ts';
-import { type Refusal, refuse } from '../../domain/refusal.ts';
-import { checkAsked, checkSignedChange } from '../../domain/signed-change.ts';
-import { isSameVoice } from '../../domain/signed-message.ts';
-import type { Scheduler } from '../tools/dispatch-check.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
+import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import { checkAsked, checkSignedChange } from '../../domain/signing/change.ts';
+import { isSameVoice } from '../../domain/signing/message.ts';
+import type { Scheduler } from '../gate/dispatch-check.ts';
 import type { StartProofParts } from './start-proof.ts';
 
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;

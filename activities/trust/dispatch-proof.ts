@@ -6,16 +6,15 @@
  *    what the workflow says of it is not believed.
  * 3. What is no longer proven is asked again; what was never true is refused, and what may be meant for another server.
  */
-import type { DispatchInput } from '../../contracts/dispatch.ts';
-import type { DispatchProof, RetryProof } from '../../contracts/dispatch-proof.ts';
+import type { DispatchInput, DispatchProof, RetryProof } from '../../contracts/wire/tools.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { SignedDecision } from '../../contracts/schemas/decision.ts';
+import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
-import { SIGNING } from '../../contracts/signing.ts';
-import { wasGoodAt } from '../../domain/jws.ts';
-import { checkSignedAnswer, checkSignedDecision } from '../../domain/signed-decision.ts';
-import { isSameVoice } from '../../domain/signed-message.ts';
-import type { Refused, Scheduler } from '../tools/dispatch-check.ts';
+import { SIGNING } from '../../contracts/crypto.ts';
+import { wasGoodAt } from '../../domain/signing/jws.ts';
+import { checkSignedAnswer, checkSignedDecision } from '../../domain/signing/answer.ts';
+import { isSameVoice } from '../../domain/signing/message.ts';
+import type { Refused, Scheduler } from '../gate/dispatch-check.ts';
 import type { Namesakes } from './namesake.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';

@@ -8,9 +8,9 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { type TrustConfig, type TrustedJwk, TrustedJwks, type TrustSet } from '../../contracts/schemas/trust.ts';
-import { byteLength, canonicalJson } from '../../domain/canonical.ts';
-import { doubledIn, trustedKeysFor } from '../../domain/trusted-keys.ts';
-import type { TrustStore } from './port.ts';
+import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
+import { doubledIn, trustedKeysFor } from '../../domain/signing/keys.ts';
+import type { TrustStore } from './key-sources.ts';
 
 export interface TrustedKeys {
   /**

@@ -1,7 +1,7 @@
 /**
  * Another server of a run that has the address of the one that is called, and not its authority.
  *
- * What people sign names a server by its address (`domain/digest.ts`); token and headers are obtained by its name. Where two names of
+ * What people sign names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its name. Where two names of
  * one run share an address, consent to a call of one would be as good for the other, and whoever schedules it could choose.
  * 1. Of the spec that was signed, by this worker's own configuration, and catalogs as they are (INV-G1).
  * 2. Where both are the same to the server, it does not matter which is meant; a grant that was given later is of one name alone.
@@ -10,8 +10,8 @@
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { RunSpec, ServerRef } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 
 /** As a dispatch has it. */

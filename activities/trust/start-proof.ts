@@ -6,20 +6,20 @@
  *    says of these is compared with what was signed.
  * 2. It is good for a start only while it lasts: the first execution of the run began then, by Temporal's own word.
  */
-import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/activities.ts';
+import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
 import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import { canonicalJson, sha256Hex } from '../../domain/canonical.ts';
-import { specHash } from '../../domain/digest.ts';
-import { wasGoodAt } from '../../domain/jws.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
-import { checkSignature, openMessage } from '../../domain/signed-message.ts';
+import { canonicalJson, sha256Hex } from '../../domain/text/canonical.ts';
+import { specHash } from '../../domain/request/digest.ts';
+import { wasGoodAt } from '../../domain/signing/jws.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { checkSignature, openMessage } from '../../domain/signing/message.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import type { Scheduler } from '../tools/dispatch-check.ts';
+import type { Scheduler } from '../gate/dispatch-check.ts';
 import type { ReadExecution } from './executions.ts';
 import type { TrustedKeys } from './keys.ts';
 

@@ -15,9 +15,8 @@ import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
-import { Identifier } from '../../contracts/schemas/json.ts';
-import { VaultEntry } from '../../contracts/schemas/vault.ts';
+import { type CodecKey, Identifier } from '../../contracts/schemas/json.ts';
+import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
 import { corrupt, Envelopes, type Place } from './envelope.ts';
 import type { HeldEntry, ListedEntry, Vault, VaultVersion } from './port.ts';

@@ -8,8 +8,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
+import type { CodecKey } from '../../contracts/schemas/json.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
-import { VaultEntry } from '../../contracts/schemas/vault.ts';
+import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
 
 /** @param variables reference → variable */

@@ -8,7 +8,7 @@
  * 3. A version that was read is never handed out again for other content.
  * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`, `CONFIG_INVALID`.
  */
-import type { VaultEntry } from '../../contracts/schemas/vault.ts';
+import type { VaultEntry } from '../../contracts/schemas/stores.ts';
 
 /** Opaque; told apart by equality alone. */
 export type VaultVersion = string;

@@ -12,7 +12,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { VaultEntry, VaultSecret } from '../../contracts/schemas/vault.ts';
+import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
 
 /** What came of using a token. */

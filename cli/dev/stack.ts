@@ -1,4 +1,11 @@
 /** What was started, to be ended in the opposite order, whatever happens on the way. */
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { CountersignError } from '../../contracts/errors.ts';
+import { freePort } from '../../workers/dev-server.ts';
+import type { Terminal } from '../terminal.ts';
 
 interface Part {
   readonly name: string;
@@ -40,4 +47,57 @@ export class Stack {
     }
     return troubles;
   }
+}
+
+// Ports of the embedded parts: known ones, so that addresses stay the same from day to day.
+
+interface Wanted {
+  /** 0: any that is free. */
+  readonly port: number;
+  readonly option: string;
+  readonly what: string;
+}
+
+/** Looked at before anything is started: a foreign server on a port would be taken for ours. */
+export async function choosePort({ port, option, what }: Wanted): Promise<number> {
+  if (port === 0) return await freePort();
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  } catch (error) {
+    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
+    const reason = code === 'EADDRINUSE' ? 'is in use' : `cannot be used (${code})`;
+    throw new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      `Port ${port}, for ${what}, ${reason}. End what listens there, or choose another port with ${option} (0: any that is free).`,
+      { port, option },
+      { cause: error },
+    );
+  }
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+// The Temporal CLI, whose development server `countersign dev` runs. Finding or building one is the work of `scripts/temporal-cli.mjs`.
+
+const EXECUTABLE = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
+
+export function findTemporalCli({ env }: Pick<Terminal, 'env'>): string {
+  const given = env['TEMPORAL_CLI_PATH'];
+  if (given !== undefined && given !== '') {
+    if (existsSync(given)) return given;
+    throw new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      `TEMPORAL_CLI_PATH names ${given}, which is not there. Correct it, or unset it.`,
+    );
+  }
+  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  const found = folders.map((folder) => join(folder, EXECUTABLE)).find((path) => existsSync(path));
+  if (found !== undefined) return found;
+  throw new CountersignError(
+    'ENGINE_UNAVAILABLE',
+    'The Temporal CLI is needed and is not on PATH. Start with `npm run dev`, which finds or builds one, or install it (https://docs.temporal.io/cli), or set TEMPORAL_CLI_PATH.',
+  );
 }

@@ -1,11 +1,16 @@
 /** What whoever changes a catalog is told, and whoever agrees to a change. */
 import type { CatalogAck, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
-import { visible } from '../../domain/escape.ts';
-import type { Answer } from '../answer.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { ImportPlan } from '../../domain/catalog/file.ts';
+import { named, visible } from '../../domain/text/escape.ts';
+import type { Answer } from '../answered.ts';
+import type { Refreshed } from '../catalog-change.ts';
+import { connectionDifferences, type ReadCatalogFile } from '../catalog-file.ts';
 import type { CatalogReading } from '../catalog-reading.ts';
+import type { Paint } from '../terminal.ts';
+import { pendingText, settingText } from './catalog-setting.ts';
 import { toolTable } from './catalog.ts';
-import { fields } from './fields.ts';
-import { pendingText } from './pending-change.ts';
+import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
 /**
  * @param before as it was shown
@@ -70,4 +75,150 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
       return [`${head}\n${rows}`, ...(names.length === 0 ? [] : [toolTable(after, paint, names)])].join('\n\n');
     },
   };
+}
+
+// What an import would change.
+
+export function planAnswer(
+  { tenant, server, policyVersion, connection }: CatalogSnapshot,
+  plan: ImportPlan,
+  file: ReadCatalogFile,
+): Answer {
+  const { tools, refused, outdated, unnamed } = plan;
+  const differing = connectionDifferences(connection, file);
+  return {
+    json: {
+      tenant,
+      server,
+      version: policyVersion,
+      changes: tools.map(({ change: { tool, acknowledge }, before, after }) => ({ tool, before, after, acknowledge })),
+      refused,
+      outdated,
+      unnamed,
+      connection: differing,
+    },
+    text: (paint) => {
+      const head = `${paint('bold', visible(server))}, version ${policyVersion}: ${tools.length === 0 ? 'nothing would change' : `${count(tools.length, 'tool')} would change`}`;
+      const lines = tools.map(({ change: { tool, acknowledge }, before, after }) => {
+        const notice = acknowledge === undefined ? '' : `, for definition ${short(acknowledge)}`;
+        return `  ${named(tool)}: ${settingText(before)} → ${settingText(after)}${notice}`;
+      });
+      const rows = [
+        ['refused', refused.length === 0 ? '' : `${names(refused)}: loosened, and written for another definition`],
+        [
+          'changed',
+          outdated.length === 0 ? '' : `${names(outdated)}: written for another definition, and not loosened`,
+        ],
+        ['not named', names(unnamed)],
+        ['connection', differing.length === 0 ? '' : `${differing.join(', ')}: other than in the file; use connect`],
+      ] as const;
+      const notes = rows.every(([, value]) => value === '') ? [] : [fields(paint, rows)];
+      return [head, ...lines, ...notes].join('\n');
+    },
+  };
+}
+
+// What a refresh has found.
+
+export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answer {
+  const { tenant, server, policyVersion, entries } = snapshot;
+  return {
+    json: { tenant, server, version: policyVersion, tools: entries.length, ...report, ...difference },
+    text: (paint) => `${paint('bold', visible(server))}  ${refreshedText({ report, difference, snapshot }, paint)}`,
+  };
+}
+
+/** A connection, and the tools that were found over it; trust may still wait for a second administrator. */
+export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number): Answer {
+  const { snapshot } = refreshed;
+  const { server, connection, pending } = snapshot;
+  const found = refreshAnswer(refreshed);
+  const waiting = pending.find(({ changeId }) => changeId === ack.changeId);
+  return {
+    json: { ...ack, connection, ...(waiting === undefined ? {} : { change: waiting }), refreshed: found.json },
+    text: (paint) => {
+      const head = `${paint('green', 'connected')}  ${paint('bold', visible(server))} to ${visible(connection?.url ?? '')}, version ${snapshot.policyVersion}`;
+      const lines = [head, refreshedText(refreshed, paint)];
+      return [...lines, ...(waiting === undefined ? [] : [`\n${pendingText(snapshot, waiting, now, paint)}`])].join(
+        '\n',
+      );
+    },
+  };
+}
+
+function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint): string {
+  const { added, missing, returned, changed } = difference;
+  const { server, tenant } = snapshot;
+  const rows = [
+    ['added', names(added)],
+    ['missing', names(missing)],
+    ['returned', names(returned)],
+    [
+      'changed',
+      changed.length === 0
+        ? ''
+        : `${names(changed)}; see: countersign catalog diff ${visible(server)} --tenant ${visible(tenant)}`,
+    ],
+    ['refused', report.refused.map(({ name, reason }) => `${shortName(name)}: ${said(reason)}`).join('; ')],
+  ] as const;
+  const head = `refresh ${report.refresh} at ${shortInstant(report.at)}: ${count(snapshot.entries.length, 'tool')}`;
+  return rows.every(([, value]) => value === '') ? `${head}, nothing has changed` : `${head}\n${fields(paint, rows)}`;
+}
+
+// What the ledger of a catalog says, as one line for each fact.
+
+export type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
+export type RunFact = Exclude<LedgerFact, CatalogFact>;
+
+export function isOfCatalog(fact: LedgerFact): fact is CatalogFact {
+  return fact.kind.startsWith('catalog.');
+}
+
+export function aboutCatalog(fact: CatalogFact): string {
+  switch (fact.kind) {
+    case 'catalog.connected':
+      return `${said(fact.server)} of tenant ${said(fact.tenant)} to ${said(fact.connection.url)}${fact.connection.trusted ? ', trusted,' : ''} by ${said(fact.by.id)}, version ${fact.policyVersion}`;
+    case 'catalog.disconnected':
+      return `by ${said(fact.by.id)}, version ${fact.policyVersion}`;
+    case 'catalog.refreshed':
+      return `refresh ${fact.refresh}: ${[count(fact.count, 'tool'), ...changesOf(fact)].join('; ')}`;
+    case 'catalog.refresh-failed':
+      return `refresh ${fact.refresh}: ${said(fact.code)}: ${said(fact.message)}`;
+    case 'catalog.policy':
+      return `version ${fact.policyVersion} by ${said(fact.by.id)}${fact.countersignedBy === undefined ? '' : ` and ${said(fact.countersignedBy.id)}`}${policiesOf(fact)}`;
+    case 'catalog.change-opened':
+      return `${said(fact.changeId)} by ${said(fact.by.id)} until ${said(fact.deadline)}, digest ${short(fact.digest)}`;
+    case 'catalog.change-closed':
+      return `${said(fact.changeId)} ${fact.status} by ${said(fact.by.id)}`;
+    case 'catalog.rolled':
+      return '';
+  }
+}
+
+function changesOf({
+  added,
+  missing,
+  returned,
+  changed,
+  refused,
+}: Extract<CatalogFact, { kind: 'catalog.refreshed' }>) {
+  const lists = [
+    ['added', added],
+    ['missing', missing],
+    ['returned', returned],
+    ['changed', changed.map(({ tool }) => tool)],
+    ['refused', refused],
+  ] as const;
+  return lists.flatMap(([what, list]) => (list.length === 0 ? [] : [`${what} ${names(list, 5)}`]));
+}
+
+function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.policy' }>): string {
+  const shown = changes.slice(0, 5).map(({ tool, before, after, acknowledged }) => {
+    const [was, is] = [settingText(before), settingText(after)];
+    const seen = acknowledged === undefined ? '' : `, definition ${short(acknowledged)} acknowledged`;
+    return `${shortName(tool)} ${was === is ? is : `${was} → ${is}`}${seen}`;
+  });
+  const more = changes.length > shown.length ? [`and ${changes.length - shown.length} more`] : [];
+  const trust = trusted === undefined ? [] : [trusted ? 'server trusted' : 'server not trusted'];
+  return [...trust, ...shown, ...more].map((part, index) => `${index === 0 ? ': ' : '; '}${part}`).join('');
 }

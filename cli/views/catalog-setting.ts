@@ -1,11 +1,22 @@
 /** What operators say of a tool, and what comes of it, in few words. */
 import type { EffectiveVerdict } from '../../client/index.ts';
-import type { CatalogEntry, ToolSetting } from '../../contracts/schemas/catalog.ts';
+import type {
+  CatalogEntry,
+  CatalogSnapshot,
+  PendingChange,
+  ToolChange,
+  ToolSetting,
+} from '../../contracts/schemas/catalog.ts';
+import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
-import { describeRule } from '../../domain/approver.ts';
-import { hasDrifted } from '../../domain/catalog.ts';
-import { visible } from '../../domain/escape.ts';
-import { duration } from './duration.ts';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { FieldDifference } from '../../domain/catalog/discovery.ts';
+import { changedSetting } from '../../domain/catalog/settings.ts';
+import { hasDrifted } from '../../domain/catalog/state.ts';
+import { describeRule } from '../../domain/policy/approvers.ts';
+import { named, visible } from '../../domain/text/escape.ts';
+import type { Paint } from '../terminal.ts';
+import { count, duration, fields, short, shortInstant, shortName, timeLeft } from './format.ts';
 
 export function settingText({ enabled, requiresApproval, denied, approvers, deadlineSeconds }: ToolSetting): string {
   const said = [...(enabled ? [] : ['disabled']), ...(denied ? ['denied'] : []), ...(requiresApproval ? ['asks'] : [])];
@@ -45,4 +56,90 @@ export function verdictText(verdict: EffectiveVerdict | undefined): string {
 /** By which rule, or for which reason. */
 export function reasonText(verdict: EffectiveVerdict | undefined): string {
   return (verdict?.rules ?? []).map(visible).join(', ');
+}
+
+// A loosening that waits for a second administrator.
+
+/** A change that waits, with all that its digest is over and a person can judge, and how to agree to it. */
+export function pendingText(
+  { tenant, server, entries }: Pick<CatalogSnapshot, 'tenant' | 'server' | 'entries'>,
+  { changeId, digest, by, openedAt, deadline, trusted, changes }: PendingChange,
+  now: number,
+  paint: Paint,
+): string {
+  const lines = changes.map((change) => `    ${changeText(entries, change)}`);
+  const rows = [
+    ['asked by', `${visible(by.id)} at ${shortInstant(openedAt)}`],
+    ['until', `${shortInstant(deadline)}, ${timeLeft(deadline, now)}`],
+    ['digest', digest],
+    ['trusts the server', trusted === undefined ? undefined : trusted ? 'yes' : 'no'],
+  ] as const;
+  const next = `Agree: countersign catalog approve ${visible(server)} ${visible(changeId)} --tenant ${visible(tenant)} --as ID --digest ${digest}`;
+  return [
+    `${paint('bold', visible(changeId))}  ${paint('yellow', 'waits for a second administrator')}, ${count(changes.length, 'tool')}`,
+    fields(paint, rows),
+    ...lines,
+    paint('dim', next),
+  ].join('\n');
+}
+
+function changeText(entries: CatalogSnapshot['entries'], change: ToolChange): string {
+  const { tool, acknowledge } = change;
+  const entry = entries.find(({ name }) => name === tool);
+  const notice = acknowledge === undefined ? '' : `, definition ${short(acknowledge)} acknowledged`;
+  if (entry === undefined) return `${shortName(tool)}: is not in the catalog any more`;
+  return `${shortName(tool)}: ${settingText(entry.setting)} → ${settingText(changedSetting(entry.setting, change))}${notice}`;
+}
+
+// A tool's definition, which is its server's word: whole, inert, and set apart from what we say.
+//
+// 1. Every line of it begins with a bar, so that no text of a server can pass for one of ours.
+
+const BAR = '│';
+
+export function definitionText(definition: ToolDefinition, paint: Paint): string {
+  const { title, description, inputSchema, outputSchema, annotations } = definition;
+  const parts: readonly (readonly [string, JsonValue | undefined])[] = [
+    ['title', title],
+    ['description', description],
+    ['input', inputSchema],
+    ['output', outputSchema],
+    ['annotations', annotations],
+  ];
+  return parts
+    .flatMap(([label, value]) =>
+      value === undefined
+        ? []
+        : [
+            `  ${paint('dim', label)}\n${linesOf(value)
+              .map((line) => `  ${BAR} ${line}`)
+              .join('\n')}`,
+          ],
+    )
+    .join('\n');
+}
+
+export interface ToolDiff {
+  readonly entry: CatalogEntry;
+  readonly differences: readonly FieldDifference[];
+}
+
+export function diffText({ entry, differences }: ToolDiff, paint: Paint): string {
+  const { name, acknowledged, definition } = entry;
+  const from = acknowledged === undefined ? 'nothing was acknowledged' : `acknowledged ${acknowledged.hash}`;
+  const shown = differences.map(({ path, before, after }) =>
+    [
+      `  ${paint('dim', 'at')} ${BAR} ${paint('bold', visible(path))}`,
+      ...(before === undefined ? [] : linesOf(before).map((line) => `  ${paint('red', `- ${BAR} ${line}`)}`)),
+      ...(after === undefined ? [] : linesOf(after).map((line) => `  ${paint('green', `+ ${BAR} ${line}`)}`)),
+    ].join('\n'),
+  );
+  const head = `${paint('bold', named(name))}\n  ${paint('dim', from)}\n  ${paint('dim', `now ${definition.hash}`)}`;
+  return [head, ...(shown.length > 0 ? shown : ['  nothing has changed'])].join('\n');
+}
+
+/** Text keeps its lines; what is more than text is JSON, over some lines. */
+function linesOf(value: JsonValue): string[] {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2);
+  return text.split(/\r?\n/).map((line) => line.split('\t').map(visible).join('    '));
 }

@@ -1,10 +1,59 @@
-/** What a decider is told. */
-import type { Answer } from '../answer.ts';
-import type { Decided } from '../decide.ts';
-import { visible } from '../../domain/escape.ts';
-import { shortInstant } from './duration.ts';
-import { fields } from './fields.ts';
-import { toolText } from './words.ts';
+/** What is told of several decisions: before they are sent, and after. */
+import type { BatchAnswer } from '../../client/index.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import type { Answer } from '../answered.ts';
+import type { BatchPlan, Decided } from '../decide.ts';
+import { fields, shortInstant, table, toolText } from './format.ts';
+import { shownTo } from './request.ts';
+
+const SHOWN_ARGUMENTS = 120;
+
+/** @param reveal show what policy keeps out of lists */
+export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
+  const shown = requests.map((request) => shownTo(request, reveal));
+  return {
+    json: { runId, would: kind, requests: shown, others },
+    text: (paint) => {
+      const rows = shown.map(({ callId, server, tool, arguments: args, digest }) => [
+        visible(callId),
+        toolText(server, tool),
+        bounded(visible(canonicalJson(args)), SHOWN_ARGUMENTS),
+        digest.slice(0, 12),
+      ]);
+      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      if (rows.length === 0) return `Nothing of run ${visible(runId)} waits that you may decide.${left}`;
+      return `Would ${kind}:\n${table(paint, [['CALL', 'TOOL', 'ARGUMENTS', 'DIGEST'], ...rows])}${left}`;
+    },
+  };
+}
+
+export function batchAnswer(runId: string, { requests, others }: BatchPlan, answers: readonly BatchAnswer[]): Answer {
+  return {
+    json: {
+      runId,
+      others,
+      results: answers.map((answer) => {
+        const { callId, decisionId } = answer;
+        const { server, tool } = requests.find((request) => request.callId === callId) ?? {};
+        if (answer.kind === 'accepted') return { ...answer.ack, server, tool };
+        const { code, message, facts } = answer.error;
+        return { callId, decisionId, server, tool, error: { code, message, facts } };
+      }),
+    },
+    text: (paint) => {
+      const rows = answers.map((answer) =>
+        answer.kind === 'accepted'
+          ? [visible(answer.callId), answer.ack.status, visible(answer.decisionId), '']
+          : [visible(answer.callId), answer.error.code, visible(answer.decisionId), visible(answer.error.message)],
+      );
+      const left = others.length === 0 ? '' : `\nwait for others: ${others.map(visible).join(', ')}`;
+      return `${table(paint, [['CALL', 'ANSWER', 'DECISION', ''], ...rows])}${left}`;
+    },
+  };
+}
+
+// What a decider is told.
 
 const COLOURS = {
   approved: 'green',

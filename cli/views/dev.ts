@@ -1,8 +1,8 @@
 /** What `countersign dev` says once all is up. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
-import type { Answer } from '../answer.ts';
-import { fields } from './fields.ts';
-import { trustText } from './trust.ts';
+import type { Answer } from '../answered.ts';
+import { fields } from './format.ts';
+import { trustText } from './verified-ledger.ts';
 
 export interface DevAddresses {
   readonly address: string;

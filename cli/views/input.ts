@@ -5,9 +5,13 @@
  * 2. A page is shown with its whole host first; it is never opened from here.
  * 3. Labels are ours alone: a server's names stand quoted behind them, and nothing of it looks like a line of ours.
  */
+import type { InputPause } from '../../contracts/schemas/answer.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
-import type { InputPause } from '../../contracts/schemas/pause.ts';
-import { quoted, spaced, visible } from '../../domain/escape.ts';
+import { quoted, spaced, visible } from '../../domain/text/escape.ts';
+import type { Answer } from '../answered.ts';
+import type { Answered } from '../pause-answer.ts';
+import type { Paint } from '../terminal.ts';
+import { fields, shortInstant, toolText } from './format.ts';
 
 type Row = readonly [string, string | undefined];
 
@@ -86,4 +90,28 @@ function optionsText(options: readonly { readonly value: string; readonly title?
   return options
     .map(({ value, title }) => (title === undefined ? quoted(value) : `${quoted(value)} (${quoted(title)})`))
     .join(' | ');
+}
+
+// What is told of an answer to a request about something else than consent. What was answered is not among it: it may be personal data.
+
+interface Words {
+  readonly word: string;
+  readonly colour: Parameters<Paint>[0];
+  readonly next?: string;
+}
+
+export function pauseAnswer(runId: string, { ack, request }: Answered, { word, colour, next }: Words): Answer {
+  const { callId, decisionId, decidedBy, decidedAt } = ack;
+  const about = request === undefined ? {} : { server: request.server, tool: request.tool, digest: request.digest };
+  const tool = request === undefined ? '' : `  ${toolText(request.server, request.tool)}`;
+  return {
+    json: { runId, ...ack, ...about },
+    text: (paint) =>
+      `${paint(colour, word)}  ${paint('bold', visible(callId))}${tool}\n${fields(paint, [
+        ['by', `${visible(decidedBy)} at ${shortInstant(decidedAt)}`],
+        ['digest', request?.digest],
+        ['decision', visible(decisionId)],
+        ['next', next === undefined ? undefined : `${next}; see: countersign watch ${visible(runId)}`],
+      ])}`,
+  };
 }

@@ -1,14 +1,14 @@
 /** What `recover` would do, or has done, for people. */
-import type { DiscardedCall } from '../../client/discarded.ts';
-import type { Recovery } from '../../client/recovery.ts';
-import type { FailingTask } from '../../client/stuck.ts';
+import type { DiscardedCall, Recovery } from '../../client/run/recovery.ts';
+import type { FailingTask } from '../../client/run/stuck.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import { named, visible } from '../../domain/escape.ts';
-import type { Diagnosis } from '../../workers/replay-diagnosis.ts';
+import { named, visible } from '../../domain/text/escape.ts';
+import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
+import type { StuckRun } from '../stuck-run.ts';
 import type { Paint } from '../terminal.ts';
-import { fields } from './fields.ts';
+import { count, fields, said, toolText } from './format.ts';
 import { stateText } from './run.ts';
-import { count, said, toolText } from './words.ts';
 
 interface Shown extends Recovery {
   readonly diagnosis: Diagnosis;
@@ -74,7 +74,7 @@ const ENDED: Readonly<Record<DiscardedCall['ending'], string>> = {
 };
 
 /** That it was handed to a worker, and how it ended. */
-export function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
+function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
   return `${named(callId)} ${toolText(server, tool)} ${ENDED[ending]} (${visible(at)})`;
 }
 
@@ -87,4 +87,41 @@ function callText(call: DiscardedCall): string {
         ? 'repeatable, so it may be sent again by itself'
         : 'not sent again by itself: a person is asked what became of it';
   return `${sentText(call)}; ${next}`;
+}
+
+// A run that was read from its history, for people.
+
+/** For programs. */
+export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
+  return { failing, readTo: upTo, of, ...(task === undefined ? {} : { task }), calls };
+}
+
+/** Why, and up to where it was read. */
+export function stuckText({ runId, failing, upTo, of, task }: StuckRun, paint: Paint): string {
+  const rest = task === undefined ? 'what came after is not done yet' : 'what came after could not be read';
+  const next =
+    task === undefined
+      ? 'this build replays all of it: run it as a worker, and the run goes on'
+      : `countersign recover ${visible(runId)}`;
+  return `${paint('red', 'stuck')}  ${visible(runId)}: its workflow task fails since ${visible(failing.at)}\n${fields(
+    paint,
+    [
+      ['because', said(failing.message)],
+      ['read', `from history up to event ${upTo} of ${of}; ${rest}`],
+      ['way out', next],
+    ],
+  )}`;
+}
+
+/** What waits, and what was sent last. */
+export function openText({ answers, calls }: StuckRun, paint: Paint): string {
+  const open = (answers.requests ?? []).filter(({ status }) => status === 'open');
+  return fields(paint, [
+    ...open.map((request) => ['asked', requestText(request)] as const),
+    ...calls.map((call) => ['handed out', sentText(call)] as const),
+  ]);
+}
+
+function requestText({ callId, server, tool, about }: ApprovalRequest): string {
+  return `${named(callId)} ${toolText(server, tool)}${about === undefined ? '' : ` (${about.kind})`}`;
 }

@@ -3,17 +3,15 @@
  *
  * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
  */
-import type { AuthorizationPause } from '../../contracts/schemas/pause.ts';
+import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { describeRule, ruleAt } from '../../domain/approver.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { bounded, spaced, visible } from '../../domain/escape.ts';
-import { shownArguments } from '../../domain/redaction.ts';
+import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { bounded, spaced, visible } from '../../domain/text/escape.ts';
+import { shownArguments } from '../../domain/policy/redaction.ts';
 import type { Paint } from '../terminal.ts';
-import { duration, shortInstant, timeLeft } from './duration.ts';
-import { fields } from './fields.ts';
+import { duration, fields, shortInstant, timeLeft, toolText } from './format.ts';
 import { inputRows } from './input.ts';
-import { toolText } from './words.ts';
 
 const SHOWN_ARGUMENTS = 2_000;
 const SHOWN_DESCRIPTION = 300;

@@ -1,16 +1,13 @@
 /** A run and its end, as people read them. */
+import type { CallProgress, Retry } from '../../client/index.ts';
+import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
-import type { Retry } from '../../client/index.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
-import { bounded, visible } from '../../domain/escape.ts';
-import { amountText } from '../../domain/spend.ts';
+import type { HeldBy, HeldCall } from '../../contracts/schemas/throttled.ts';
+import { amountText } from '../../domain/run/limits.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../terminal.ts';
-import { shortInstant, timeLeft } from './duration.ts';
-import { fields } from './fields.ts';
-import { heldText } from './held.ts';
-import { retryText } from './retry.ts';
-import { taskText } from './task.ts';
-import { toolText } from './words.ts';
+import { fields, shortInstant, timeLeft, toolText } from './format.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
@@ -99,4 +96,37 @@ export function outputText(output: RunResult['output']): string {
     .map((line) => line.split('\t').map(visible).join('    '))
     .join('\n')
     .trimEnd();
+}
+
+// A call that waits for its server, in words.
+
+export const HELD_BY: Readonly<Record<HeldBy, string>> = {
+  concurrency: 'as many calls as its server takes at once',
+  rate: 'as many calls as its server takes in that time',
+  'retry-after': 'its server, which asked for time',
+  breaker: 'an open breaker: its server failed again and again',
+};
+
+export function heldText({ callId, server, tool, because, since, next }: HeldCall): string {
+  return `${visible(callId)} ${toolText(server, tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
+}
+
+// What a run tries again, as people read it.
+
+export function retryText({ step, code, message, attempt, since, next }: Retry): string {
+  const when = since === undefined ? '' : ` since ${shortInstant(since)}`;
+  const then = next === undefined ? 'being tried now' : `tried again at ${shortInstant(next)}`;
+  return `${visible(step)}: ${visible(code)}, attempt ${attempt}${when}, ${then}: ${spaced(message)}`;
+}
+
+// A call that its server works on, in words: as a task, or while a worker waits for the answer.
+
+export function taskText({ callId, server, tool, since, next, until, message }: RunningTask): string {
+  const said = message === undefined ? '' : `: ${bounded(visible(message), 300)}`;
+  return `${visible(callId)} ${toolText(server, tool)} since ${shortInstant(since)}, asked again at ${shortInstant(next)}, given up at ${shortInstant(until)}${said}`;
+}
+
+export function progressText({ callId, sentAt, progress, total }: CallProgress): string {
+  const most = total === undefined ? '' : ` of ${visible(String(total))}`;
+  return `${visible(callId)} since ${shortInstant(sentAt)}, at ${visible(String(progress))}${most}`;
 }

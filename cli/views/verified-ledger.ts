@@ -1,11 +1,12 @@
 /** What `verify-ledger` found, for people. */
-import type { CheckedHead, LedgerReport } from '../../client/ledger-check.ts';
-import { visible } from '../../domain/escape.ts';
+import type { CheckedHead, LedgerReport } from '../../client/ledger/check.ts';
+import type { TrustConfig } from '../../contracts/schemas/trust.ts';
+import { visible } from '../../domain/text/escape.ts';
 import type { BrokenBy } from '../broken-ledger.ts';
 import type { StuckRun } from '../stuck-run.ts';
 import type { Paint } from '../terminal.ts';
-import { stuckText } from './stuck.ts';
-import { count } from './words.ts';
+import { count } from './format.ts';
+import { stuckText } from './recovery.ts';
 
 export interface Verified extends LedgerReport {
   readonly runId: string;
@@ -86,4 +87,12 @@ function uncheckedText(
   return [
     `  ${paint('yellow', `${count(unchecked, 'signature')} of decisions and start ${were} not checked`)}: ${why}`,
   ];
+}
+
+// Said at every start: who is believed is what all else stands on.
+
+export function trustText(trust: TrustConfig, namespace: string): string {
+  return trust.mode === 'temporal'
+    ? `temporal. Whoever may write to namespace ${namespace} may start runs and decide, in anybody's name.`
+    : `signed. Starts and decisions count where a key of ${trust.jwks} has signed them.`;
 }

@@ -1,9 +1,10 @@
 /** The stored tools of one MCP server for one tenant, and who may say what of them. */
 import { z } from 'zod';
-import { Approver } from './decision.ts';
+import { Approver } from './answer.ts';
 import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
 import { DeadlineSeconds, PlainApproverList, ToolName } from './policy.ts';
 import { RefusedTool } from './tool.ts';
+import { SignatureEvidence } from './trust.ts';
 
 /** What operators own of a tool. Discovery never touches it. */
 export const ToolSetting = z.strictObject({
@@ -199,3 +200,109 @@ export const CatalogRules = z.strictObject({
   loosening: z.enum(['allow', 'countersign']),
 });
 export type CatalogRules = z.infer<typeof CatalogRules>;
+
+// A catalog as a file that people review and bring back.
+
+/** All that operators say of a tool: what is absent is not set. */
+export const FiledTool = z.strictObject({
+  ...ToolSetting.shape,
+  /** Hash of the definition that an operator has taken notice of. */
+  definition: Sha256Hex.optional(),
+});
+export type FiledTool = z.infer<typeof FiledTool>;
+
+export const CatalogFile = z.strictObject({
+  tenant: Identifier,
+  server: Name,
+  /** Version of the catalog when the file was written; for readers. */
+  version: z.int().min(0),
+  /** For readers: a file changes tools only. Names credentials, holds none. */
+  connection: CatalogConnection.optional(),
+  tools: z.record(ToolName, FiledTool),
+});
+export type CatalogFile = z.infer<typeof CatalogFile>;
+
+/** The older shape: a plain list, which says less of a tool and nothing of its server. */
+export const ToolList = z.array(
+  z.strictObject({
+    name: ToolName,
+    description: z.string().nullish(),
+    enabled: z.boolean().default(true),
+    requires_approval: z.boolean().default(false),
+    /** As the server was found then; a refresh says what is so now. */
+    status: z.enum(['available', 'missing']).default('available'),
+  }),
+);
+export type ToolList = z.infer<typeof ToolList>;
+
+// What a catalog's ledger records: the same chain as a run's, with facts of its own.
+
+const by = Approver;
+/** Of the JWS that the message of `by` came with, in trust mode `signed`. */
+const signature = SignatureEvidence.optional();
+
+export const CATALOG_FACTS = [
+  z.strictObject({
+    kind: z.literal('catalog.connected'),
+    tenant: z.string(),
+    server: z.string(),
+    by,
+    connection: CatalogConnection,
+    policyVersion: z.int(),
+    signature,
+  }),
+  z.strictObject({ kind: z.literal('catalog.disconnected'), by, policyVersion: z.int(), signature }),
+  z.strictObject({
+    kind: z.literal('catalog.refreshed'),
+    refresh: z.int(),
+    count: z.int(),
+    listing: Sha256Hex,
+    added: z.array(z.string()),
+    missing: z.array(z.string()),
+    returned: z.array(z.string()),
+    /** Tools whose definition changed. */
+    changed: z.array(z.strictObject({ tool: z.string(), before: Sha256Hex, after: Sha256Hex })),
+    refused: z.array(z.string()),
+  }),
+  z.strictObject({
+    kind: z.literal('catalog.refresh-failed'),
+    refresh: z.int(),
+    code: z.string(),
+    message: z.string(),
+  }),
+  z.strictObject({
+    kind: z.literal('catalog.policy'),
+    by,
+    /** Who agreed, where a second administrator had to. */
+    countersignedBy: Approver.optional(),
+    policyVersion: z.int(),
+    trusted: z.boolean().optional(),
+    changes: z.array(
+      z.strictObject({
+        tool: z.string(),
+        before: ToolSetting,
+        after: ToolSetting,
+        acknowledged: Sha256Hex.optional(),
+      }),
+    ),
+    signature,
+    /** Of whoever agreed. */
+    countersignature: SignatureEvidence.optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('catalog.change-opened'),
+    changeId: z.string(),
+    digest: Sha256Hex,
+    by,
+    deadline: z.string(),
+    signature,
+  }),
+  z.strictObject({
+    kind: z.literal('catalog.change-closed'),
+    changeId: z.string(),
+    by,
+    status: z.enum(['approved', 'rejected', 'expired', 'outdated']),
+    signature,
+  }),
+  z.strictObject({ kind: z.literal('catalog.rolled') }),
+] as const;

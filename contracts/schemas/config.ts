@@ -1,9 +1,9 @@
 /** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
 import { z } from 'zod';
 import { Script } from './script.ts';
-import { ArtifactsConfig } from './artifact-store.ts';
+import { ArtifactsConfig } from './stores.ts';
 import { CatalogRight } from './catalog.ts';
-import { CodecKey } from './codec-key.ts';
+import { CodecKey, Identifier, Name } from './json.ts';
 import {
   ClientCredentials,
   EnterpriseManaged,
@@ -15,11 +15,9 @@ import {
   RESOURCES_UNSAID,
   saysOfResources,
 } from './credentials.ts';
-import { Identifier, Name } from './json.ts';
 import { OrganisationPolicy, ToolName } from './policy.ts';
-import { Fairness } from './fairness.ts';
-import { Ceilings } from './run-spec.ts';
-import { TaskSettings } from './server-task.ts';
+import { Ceilings, Fairness } from './run-spec.ts';
+import { TaskSettings } from './legacy-2025.ts';
 import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
@@ -151,7 +149,7 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
-    /** Temporal ends a model step after 15 minutes (`workflows/activity-stubs.ts`): a minute earlier the model's name is in the error. */
+    /** Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`): a minute earlier the model's name is in the error. */
     timeoutSeconds: z.int().min(1).max(840).default(600),
     price,
   }),

@@ -1,7 +1,6 @@
 /** The one way in which something from outside becomes a typed value or a coded error. */
 import type { z } from 'zod';
 import { CountersignError, type ErrorCode } from '../errors.ts';
-import { problemsOf } from './issues.ts';
 
 const SHOWN_PROBLEMS = 3;
 
@@ -24,4 +23,131 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
     `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`,
     first === undefined || first === '' ? {} : { path: first },
   );
+}
+
+// What a schema found wrong, as paths and reasons for people.
+//
+// A reason never repeats a value of the input: it may be a secret put into the wrong field. Names of fields are shown, cut
+// and without control characters.
+
+export interface Problem {
+  /** `servers.notes.url`, `grants[0].jwe`, `["odd name"].x`; empty for the whole value. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+function problemsOf(error: z.core.$ZodError, input: unknown): Problem[] {
+  return error.issues
+    .flatMap((issue) => explain(issue, [], input))
+    .map(({ path, reason }) => ({ path: pathText(path), reason }));
+}
+
+/** A path as a person would write it. */
+export function pathText(path: Path): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === 'number') return `${text}[${step}]`;
+    const name = shownName(String(step));
+    if (/^[A-Za-z_$][\w$-]*$/.test(name)) return text === '' ? name : `${text}.${name}`;
+    return `${text}[${JSON.stringify(name)}]`;
+  }, '');
+}
+
+const LONGEST_NAME = 40;
+
+function shownName(name: string): string {
+  // Control and format characters hide or reorder what a person reads.
+  const plain = name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
+  return plain.length > LONGEST_NAME ? `${plain.slice(0, LONGEST_NAME / 2)}…` : plain;
+}
+
+interface Explained {
+  readonly path: Path;
+  readonly reason: string;
+}
+
+function explain(issue: Issue, base: Path, input: unknown): Explained[] {
+  const path = [...base, ...issue.path];
+  const at = valueAt(input, path);
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => ({ path: [...path, key], reason: 'is not a known field' }));
+    case 'invalid_type':
+      return [{ path, reason: mismatch(typeName(issue.expected), at) }];
+    case 'invalid_value':
+      return [{ path, reason: mismatch(oneOf(issue.values), at) }];
+    case 'invalid_key':
+      return [{ path, reason: `is no legal name here: ${issue.issues.map(plainReason).join(', ')}` }];
+    case 'invalid_union':
+      return explainUnion(issue, path, input, at);
+    default:
+      return [{ path, reason: plainReason(issue) }];
+  }
+}
+
+function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: unknown, at: unknown): Explained[] {
+  if (issue.errors.length === 0) {
+    // Sound: zod adds the field to issues of discriminated unions without saying so in their type; it is read as unknown.
+    const { options } = issue as { options?: unknown };
+    return [{ path, reason: Array.isArray(options) ? mismatch(oneOf(options), at) : plainReason(issue) }];
+  }
+  // The branch that was probably meant: not one that wants another type altogether, and the one with the least wrong.
+  const meant = issue.errors
+    .filter((branch) => !branch.some(isWholeMismatch))
+    .toSorted((one, other) => one.length - other.length)[0];
+  if (meant !== undefined) return meant.flatMap((inner) => explain(inner, path, input));
+  const wanted = issue.errors.flatMap((branch) => branch.filter(isWholeMismatch).map(expectedOf));
+  return [{ path, reason: mismatch([...new Set(wanted)].join(' or '), at) }];
+}
+
+function isWholeMismatch(issue: Issue): boolean {
+  return issue.path.length === 0 && (issue.code === 'invalid_type' || issue.code === 'invalid_value');
+}
+
+function expectedOf(issue: Issue): string {
+  if (issue.code === 'invalid_type') return typeName(issue.expected);
+  return issue.code === 'invalid_value' ? oneOf(issue.values) : 'something else';
+}
+
+function mismatch(expected: string, at: unknown): string {
+  return at === undefined ? `is missing; it must be ${expected}` : `must be ${expected}, not ${kindOf(at)}`;
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const shown = values.map((value) => (typeof value === 'string' ? JSON.stringify(value) : String(value)));
+  return shown.length === 1 ? (shown[0] ?? '') : `one of ${shown.join(', ')}`;
+}
+
+function typeName(expected: string): string {
+  const names: Record<string, string> = {
+    record: 'an object',
+    object: 'an object',
+    array: 'a list',
+    int: 'a whole number',
+  };
+  return names[expected] ?? (expected === 'null' ? 'null' : `a ${expected}`);
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'this text' : `a ${typeof value}`;
+}
+
+/** zod's own words, which name limits and patterns but no input: schemas here are made without `reportInput`. */
+function plainReason(issue: { readonly code?: string | undefined; readonly message: string }): string {
+  const { message } = issue;
+  return /^[A-Z][a-z]/.test(message) ? `${message.charAt(0).toLowerCase()}${message.slice(1)}` : message;
+}
+
+function valueAt(input: unknown, path: Path): unknown {
+  let at = input;
+  for (const step of path) {
+    if (at === null || typeof at !== 'object' || !Object.hasOwn(at, step)) return undefined;
+    // Sound: an object may be read at any of its own keys; what comes out is unknown.
+    at = (at as Record<PropertyKey, unknown>)[step];
+  }
+  return at;
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Identifier, Instant, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
-import { COUNTED } from './tally.ts';
+import { COUNTED } from './run-state.ts';
 import { ToolAnnotations } from './tool.ts';
 
 export const PolicyCase = z.strictObject({

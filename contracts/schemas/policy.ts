@@ -103,7 +103,7 @@ const ToolGlob = z
 
 /**
  * What a rule is about; all that is stated must hold. A hint that the tool does not state is what MCP says it is then; one of a
- * server that is not trusted may be either (`domain/hints.ts`).
+ * server that is not trusted may be either (`domain/policy/hints.ts`).
  */
 export const RuleMatch = z.strictObject({
   server: Glob.optional(),

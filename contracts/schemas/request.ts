@@ -1,9 +1,8 @@
 /** An approval request: one call that waits for a countersignature. */
 import { z } from 'zod';
 import { Explanation } from './call.ts';
-import { Approver } from './decision.ts';
+import { Approver, Pause } from './answer.ts';
 import { JsonObject, Sha256Hex } from './json.ts';
-import { Pause } from './pause.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
 

@@ -1,6 +1,6 @@
 /** What a backend sends to start a run. Unknown fields are refused with their path. */
 import { z } from 'zod';
-import { SIGNING } from '../signing.ts';
+import { SIGNING } from '../crypto.ts';
 import { Identifier, JsonObject, Name, Sha256Hex } from './json.ts';
 import { Policy, ToolName } from './policy.ts';
 
@@ -111,7 +111,7 @@ export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.
 export type UserMessage = z.infer<typeof UserMessage>;
 
 /** Temporal's: 1 is served first, 5 last. */
-export const Priority = z.int().min(1).max(5);
+const Priority = z.int().min(1).max(5);
 
 export const RunSpec = z.strictObject({
   agent: Agent,
@@ -141,3 +141,23 @@ export const GrantBinding = z.strictObject({
   exp: z.int(),
 });
 export type GrantBinding = z.infer<typeof GrantBinding>;
+
+// Whose work is served first.
+
+const turn = {
+  /** Of a run that names none. */
+  priority: Priority,
+  /** A run that wants to be served before this gets this. */
+  highest: Priority,
+};
+
+/** In which order Temporal serves what queues up (docs/operations/limits.md). */
+export const Fairness = z.strictObject({
+  priority: turn.priority.default(3),
+  highest: turn.highest.default(3),
+  /** A tenant of weight 2 gets twice what one of weight 1 gets, as long as both wait. */
+  tenants: z
+    .record(Identifier, z.strictObject({ weight: z.number().min(0.001).max(1_000).default(1), ...turn }).partial())
+    .default({}),
+});
+export type Fairness = z.infer<typeof Fairness>;

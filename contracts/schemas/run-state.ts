@@ -1,10 +1,11 @@
 /** What a run answers: queries, `advance`, and its result. */
 import { z } from 'zod';
-import { HeldCall } from './held.ts';
+import type { Outcome } from './call.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
+import { RunningTask } from './legacy-2025.ts';
 import { RememberScope, ToolName } from './policy.ts';
-import { RunningTask } from './server-task.ts';
+import { HeldCall } from './throttled.ts';
 import { Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until somebody decides. `storing`: all is done, and is being stored; the run ends once it is. */
@@ -130,3 +131,30 @@ export const RunResult = z.strictObject({
   segment: ArtifactRef.optional(),
 });
 export type RunResult = z.infer<typeof RunResult>;
+
+// What became of the earlier calls of a run, counted by tool.
+
+/** Outcome kinds, and `open` for calls of the same turn. */
+export type Counted = Outcome['kind'] | 'open';
+
+/** Each once; one that is left out does not compile. */
+const EACH: Readonly<Record<Counted, true>> = {
+  succeeded: true,
+  failed: true,
+  denied: true,
+  rejected: true,
+  expired: true,
+  cancelled: true,
+  unknown: true,
+  answered: true,
+  open: true,
+};
+// Sound: the record has these keys and no others.
+export const COUNTED = Object.keys(EACH) as readonly Counted[];
+
+export interface Tally {
+  /** By `server/tool`; kinds that never were are left out. */
+  readonly tools: Readonly<Record<string, Readonly<Partial<Record<Counted, number>>>>>;
+  /** Calls of tools that have no place in `tools`: what is asked of one that is not there cannot be answered. */
+  readonly beyond?: number;
+}

@@ -1,7 +1,6 @@
 /** Who is believed in trust mode `signed`: keys, and what each of them may assert. */
 import { z } from 'zod';
-import { CodecKey } from './codec-key.ts';
-import { Identifier, Instant, Name, Sha256Hex } from './json.ts';
+import { CodecKey, Identifier, Instant, Name, Sha256Hex } from './json.ts';
 
 /** What a signature is for; one for another purpose is none. `start` is of the run spec, the others are named like their updates. */
 export const SignedPurpose = z.enum([

@@ -1,7 +1,7 @@
 /** Decisions that a run must refuse, made from a request that waits, and the ones that it must take. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import type { Attempt } from './inputs.ts';
 
 export interface Expected extends Attempt {

@@ -1,6 +1,6 @@
 /** Catalogs at each point at which one may wait: new, listing, connected, drifted, refused by its server, asked, disconnected, continued. */
 import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { approve, type Expected, refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { CATALOG } from './recording.ts';

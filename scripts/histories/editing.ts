@@ -1,7 +1,7 @@
 /** Runs whose approvers change arguments, or answer in the tool's place. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecisionInput } from '../../contracts/schemas/decision.ts';
+import type { DecisionInput } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, refused, reject, wrongDecisions } from './attempts.ts';

@@ -1,6 +1,6 @@
 /** Calls whose server asks people on an open connection: they answer, or nobody does, or the worker that holds it is lost. */
 import { defaultPayloadConverter } from '@temporalio/common';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { approve, APPROVER, type Expected, refused } from './attempts.ts';

@@ -1,6 +1,6 @@
 /** Runs whose calls may have run: somebody is asked, says one thing or another, and the run may be handed on meanwhile. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import { approve, APPROVER, type Expected, refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { continued } from './moving.ts';

@@ -1,6 +1,6 @@
 /** A catalog in trust mode `signed`: a loosening that waits for a second key, and the same after continue-as-new. */
 import { Countersign } from '../../client/index.ts';
-import { signed, type ToSign } from '../../client/signing.ts';
+import { signed, type ToSign } from '../../client/signing/signing.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import { refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';

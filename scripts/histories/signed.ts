@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createSigner, type Signer } from '../../client/index.ts';
-import { signed, type ToSign } from '../../client/signing.ts';
+import { signed, type ToSign } from '../../client/signing/signing.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';

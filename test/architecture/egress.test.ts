@@ -13,9 +13,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'activities/egress/address.ts': 'reads addresses (`isIP`)',
   'activities/egress/connector.ts': 'is the guarded way: it judges what is connected to',
   'activities/egress/fetch.ts': 'is the guarded way',
-  'cli/dev/ports.ts': 'listens, and sends nothing',
-  'client/artifact-bucket.ts': 'reads artifacts for backends, from the store that they name',
-  'workers/free-port.ts': 'listens, and sends nothing',
+  'cli/dev/stack.ts': 'listens, and sends nothing',
+  'client/artifacts/bucket.ts': 'reads artifacts for backends, from the store that they name',
+  'workers/dev-server.ts': 'listens, and sends nothing',
   'workers/health.ts': 'listens, and sends nothing',
 };
 /** Path → why it may use the fetch of Node. */

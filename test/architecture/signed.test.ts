@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { ROOT } from './source-tree.ts';
 
-const messages = readFileSync(join(ROOT, 'workflows/messages.ts'), 'utf8');
-const handlers = readFileSync(join(ROOT, 'workflows/handlers.ts'), 'utf8');
+const messages = readFileSync(join(ROOT, 'workflows/run/messages.ts'), 'utf8');
+const handlers = readFileSync(join(ROOT, 'workflows/run/handlers.ts'), 'utf8');
 
-const pauses = readFileSync(join(ROOT, 'workflows/pauses.ts'), 'utf8');
+const pauses = readFileSync(join(ROOT, 'workflows/run/pauses.ts'), 'utf8');
 /** Registered there, each in the same way. */
 const answering = ['resolveOutcomeUpdate', 'provideInputUpdate', 'authorizeUpdate'];
 
@@ -47,10 +47,10 @@ test('the signal verifies before it admits', () => {
 });
 
 describe('a catalog', () => {
-  const catalog = readFileSync(join(ROOT, 'workflows/catalog-handlers.ts'), 'utf8');
+  const catalog = readFileSync(join(ROOT, 'workflows/catalog/handlers.ts'), 'utf8');
 
   test('registers every update that says something in the one way that verifies', () => {
-    const own = readFileSync(join(ROOT, 'workflows/catalog-messages.ts'), 'utf8');
+    const own = readFileSync(join(ROOT, 'workflows/catalog/messages.ts'), 'utf8');
     const names = [...own.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
       ([, name]) => name ?? '',
     );

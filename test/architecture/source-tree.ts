@@ -14,7 +14,7 @@ const RE_EXPORT = /^export\s+(type\s)?(?:\*|\{)[^']*?\sfrom\s+'([^']+)'/gm;
 const LAZY_IMPORT = /\bimport\(\s*'([^']+)'/g;
 
 export interface Import {
-  /** A path from the root (`domain/digest.ts`) for a relative import, else the package specifier. */
+  /** A path from the root (`domain/request/digest.ts`) for a relative import, else the package specifier. */
   readonly target: string;
   readonly isRelative: boolean;
   /** Erased by the compiler. `import { type X }` is not: verbatimModuleSyntax keeps the import itself. */

@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { LedgerSink } from '../../activities/ledger/port.ts';
-import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
-import { sealEntry } from '../../domain/ledger.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
+import { sealEntry } from '../../domain/run/journal.ts';
 import { saidFact } from '../support/builders/ledger.ts';
 import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
 

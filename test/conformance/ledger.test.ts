@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { createLedgerDirectory, folderOf, LEDGER_ROOT } from '../../activities/ledger/directory.ts';
 import { createLedgerWebhook } from '../../activities/ledger/webhook.ts';
-import type { LedgerLine } from '../../contracts/schemas/ledger-record.ts';
+import type { LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { chainOf, recordOf, STREAM } from '../support/builders/ledger-record.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { type LedgerReceiver, startLedgerReceiver, WEBHOOK_SECRET } from '../support/ledger-receiver.ts';

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { modelText } from '../../domain/views/model-text.ts';
 import { API_KEY, type ModelBench, startModelBench } from '../support/model-bench.ts';
 import { type Dialect, type Echo, said, type SaidPart } from '../support/model-dialect.ts';
 import { EVERY_OUTCOME, LIST_FILES, modelRequest, OPENING, READ_FILE, turnMessages } from '../support/model-request.ts';

@@ -1,14 +1,14 @@
 /** What a server says over real sockets, and what its limits make of it for the calls that come after (failure matrix: 429, 503, connect refused, 5xx). */
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { withinLimits } from '../../activities/tools/limited-call.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { CallEnding, ServerConnection, ToolServer } from '../../activities/tools/port.ts';
-import { type LimitEvent, ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
-import type { Approved } from '../../domain/call-state.ts';
-import { accept } from '../../domain/decision.ts';
-import { callOf } from '../../domain/run.ts';
+import { withinLimits } from '../../activities/limits/limited-call.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { CallEnding, ServerConnection, ToolServer } from '../../activities/mcp/port.ts';
+import { type LimitEvent, ServerLimits } from '../../activities/limits/server-limits.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { Approved } from '../../domain/request/call-state.ts';
+import { accept } from '../../domain/request/decision.ts';
+import { callOf } from '../../domain/run/state.ts';
 import { ServerLimits as Limits } from '../../contracts/schemas/config.ts';
 import { dispatchOf } from '../support/builders/dispatch.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import { sealAuthorization } from '../../client/sealing.ts';
+import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { privateKeysOf, zoneKey } from '../support/keys.ts';

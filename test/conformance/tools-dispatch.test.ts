@@ -5,18 +5,18 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/conditions.ts';
-import { createCallTool } from '../../activities/tools/call-tool.ts';
-import { pinnedTools, stored } from '../../activities/tools/discover-tools.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { DispatchResult } from '../../contracts/dispatch.ts';
+import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createCallTool } from '../../activities/gate/call-tool.ts';
+import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { aDefinition } from '../support/mcp-call.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { allowedDispatch, inActivity, RUN } from '../support/tool-activities.ts';
 import type { FailureRow } from './tools-failure-row.ts';
 import { FAILURE_ROWS, serveRow } from './tools-failure.suite.ts';
-import { ServerLimits } from '../../activities/tools/server-limits.ts';
+import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { loopbackEgress } from '../support/egress.ts';
 
 /** By the run: `always` where it is proven that nothing ran, `if repeatable` where the operator lists the tool as that. */

@@ -1,6 +1,6 @@
 /** One way in which a server may fail a call, and what must be said of it. */
 import { expect } from '@jest/globals';
-import type { ServerConnection, ToolCall } from '../../activities/tools/port.ts';
+import type { ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import type { CallExchange, Era } from '../support/mcp-raw-server.ts';
 
 export interface FailureRow {

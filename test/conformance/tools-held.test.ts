@@ -3,8 +3,7 @@
  * believed, and what the server hears.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { DispatchResult } from '../../contracts/dispatch.ts';
-import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
+import type { DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
 import type { InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { type HeldSceneOptions, heldScene } from '../support/held-activity.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';

@@ -4,10 +4,10 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { CallEnding, Leg, ToolInput } from '../../activities/tools/port.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { CallEnding, Leg, ToolInput } from '../../activities/mcp/port.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
-import { answersTo, withAnswers } from '../../domain/input.ts';
+import { answersTo, withAnswers } from '../../domain/request/input.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
 import { startRawServer } from '../support/mcp-raw-server.ts';
 import { type MrtrServer, startMrtrServer } from '../support/mrtr-server.ts';

@@ -1,6 +1,6 @@
 /** Discovery: every page is walked, and what cannot be offered is refused by name with the reason (S1.7). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { ServerConnection, ToolListing } from '../../activities/tools/port.ts';
+import type { ServerConnection, ToolListing } from '../../activities/mcp/port.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { aConnection } from '../support/mcp-call.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';

@@ -1,6 +1,6 @@
 /** Answers that are larger than this service reads: whether the tool has run is known all the same, or it is said that it is not. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CallEnding } from '../../activities/tools/port.ts';
+import type { CallEnding } from '../../activities/mcp/port.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';

@@ -3,7 +3,7 @@
  * itself (docs/adr/0040).
  */
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { AskPeople, TokenRenewal, ToolCall } from '../../activities/tools/port.ts';
+import type { AskPeople, TokenRenewal, ToolCall } from '../../activities/mcp/port.ts';
 import {
   accepting,
   answerAt,

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import type { CallEnding, ToolCall } from '../../activities/tools/port.ts';
+import type { CallEnding, ToolCall } from '../../activities/mcp/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import {
   A_QUESTION,

@@ -4,8 +4,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { startDeadline } from '../../activities/tools/call-deadline.ts';
-import type { AskPeople, ToolCall } from '../../activities/tools/port.ts';
+import { startDeadline } from '../../activities/mcp/tool-call.ts';
+import type { AskPeople, ToolCall } from '../../activities/mcp/port.ts';
 import {
   A_QUESTION,
   accepting,

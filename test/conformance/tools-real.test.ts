@@ -2,8 +2,8 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { ServerConnection, ToolCall, ToolServer } from '../../activities/tools/port.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { ServerConnection, ToolCall, ToolServer } from '../../activities/mcp/port.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { loopbackEgress } from '../support/egress.ts';

@@ -1,10 +1,10 @@
 /** Reading a linked resource: one `resources/read`, on the path of a call in both eras (rows of mcp.md §2.1; F12, F29). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MASK } from '../../activities/tools/scrub.ts';
-import type { CallEnding, ServerConnection, ToolCall } from '../../activities/tools/port.ts';
+import { MASK } from '../../activities/kit/scrubber.ts';
+import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';
-import { READ_RESOURCE_TOOL } from '../../domain/resource-link.ts';
+import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';

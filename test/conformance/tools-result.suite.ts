@@ -1,7 +1,7 @@
 /** What becomes of a result: kinds of content, size, secrets, storage that fails. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
-import type { CallEnding, ServerConnection, ToolCall } from '../../activities/tools/port.ts';
+import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';

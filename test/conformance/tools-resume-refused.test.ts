@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { expect, test } from '@jest/globals';
-import type { CallEnding, CallProgress, ResumePoint } from '../../activities/tools/port.ts';
+import type { CallEnding, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
 import { asking, pointIn, sealed, worker } from '../support/asked-answer.ts';
 import { event as eventOf } from '../support/asking-server.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';

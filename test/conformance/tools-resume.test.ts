@@ -3,7 +3,7 @@
  * that it is not known, and never sends the call. Each request and each execution is counted where it happens.
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CallEnding, CallProgress, ResumePoint } from '../../activities/tools/port.ts';
+import type { CallEnding, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
 import { type Asking, asking, pointIn, sealed, SLOW, worker } from '../support/asked-answer.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';

@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { aDefinition } from '../support/mcp-call.ts';
 import { taskBench, type TaskBenchOptions } from '../support/task-bench.ts';

@@ -1,7 +1,7 @@
 /** What every `ToolServer` does, whatever speaks the protocol underneath. */
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
 import type { GuardedFetch } from '../../activities/egress/fetch.ts';
-import type { ToolServer } from '../../activities/tools/port.ts';
+import type { ToolServer } from '../../activities/mcp/port.ts';
 import { failureSuite } from './tools-failure.suite.ts';
 import { listSuite } from './tools-list.suite.ts';
 import { oversizedSuite } from './tools-oversized.suite.ts';

@@ -1,6 +1,6 @@
 /** The MCP adapter against the suite of its port. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { toolServerSuite } from './tools.suite.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Vault } from '../../activities/vault/port.ts';
-import type { VaultEntry } from '../../contracts/schemas/vault.ts';
+import type { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { entryOf } from '../support/builders/vault.ts';
 
 export interface VaultHarness {

@@ -7,7 +7,7 @@ import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { createVaultDirectory, fileOf, folderOf, VAULT_ROOT } from '../../activities/vault/directory.ts';
 import { createVaultEnvironment } from '../../activities/vault/environment.ts';
 import type { Vault } from '../../activities/vault/port.ts';
-import type { VaultEntry } from '../../contracts/schemas/vault.ts';
+import type { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { createMemoryVault, entryOf, VAULT_KEYS } from '../support/builders/vault.ts';
 import { vaultSuite } from './vault.suite.ts';
 

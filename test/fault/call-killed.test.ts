@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { modelText } from '../../domain/views/model-text.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultRoute, startFaultRoute } from '../support/fault-route.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';

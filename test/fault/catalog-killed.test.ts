@@ -10,7 +10,7 @@ import {
   type CatalogSnapshot,
   CountersignError,
 } from '../../client/index.ts';
-import { updateIdOf } from '../../client/update.ts';
+import { updateIdOf } from '../../client/engine/update.ts';
 import { SetToolPolicies, type SetToolPoliciesInput } from '../../contracts/schemas/catalog.ts';
 import { ADMINISTRATORS, ANN, connected, statusesIn } from '../support/catalogs.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { modelText } from '../../domain/views/model-text.ts';
 import { sightingsInHistory } from '../support/canary-stores.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultServer, startFaultServer, succeedWith } from '../support/fault-server.ts';

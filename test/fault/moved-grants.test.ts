@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { sealAuthorization, type SealingRequest } from '../../client/sealing.ts';
+import { sealAuthorization, type SealingRequest } from '../../client/signing/sealing.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { specHash } from '../../domain/digest.ts';
+import { specHash } from '../../domain/request/digest.ts';
 import { setUpNamespace } from '../../workers/setup.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import { expectSound } from '../support/fault-oracle.ts';

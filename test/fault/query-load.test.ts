@@ -5,8 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
-import type { Recorded } from '../../workers/recorded-history.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import type { Recorded } from '../../workers/replay/recorded-history.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { expectSound } from '../support/fault-oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';

@@ -6,11 +6,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/refused-query.ts';
-import type { Recorded } from '../../workers/recorded-history.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import type { Recorded } from '../../workers/replay/recorded-history.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { plainClient } from '../support/engine.ts';
-import type { FaultEngine } from '../support/fault-engine.ts';
-import { startFaultEngine } from '../support/fault-engine.ts';
+import { type FaultEngine, startFaultEngine } from '../support/fault-engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { pollInstead } from '../support/lost-poller.ts';
 import { type PointServers, pointsConfig, startPointServers } from '../support/point-servers.ts';

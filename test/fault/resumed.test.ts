@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { CanaryScanner } from '../support/canary-scan.ts';
 import { expectSound } from '../support/fault-oracle.ts';

@@ -1,7 +1,7 @@
 /** What an operator sees of a server's limits: metrics as Prometheus reads them, and the log of a worker process, once for each change. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { METRICS } from '../../contracts/names.ts';
-import { freePort } from '../../workers/free-port.ts';
+import { freePort } from '../../workers/dev-server.ts';
 import { type FaultServer, startFaultServer } from '../support/fault-server.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import type { CallExchange } from '../support/mcp-raw-server.ts';

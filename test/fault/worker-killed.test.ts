@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Countersign, type DecisionAck, type RunHandle } from '../../client/index.ts';
-import { updateIdOf } from '../../client/update.ts';
-import { modelText } from '../../domain/model-text.ts';
+import { updateIdOf } from '../../client/engine/update.ts';
+import { modelText } from '../../domain/views/model-text.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { answered } from '../support/model-bench.ts';

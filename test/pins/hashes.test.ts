@@ -4,11 +4,10 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
-import { definitionHash, requestDigest, specHash } from '../../domain/digest.ts';
-import { READ_RESOURCE_TOOL } from '../../domain/resource-link.ts';
-import { sealEntry } from '../../domain/ledger.ts';
-import { assembleToolset } from '../../domain/toolset.ts';
-import { extendDigest } from '../../domain/transcript.ts';
+import { definitionHash, requestDigest, specHash } from '../../domain/request/digest.ts';
+import { READ_RESOURCE_TOOL } from '../../domain/run/resource-link.ts';
+import { extendDigest, sealEntry } from '../../domain/run/journal.ts';
+import { assembleToolset } from '../../domain/run/toolset.ts';
 
 const definition = {
   name: 'issue.create',

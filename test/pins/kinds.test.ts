@@ -1,9 +1,10 @@
 /** Kinds that stand in ledgers, histories and stored segments for as long as those are kept. Literals, never imports. */
 import { describe, expect, test } from '@jest/globals';
 import { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
-import { Provision } from '../../contracts/schemas/provision.ts';
+import { Decision, DecisionAck, Provision, Remember } from '../../contracts/schemas/answer.ts';
 import { Outcome, ResultPart, Verdict } from '../../contracts/schemas/call.ts';
 import {
+  CATALOG_FACTS,
   CatalogAck,
   CatalogDecision,
   CatalogEntry,
@@ -11,15 +12,13 @@ import {
   CatalogRules,
   CatalogStatus,
 } from '../../contracts/schemas/catalog.ts';
-import { CATALOG_FACTS } from '../../contracts/schemas/catalog-fact.ts';
-import { Decision, DecisionAck, Remember } from '../../contracts/schemas/decision.ts';
 import { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '../../contracts/schemas/policy.ts';
 import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../domain/carry.ts';
-import { CATALOG_CARRY_VERSION } from '../../domain/catalog-carry.ts';
+import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../domain/run/carry.ts';
+import { CATALOG_CARRY_VERSION } from '../../domain/catalog/carry.ts';
 
 describe('kinds', () => {
   test('ledger facts', () => {

@@ -10,6 +10,7 @@ import {
   DEFAULT_TASK_QUEUE,
   METRICS,
   PENDING_MEMO,
+  PUBLISHED_PATHS,
   QUERIES,
   READ_RESOURCE,
   RUN_WORKFLOW,
@@ -18,12 +19,10 @@ import {
   SPEC_HASH_MEMO,
   UPDATES,
 } from '../../contracts/names.ts';
-import { PUBLISHED_PATHS } from '../../contracts/published.ts';
-import { HEAD_ALG, HEAD_TYPE } from '../../contracts/ledger-head.ts';
+import { HEAD_ALG, HEAD_TYPE, SEALING } from '../../contracts/crypto.ts';
 import { IssuedCall, IssuedClaims, IssuedConsent, IssuedContext } from '../../contracts/schemas/issued-claims.ts';
-import { SEALING } from '../../contracts/sealing.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import { catalogId } from '../../domain/catalog.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
 
 describe('names on the wire', () => {
   test('workflow types', () => expect([RUN_WORKFLOW, CATALOG_WORKFLOW]).toEqual(['agentRun', 'toolCatalog']));

@@ -14,9 +14,9 @@ const TSX = createRequire(import.meta.url).resolve('tsx');
 /** Makes it, makes it and leaves it beside the code as `npm run build` does, or takes what lies there. */
 const MADE = `const { bundleWorkflows } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify(await bundleWorkflows(), ['buildId']));`;
-const WRITTEN = `const { writeBuiltBundle } = await import(process.argv[1] + '/workers/built-bundle.ts');
+const WRITTEN = `const { writeBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify(await writeBuiltBundle(), ['buildId']));`;
-const READ = `const { readBuiltBundle } = await import(process.argv[1] + '/workers/built-bundle.ts');
+const READ = `const { readBuiltBundle } = await import(process.argv[1] + '/workers/bundle.ts');
 console.log(JSON.stringify((await readBuiltBundle()) ?? {}, ['buildId']));`;
 
 let folder: string;
@@ -58,7 +58,7 @@ test('a copy elsewhere, through a link, with packages above it, started in anoth
   await writeFile(built, whole.slice(0, -1));
   expect(await buildIdOf(copy, '/', READ)).toBeUndefined();
   await writeFile(built, whole);
-  await appendFile(join(copy, 'domain/limits.ts'), 'export const ANOTHER_LINE = 1;\n');
+  await appendFile(join(copy, 'domain/run/limits.ts'), 'export const ANOTHER_LINE = 1;\n');
   const [other, kept] = await Promise.all([buildIdOf(copy, '/', MADE), buildIdOf(copy, '/', READ)]);
   expect(other).not.toBe(here);
   expect(kept).toBeUndefined();

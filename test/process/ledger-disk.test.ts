@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { setUpRoot } from '../../activities/artifacts/root.ts';
 import { LEDGER_ROOT } from '../../activities/ledger/directory.ts';
-import { checkLedger } from '../../client/ledger-check.ts';
+import { checkLedger } from '../../client/ledger/check.ts';
 import { chainOf } from '../support/builders/ledger-record.ts';
 import { keptIn } from '../support/ledger-folder.ts';
 import { until } from '../support/until.ts';

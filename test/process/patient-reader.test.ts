@@ -1,8 +1,8 @@
 /** A watch outlasts what passes, and nothing else (INV-D3). */
 import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
-import { Engine } from '../../client/engine.ts';
-import { type Patience, PatientReader, TimeIsUp } from '../../client/patient-reader.ts';
+import { Engine } from '../../client/engine/engine.ts';
+import { type Patience, PatientReader, TimeIsUp } from '../../client/run/watch.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { until } from '../support/until.ts';
 

@@ -7,11 +7,11 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { AcceptedAttempt, RefusedAttempt } from '../../scripts/histories/inputs.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import type { History, Recorded } from '../../workers/recorded-history.ts';
-import { DeedReader } from '../../workers/replay-deeds.ts';
-import { CommandLog, underRunId } from '../../workers/replay-semantics.ts';
-import { replayHistories } from '../../workers/replay.ts';
-import type { Command } from '../../workflows/replay-inspector.ts';
+import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
+import { DeedReader } from '../../workers/replay/recorded-commands.ts';
+import { CommandLog, underRunId } from '../../workers/replay/semantics.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
+import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
 import { CONFIG, historyOf, inputsOf } from './corpus.ts';
 
 export interface Answered {

@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
-import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
-import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
+import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
+import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
 import { CONFIG, fileOf, FOLDER, HISTORIES, recorded } from './corpus.ts';
 
 const replayed = new Map<string, ReplayOutcome>();

@@ -1,9 +1,9 @@
 /** Why a history does not replay is told apart: a query, this build, or nobody can say (INV-D1). */
 import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
-import type { History } from '../../workers/recorded-history.ts';
-import { type Diagnosis, diagnosisOf } from '../../workers/replay-diagnosis.ts';
-import { answersOf, bundleForReading, failureIn, historyOf, soundnessOf } from '../../workers/replayed-run.ts';
+import type { History } from '../../workers/replay/recorded-history.ts';
+import { type Diagnosis, diagnosisOf } from '../../workers/replay/diagnosis.ts';
+import { answersOf, bundleForReading, failureIn, historyOf, soundnessOf } from '../../workers/replay/replayed-run.ts';
 import { damagedByQuery, type Form } from '../support/query-damage.ts';
 import { CONFIG, recorded } from './corpus.ts';
 

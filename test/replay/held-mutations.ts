@@ -5,21 +5,21 @@ export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'waiting for a server counts as an attempt',
     noticedIn: 'agent-run.v2.held-first',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/run/call.ts',
     find: 'if (isHolding(result)) return',
     put: "if (isHolding(result) && result.code === '') return",
   },
   {
     name: 'a call that waits for its server keeps the run from continuing',
     noticedIn: 'agent-run.v2.held-first',
-    file: 'domain/held.ts',
+    file: 'domain/request/throttling.ts',
     find: "return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;",
     put: "return state.status === 'approved' && state.held !== undefined;",
   },
   {
     name: 'a call waits longer for its server than it was told',
     noticedIn: 'agent-run.v2.held-sent',
-    file: 'domain/held.ts',
+    file: 'domain/request/throttling.ts',
     find: 'Math.min(now + retryAfterMs, ',
     put: 'Math.min(now + 2 * retryAfterMs, ',
   },
@@ -29,7 +29,7 @@ export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
     noticedIn: 'agent-run.v2.lost-sent-again',
-    file: 'workflows/activity-stubs.ts',
+    file: 'workflows/run/activities.ts',
     find: 'return priority === undefined ? {} : { priority };',
     put: "return priority === undefined || priority.fairnessKey !== '' ? {} : { priority };",
   },

@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { bundleForReplay } from '../../workers/replay-semantics.ts';
+import { bundleForReplay } from '../../workers/replay/semantics.ts';
 import type { HISTORIES } from './corpus.ts';
 
 export interface Mutation {

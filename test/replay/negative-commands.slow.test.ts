@@ -24,6 +24,6 @@ test.each(named(SIGNED_QUESTIONS))('the proof of an answer notices: %s (INV-D1)'
 
 test('a mutation that no longer fits the code is not taken for one that was noticed', async () => {
   await expect(
-    bundleMutant({ name: 'none', file: 'workflows/turn.ts', find: 'no such code', put: '' }),
+    bundleMutant({ name: 'none', file: 'workflows/run/turn.ts', find: 'no such code', put: '' }),
   ).rejects.toThrow('0 times');
 });

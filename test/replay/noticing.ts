@@ -1,7 +1,7 @@
 /** What each layer of replay says of a changed workflow, asked with the one history in which the change shows. */
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { CommandLog, compareHistories } from '../../workers/replay-semantics.ts';
-import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
+import { CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
+import { replayHistories, type ReplayOutcome } from '../../workers/replay/replay.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { CONFIG, recorded } from './corpus.ts';
 import type { Mutation } from './mutant.ts';

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { bundleForReplay, CommandLog } from '../../workers/replay-semantics.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import { bundleForReplay, CommandLog } from '../../workers/replay/semantics.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
 import { bundleMutant } from './mutant.ts';
 
@@ -161,7 +161,7 @@ test('a call that is sent again goes before the wait of one that came back in th
 test('one promise more between an answer and what follows from it is noticed (INV-D1)', async () => {
   const later = await bundleMutant({
     name: 'what follows from an answer is awaited',
-    file: 'workflows/settle-call.ts',
+    file: 'workflows/run/call.ts',
     find: 'conclude(live, flight, result, handedAt);\n  else await again;',
     put: 'conclude(live, flight, result, handedAt);\n  else await (async () => await again)();',
   });

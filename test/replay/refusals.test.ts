@@ -6,7 +6,7 @@
 // digests of the recording. It proves that waiting runs go on refusing after a deploy. It does not prove that the server drops what is refused; that
 // was seen when the inputs were recorded, and is tested on a live run in test/workflow/.
 import { beforeAll, expect, test } from '@jest/globals';
-import { bundleForReplay } from '../../workers/replay-semantics.ts';
+import { bundleForReplay } from '../../workers/replay/semantics.ts';
 import { type Answered, askAgain } from './ask-again.ts';
 import { HISTORIES, inputsOf } from './corpus.ts';
 

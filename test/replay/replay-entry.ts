@@ -3,8 +3,8 @@
  *
  * A rejection that nobody handles fails a workflow task by an event of the process, which jest keeps to itself.
  */
-import { recordedHistories } from '../../workers/recorded-history.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import { recordedHistories } from '../../workers/replay/recorded-history.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { CONFIG } from './corpus.ts';
 

@@ -10,8 +10,8 @@ import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CORPUS_ENCRYPTION } from '../../scripts/histories/stage.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { EncryptionCodec } from '../../workers/codec.ts';
-import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay-semantics.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import { bundleForReplay, CommandLog, compareHistories } from '../../workers/replay/semantics.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { encoded } from '../support/raw-messages.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
 

@@ -1,7 +1,7 @@
 /** Asking for the answer to a call that another worker has sent. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { AskedAnswer, CallProgress, ResumePoint } from '../../activities/tools/port.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { AskedAnswer, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import { loopbackEgress } from './egress.ts';
 import { aDefinition } from './mcp-call.ts';

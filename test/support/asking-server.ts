@@ -1,7 +1,7 @@
 /** A raw server of MCP 2025-11-25 that asks in the middle of a call, on the call's own stream. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createMcpToolServer } from '../../activities/tools/mcp-server.ts';
-import type { AskPeople } from '../../activities/tools/port.ts';
+import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import type { AskPeople } from '../../activities/mcp/port.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { loopbackEgress } from './egress.ts';
 import {

@@ -1,6 +1,6 @@
 /** A read of what a server that gives away secrets has linked to, as the model asks for it. */
 import { READ_RESOURCE } from '../../contracts/names.ts';
-import { hashOf } from '../../domain/canonical.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 import { READABLE } from './canary-server.ts';
 import { said } from './model-dialect.ts';
 

@@ -6,7 +6,7 @@ import {
   type CatalogSnapshot,
   type ToolChange,
 } from '../../contracts/schemas/catalog.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 
 export const ANN = { id: 'ann' };
 export const BEN = { id: 'ben' };

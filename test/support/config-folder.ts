@@ -3,8 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
-import type { Environment } from '../../workers/config-environment.ts';
-import { type LoadedConfig, loadConfig } from '../../workers/config.ts';
+import { type Environment, loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 
 export interface ConfigFolders {
   /** A new folder with these files. */

@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, exportPKCS8, generateKeyPair } from 'jose';
-import { sealAuthorization } from '../../client/sealing.ts';
+import { sealAuthorization } from '../../client/signing/sealing.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import { SEALING } from '../../contracts/sealing.ts';
+import { SEALING } from '../../contracts/crypto.ts';
 import { RUN } from './tool-activities.ts';
 
 /** What the suite tells of a scenario's authorization. */

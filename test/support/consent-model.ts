@@ -1,8 +1,8 @@
 /** For properties over whole runs: what people may say of calls, and a model of a few lines of what they have agreed to. */
-import type { Decision, Remember } from '../../contracts/schemas/decision.ts';
+import type { Decision, Remember } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import { hashOf } from '../../domain/canonical.ts';
-import { callOf, type Run, type RunIds } from '../../domain/run.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { callOf, type Run, type RunIds } from '../../domain/run/state.ts';
 import { answer, approval, rejection, shown, withdrawal } from './builders/decision.ts';
 import { askVerdict } from './builders/judgement.ts';
 import { runIds } from './builders/run.ts';

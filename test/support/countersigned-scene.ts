@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { freePort } from '../../workers/free-port.ts';
+import { freePort } from '../../workers/dev-server.ts';
 import { startEngine } from './engine.ts';
 import { type GuardedServer, startGuardedServer } from './guarded-server.ts';
 import { keepZoneKey } from './keys.ts';

@@ -1,12 +1,12 @@
 /** One dispatch of a call that policy allows, through the activity, with everything that it reaches in the test's hands. */
-import { Conditions } from '../../activities/policy/conditions.ts';
-import { type CallToolParts, createCallTool } from '../../activities/tools/call-tool.ts';
-import type { CallProgress } from '../../activities/tools/port.ts';
-import { ServerLimits } from '../../activities/tools/server-limits.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
+import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { type CallToolParts, createCallTool } from '../../activities/gate/call-tool.ts';
+import type { CallProgress } from '../../activities/mcp/port.ts';
+import { ServerLimits } from '../../activities/limits/server-limits.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
-import { definitionHash } from '../../domain/digest.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
+import { definitionHash } from '../../domain/request/digest.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { toolDefinition } from './builders/tool.ts';
 import { allowedDispatch, environmentOfRun, type Tried } from './tool-activities.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Client, type Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
-import { connectClient } from '../../workers/client-connection.ts';
+import { connectClient } from '../../workers/connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 import { askingAgain } from '../../workers/refused-queries.ts';
 

@@ -1,7 +1,7 @@
 /** Brokers of each strategy that asks somebody or signs, over one server `notes`, with what callers seal for it. */
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
-import { sealAuthorization } from '../../client/sealing.ts';
+import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { createTokenBroker, type TokenBrokerOptions } from '../../activities/tokens/broker.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { type ZoneKey, privateKeysOf, zoneKey } from './keys.ts';

@@ -1,5 +1,5 @@
 /** A zone with two tool servers that take the authorization that a caller gave, and the clients that seal it for them. */
-import type { SealingTargets } from '../../client/start-run.ts';
+import type { SealingTargets } from '../../client/run/start-run.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';

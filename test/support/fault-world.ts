@@ -13,7 +13,7 @@ import type { Config, ConfigInput } from '../../contracts/schemas/config.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import { loadConfig } from '../../workers/config.ts';
+import { loadConfig } from '../../workers/config/load.ts';
 import { LOOPBACK } from './egress.ts';
 import { type FaultEngine, startFaultEngine } from './fault-engine.ts';
 import { sharedBundle } from './shared-bundle.ts';

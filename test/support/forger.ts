@@ -1,10 +1,10 @@
 /** Somebody with write access to the namespace: a worker with workflows of its own, and the recorded inputs of a genuine run. */
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import type { ApproverList, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { ADMINISTRATOR, connected } from './catalogs.ts';

@@ -5,16 +5,15 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
-import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
-import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
+import type { DispatchInput, DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
+import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
-import type { InputPause } from '../../contracts/schemas/pause.ts';
+import type { InputPause } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import { requestDigest } from '../../domain/digest.ts';
-import { canonicalServerUrl } from '../../domain/server-url.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
 import { allowedDispatch, inActivity, RUN, RUN_ID } from './tool-activities.ts';
 

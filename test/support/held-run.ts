@@ -1,6 +1,6 @@
 /** A run that takes the questions of a dispatch, as a test tells it to, and remembers them. */
-import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/held-input.ts';
-import { type HeldRun, NotHeld } from '../../activities/run/held-run.ts';
+import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
+import { type HeldRun, NotHeld } from '../../activities/gate/legacy-2025/held-run.ts';
 
 export interface FakeRun extends HeldRun {
   readonly asked: readonly HeldQuestions[];

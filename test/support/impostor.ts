@@ -7,9 +7,9 @@ import { defaultPayloadConverter, type Payload, type ProtoFailure } from '@tempo
 import type { RunHandle } from '../../client/index.ts';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { createWorkerDataConverter } from '../../workers/codec.ts';
-import { zoneKeysOf } from '../../workers/secrets.ts';
+import { zoneKeysOf } from '../../workers/config/secrets.ts';
 import { createTracing } from '../../workers/tracing.ts';
-import { ZoneCodec } from '../../workers/zone-codec.ts';
+import { ZoneCodec } from '../../workers/zone.ts';
 import type { CopiedPayload } from './forged-workflows.ts';
 import { executions } from './run-record.ts';
 import type { World } from './world.ts';

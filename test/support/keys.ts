@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
-import { SEALING } from '../../contracts/sealing.ts';
+import { SEALING } from '../../contracts/crypto.ts';
 
 export interface ZoneKey {
   readonly kid: string;

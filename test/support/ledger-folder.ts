@@ -1,7 +1,7 @@
 /** What the directory sink holds of one run. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger-record.ts';
+import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 
 export interface KeptFolder {
   readonly entries: readonly AnyEntry[];

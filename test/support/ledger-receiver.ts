@@ -4,9 +4,8 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
-import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
-import { GENESIS, verifyChain } from '../../domain/ledger.ts';
+import { type AnyEntry, LedgerRecord } from '../../contracts/schemas/ledger.ts';
+import { GENESIS, verifyChain } from '../../domain/run/journal.ts';
 import { listenOnLoopback } from './loopback-server.ts';
 
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of the ledger webhook').toString('base64')}`;

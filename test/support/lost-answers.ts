@@ -1,7 +1,7 @@
 /** Calls whose answer is lost, and what people say became of them. */
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
+import type { ResolutionInput } from '../../contracts/schemas/answer.ts';
 import { until } from './until.ts';
 
 /** Waits until the run asks what became of a call. */

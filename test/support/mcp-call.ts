@@ -1,5 +1,5 @@
 /** Builders of what a `ToolServer` is given, with defaults that every test can do without naming. */
-import type { CallProgress, ServerConnection, ToolCall } from '../../activities/tools/port.ts';
+import type { CallProgress, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 
 export function aConnection(fields: Partial<ServerConnection> & Pick<ServerConnection, 'url'>): ServerConnection {

@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../workers/free-port.ts';
+import { freePort } from '../../workers/dev-server.ts';
 import { Hopeless, until } from './until.ts';
 
 export interface RunningMcpServer {

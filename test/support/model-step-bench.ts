@@ -5,9 +5,9 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createModelStep, type ModelStepDependencies } from '../../activities/models/model-step.ts';
 import type { Model, ModelAnswer } from '../../activities/models/port.ts';
-import type { ModelStepInput, ModelStepResult } from '../../contracts/activities.ts';
-import type { OfferedTool } from '../../domain/toolset.ts';
-import { EMPTY_DIGEST } from '../../domain/transcript.ts';
+import type { ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
+import { EMPTY_DIGEST } from '../../domain/run/journal.ts';
 import { OPENING } from './model-request.ts';
 
 const TOOL: OfferedTool = {

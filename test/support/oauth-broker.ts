@@ -3,7 +3,7 @@ import type { CountersignError } from '../../contracts/errors.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
-import { createScrubber } from '../../activities/tools/scrub.ts';
+import { createScrubber } from '../../activities/kit/scrubber.ts';
 import { loopbackEgress } from './egress.ts';
 
 export const URL_OF = { notes: 'https://notes.example.com/mcp', files: 'https://files.example.com/mcp' };

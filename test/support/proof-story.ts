@@ -1,15 +1,14 @@
 /** A run of two entries with what was signed for them, and one part of it forged. */
-import type { RecordedDeeds } from '../../client/ledger-history.ts';
-import type { Decision } from '../../contracts/schemas/decision.ts';
-import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
+import type { RecordedDeeds } from '../../client/ledger/history.ts';
+import type { Decision } from '../../contracts/schemas/answer.ts';
+import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
-import type { Answerable } from '../../domain/call-state.ts';
-import { hashOf, sha256Hex } from '../../domain/canonical.ts';
-import { specHash } from '../../domain/digest.ts';
-import { signatureEvidence } from '../../domain/jws.ts';
-import type { AnswerPurpose } from '../../domain/signed-decision.ts';
+import type { Answerable } from '../../domain/request/call-state.ts';
+import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import { specHash } from '../../domain/request/digest.ts';
+import { signatureEvidence } from '../../domain/signing/jws.ts';
+import type { AnswerPurpose } from '../../domain/signing/answer.ts';
 import { approval } from './builders/decision.ts';
 import { ledgerOf } from './builders/ledger.ts';
 import { START } from './builders/run.ts';

@@ -2,8 +2,8 @@
  * Histories as a query damages them: made from sound ones, by taking a workflow task out whose commands then stand under the next one
  * (docs/adr/0045). Where the next one begins with an update, no worker can replay it.
  */
-import type { History } from '../../workers/recorded-history.ts';
-import { commandsOf, type HistoryEvent, historyOf } from '../../workers/replayed-run.ts';
+import type { History } from '../../workers/replay/recorded-history.ts';
+import { commandsOf, type HistoryEvent, historyOf } from '../../workers/replay/replayed-run.ts';
 
 const TIMED_OUT = 8;
 const START_TO_CLOSE = 1;

@@ -1,18 +1,18 @@
 /** A run over continue-as-new and resets, as Temporal keeps it: what stands in history is applied again, and what is sent is held to what was agreed to since. */
 import { expect } from '@jest/globals';
-import { checkProof, checkScheduler, type Refused } from '../../activities/tools/dispatch-check.ts';
-import { checkStanding } from '../../activities/tools/standing-check.ts';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
+import { checkProof, checkScheduler, type Refused } from '../../activities/gate/dispatch-check.ts';
+import { checkStanding } from '../../activities/gate/statement-checks.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/decision.ts';
+import type { Decision } from '../../contracts/schemas/answer.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/chain.ts';
-import { accept, admit, madeInTime } from '../../domain/decision.ts';
-import { isEdit } from '../../domain/decision-rights.ts';
-import { acceptEdit, refuseEdit } from '../../domain/edit.ts';
-import { askedAgain, dispatched, ended } from '../../domain/call-changes.ts';
-import { callOf, type Run, type RunIds, startRun } from '../../domain/run.ts';
-import { lost, remembered, standingOf } from '../../domain/standing-changes.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../../domain/run/chain.ts';
+import { accept, admit, madeInTime } from '../../domain/request/decision.ts';
+import { isEdit } from '../../domain/request/rights.ts';
+import { acceptEdit, refuseEdit } from '../../domain/request/edit.ts';
+import { askedAgain, dispatched, ended } from '../../domain/request/transitions.ts';
+import { callOf, type Run, type RunIds, startRun } from '../../domain/run/state.ts';
+import { lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
 import { approval, shown } from './builders/decision.ts';
 import { dispatchOf } from './builders/dispatch.ts';
 import { judgement } from './builders/judgement.ts';
@@ -99,7 +99,7 @@ export class Story {
     return undefined;
   }
 
-  /** As `workflows/settle-call.ts` does it, up to where an activity is scheduled. */
+  /** As `workflows/run/call.ts` does it, up to where an activity is scheduled. */
   schedule(callId: string): void {
     const state = callOf(this.run, callId);
     if (state?.status !== 'approved') return;

@@ -1,7 +1,7 @@
 /** An operator resets a run: it begins anew behind one of its workflow tasks, and what was sent to it after that is applied again. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import type { History } from '../../workers/recorded-history.ts';
+import type { History } from '../../workers/replay/recorded-history.ts';
 
 export type HistoryEvent = NonNullable<History['events']>[number];
 

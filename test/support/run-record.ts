@@ -2,15 +2,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultPayloadConverter } from '@temporalio/common';
-import { listExecutions } from '../../client/executions.ts';
+import { listExecutions } from '../../client/engine/executions.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { readSegment } from '../../activities/run/read-transcript.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
 import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Recorded } from '../../workers/recorded-history.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import type { Recorded } from '../../workers/replay/recorded-history.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { until } from './until.ts';
 import type { World } from './world.ts';
 

@@ -4,8 +4,8 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AwsClient } from 'aws4fetch';
-import type { BucketConfig } from '../../contracts/schemas/artifact-store.ts';
-import { freePort } from '../../workers/free-port.ts';
+import type { BucketConfig } from '../../contracts/schemas/stores.ts';
+import { freePort } from '../../workers/dev-server.ts';
 import { Hopeless, until } from './until.ts';
 
 export interface S3Server {

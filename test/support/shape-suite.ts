@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { z } from 'zod';
-import type { Parsed } from '../../domain/field-checks.ts';
+import type { Parsed } from '../../domain/shapes/fields.ts';
 
 export interface Shape {
   readonly name: string;

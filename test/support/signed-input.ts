@@ -1,16 +1,16 @@
 /** A dispatch of a signed run, with everything that it has to prove: tests forge one part at a time. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import type { Scheduler } from '../../activities/tools/dispatch-check.ts';
+import type { Scheduler } from '../../activities/gate/dispatch-check.ts';
 import { createSignatureCheck } from '../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../activities/trust/executions.ts';
 import type { Namesakes } from '../../activities/trust/namesake.ts';
 import { createTrustedKeys } from '../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../activities/trust/start-proof.ts';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
-import type { SignedDecision } from '../../contracts/schemas/decision.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../contracts/schemas/trust.ts';
-import { specHash } from '../../domain/digest.ts';
+import { specHash } from '../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from './trust.ts';
 
 export const now = Math.floor(Date.now() / 1_000);

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDelivery } from '../../activities/ledger/delivery.ts';
 import { createHeadSigner, type SignHead } from '../../activities/ledger/signer.ts';
-import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import type { LedgerHead, LedgerLine } from '../../contracts/schemas/ledger-record.ts';
+import type { LedgerEntry, LedgerHead, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { STREAM } from './builders/ledger-record.ts';
 import { type HeadKey, writeHeadKey } from './ledger-key.ts';
 

@@ -1,7 +1,7 @@
 /** Keys with which a worker signs: the file as its configuration names it, the public half as others have it. */
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
-import type { SigningKeys } from '../../activities/tokens/signing-keys.ts';
+import type { SigningKeys } from '../../activities/tokens/private-keys.ts';
 
 export interface TestSigningKey {
   /** As it stands in a configuration. */

@@ -1,7 +1,7 @@
 /** Workers, and servers that work on calls as tasks: one that does as it is told, and the same under a name that has little time. */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import type { RunningTask } from '../../contracts/schemas/server-task.ts';
+import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import { startEngine } from './engine.ts';
 import { keepZoneKey } from './keys.ts';
 import { executions, replayOwn } from './run-record.ts';

@@ -5,7 +5,7 @@ import { CompactSign, importJWK, type JWK } from 'jose';
 import { createSigner, type Signer } from '../../client/index.ts';
 import type { z } from 'zod';
 import { type Assertion, TrustedJwk } from '../../contracts/schemas/trust.ts';
-import { hashOf } from '../../domain/canonical.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
 
 export interface TestKey {
   readonly kid: string;

@@ -1,7 +1,7 @@
 /** Calls whose server wants another authorization, and what people say to that. */
 import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
-import type { AuthorizationInput } from '../../contracts/schemas/authorization.ts';
+import type { AuthorizationInput } from '../../contracts/schemas/answer.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { succeedWith } from './fault-server.ts';

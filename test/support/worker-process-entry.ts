@@ -6,10 +6,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { loadConfig } from '../../workers/config.ts';
+import { loadConfig } from '../../workers/config/load.ts';
 import { locateEngine } from '../../workers/connection.ts';
 import { installLog } from '../../workers/log.ts';
-import type { WorkerRole } from '../../workers/role.ts';
+import type { WorkerRole } from '../../workers/config/role.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import { POLLING } from './worker-process.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine } from '../support/engine.ts';
 import { VAULT_KEYS } from '../support/builders/vault.ts';

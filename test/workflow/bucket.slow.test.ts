@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { type RunHandle, readArtifactsFromBucket } from '../../client/index.ts';
 import type { ResultPart } from '../../contracts/schemas/call.ts';
-import type { BucketConfig } from '../../contracts/schemas/artifact-store.ts';
+import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { type Canary, CanaryScanner } from '../support/canary-scan.ts';
 import { type CanaryServer, startCanaryServer } from '../support/canary-server.ts';
 import { errorOf, runCommand } from '../support/cli.ts';

@@ -1,7 +1,7 @@
 /** How a catalog ends, and how it does not. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, changed, connected } from '../support/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf } from '../support/run-record.ts';

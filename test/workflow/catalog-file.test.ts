@@ -3,8 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { parse, stringify } from 'yaml';
-import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
-import type { CatalogFile } from '../../contracts/schemas/catalog-file.ts';
+import type { CatalogFile, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import { type CatalogWorld, type ListedTools, startCatalogWorld } from '../support/catalog-world.ts';
 import { documentOf } from '../support/cli.ts';
 

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { catalogStart, type ToolCatalog } from '../../client/catalog-start.ts';
+import { catalogStart, type ToolCatalog } from '../../client/catalog/start.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import { codeOf } from '../support/run-record.ts';

@@ -1,7 +1,7 @@
 /** A loosening that a second administrator must agree to (`catalog.loosening: countersign`). */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, ANN, BEN, connected } from '../support/catalogs.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf } from '../support/run-record.ts';

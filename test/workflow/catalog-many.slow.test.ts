@@ -11,7 +11,7 @@ import {
 } from '../../client/index.ts';
 import type { SetToolPolicies, SetToolPoliciesInput, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
-import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog-carry.ts';
+import { CATALOG_BYTES, type CatalogCarry } from '../../domain/catalog/carry.ts';
 import { CatalogModel, changeNumber, listedIn } from '../support/catalog-model.ts';
 import { ADMINISTRATORS, ANN, connected } from '../support/catalogs.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';

@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, changed, connected, refreshed } from '../support/catalogs.ts';
 import { startEverythingServer } from '../support/mcp-everything.ts';
 import { type FilesystemServer, startFilesystemServer } from '../support/mcp-filesystem.ts';

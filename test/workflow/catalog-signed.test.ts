@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { errorOf, runCommand } from '../support/cli.ts';
 import { factsOf } from '../support/run-record.ts';
 import {

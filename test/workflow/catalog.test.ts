@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Tool } from '@modelcontextprotocol/server';
 import type { CatalogHandle } from '../../client/index.ts';
-import { entryOf } from '../../domain/catalog.ts';
+import { entryOf } from '../../domain/catalog/state.ts';
 import { ADMINISTRATORS, allowed, ANN, BEN, changed, connected, refreshed, statusesIn } from '../support/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { factsOf, ledgerShows, outcomes, refusalOf, replayOwn, traceOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';

@@ -1,11 +1,10 @@
 /** Edits that a forged run makes up: the activity that calls tools trusts nothing that it is given (F22, F23, INV-G1, INV-G2). */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
-import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
+import type { DispatchInput, DispatchProof, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/decision.ts';
+import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
 import { type Forger, startForger } from '../support/forger.ts';
 
 type Proof = Extract<DispatchProof, { kind: 'decision' }>;

@@ -1,6 +1,6 @@
 /** A dispatch that a forged run schedules: the activity that calls tools trusts nothing that it is given (INV-G1, INV-G2). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { consistent, type Forger, startForger } from '../support/forger.ts';
 import { startRecordingServer } from '../support/recording-server.ts';

@@ -4,10 +4,10 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { sealAuthorization } from '../../client/sealing.ts';
+import { sealAuthorization } from '../../client/signing/sealing.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
-import { specHash } from '../../domain/digest.ts';
+import { specHash } from '../../domain/request/digest.ts';
 import { startEngine } from '../support/engine.ts';
 import { keepZoneKey, type KeptZoneKey } from '../support/keys.ts';
 import { type RawServer, type RawServerScript, startRawServer } from '../support/mcp-raw-server.ts';

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle, type Signer } from '../../client/index.ts';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
-import { checkProofs } from '../../client/ledger-proofs.ts';
-import { signed } from '../../client/signing.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
+import { checkProofs } from '../../client/ledger/proofs.ts';
+import { signed } from '../../client/signing/signing.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { SignedPurpose } from '../../contracts/schemas/trust.ts';

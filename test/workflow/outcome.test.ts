@@ -7,7 +7,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { factsOf, outcomes, refusalOf, replayOwn, results, traceOf, transcript } from '../support/run-record.ts';
-import { resultOf } from '../../domain/model-text.ts';
+import { resultOf } from '../../domain/views/model-text.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 let bank: RecordingServer;

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import { Decision } from '../../contracts/schemas/decision.ts';
+import { Decision } from '../../contracts/schemas/answer.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { Script } from '../../contracts/schemas/script.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { type CommandResult, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import { REDACTED } from '../../domain/redaction.ts';
+import { REDACTED } from '../../domain/policy/redaction.ts';
 import { documentOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';

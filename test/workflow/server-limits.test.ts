@@ -1,7 +1,7 @@
 /** Limits that protect servers, over whole runs: what is over them waits by timer, and nothing of it is lost or sent twice. */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { DispatchInput } from '../../contracts/dispatch.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Countersign, type RunHandle } from '../../client/index.ts';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keepZoneKey } from '../support/keys.ts';
 import { lostCall } from '../support/lost-answers.ts';

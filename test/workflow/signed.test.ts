@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, Countersign, type RunHandle, type Signer } from '../../client/index.ts';
-import { compareWithHistory, readDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';

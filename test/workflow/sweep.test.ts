@@ -3,7 +3,7 @@ import { readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { StoreNamespace } from '../../contracts/schemas/artifact-store.ts';
+import { StoreNamespace } from '../../contracts/schemas/stores.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { type CliWorld, END, pay, startCliWorld } from '../support/cli-world.ts';

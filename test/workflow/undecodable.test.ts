@@ -9,7 +9,7 @@ import { CATALOG_UPDATES, CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW, SIGNALS, UPDA
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { createDataConverter, EncryptionCodec } from '../../workers/codec.ts';
-import { replayHistories } from '../../workers/replay.ts';
+import { replayHistories } from '../../workers/replay/replay.ts';
 import { ADMINISTRATOR, ANN, changed, connected } from '../support/catalogs.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { BAD_HEADERS, BAD_PAYLOADS, encoded, RawSender, readable } from '../support/raw-messages.ts';

@@ -2,9 +2,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger-history.ts';
+import { compareWithHistory, readDeeds, type RecordedDeeds } from '../../client/ledger/history.ts';
 import type { RunHandle } from '../../client/index.ts';
-import type { AnyEntry } from '../../contracts/schemas/ledger-record.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import { documentOf, errorOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { keptIn } from '../support/ledger-folder.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { stringify } from 'yaml';
 import { Countersign } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import { freePort } from '../../workers/free-port.ts';
+import { freePort } from '../../workers/dev-server.ts';
 import { LOOPBACK } from '../support/egress.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { until } from '../support/until.ts';

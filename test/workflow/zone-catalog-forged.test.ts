@@ -5,7 +5,7 @@ import type { Payload } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import type { CatalogCarry } from '../../domain/catalog-carry.ts';
+import type { CatalogCarry } from '../../domain/catalog/carry.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
 import { copyOf, Impostor, payloadOf, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';

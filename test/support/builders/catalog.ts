@@ -7,10 +7,10 @@ import type {
   ToolSetting,
 } from '../../../contracts/schemas/catalog.ts';
 import type { ArtifactRef } from '../../../contracts/schemas/json.ts';
-import { type Catalog, startCatalog } from '../../../domain/catalog.ts';
-import { discovered, type Found } from '../../../domain/catalog-discovery.ts';
-import { type CatalogPlan, type CatalogRefusal, planned, policiesSet } from '../../../domain/catalog-policy.ts';
-import { sha256Hex } from '../../../domain/canonical.ts';
+import { type Catalog, startCatalog } from '../../../domain/catalog/state.ts';
+import { discovered, type Found } from '../../../domain/catalog/discovery.ts';
+import { type CatalogPlan, type CatalogRefusal, planned, policiesSet } from '../../../domain/catalog/settings.ts';
+import { sha256Hex } from '../../../domain/text/canonical.ts';
 
 export const ann = { id: 'ann', groups: ['ops'] };
 export const bob = { id: 'bob', groups: [] };

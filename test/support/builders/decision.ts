@@ -1,9 +1,9 @@
-import type { Decision, Say, Stop } from '../../../contracts/schemas/decision.ts';
+import type { Decision, Say, Stop } from '../../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
-import type { EditDecision } from '../../../domain/decision-rights.ts';
-import type { Asking } from '../../../domain/call-state.ts';
-import { digestOf } from '../../../domain/facts.ts';
-import { callOf, type Run, type RunIds } from '../../../domain/run.ts';
+import type { EditDecision } from '../../../domain/request/rights.ts';
+import type { Asking } from '../../../domain/request/call-state.ts';
+import { digestOf } from '../../../domain/request/facts.ts';
+import { callOf, type Run, type RunIds } from '../../../domain/run/state.ts';
 import { runIds } from './run.ts';
 
 type Approval = Extract<Decision, { kind: 'approve' }>;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { DigestParts } from '../../../domain/digest.ts';
+import type { DigestParts } from '../../../domain/request/digest.ts';
 import { approverList, hex64, jsonObject, toolName } from './arbitraries.ts';
 
 const text = fc.string({ maxLength: 8 });

@@ -1,8 +1,8 @@
-import type { DispatchInput } from '../../../contracts/dispatch.ts';
-import type { Approved } from '../../../domain/call-state.ts';
-import { shownToEditor } from '../../../domain/edit.ts';
-import type { Run } from '../../../domain/run.ts';
-import { proofOf } from '../../../domain/standing.ts';
+import type { DispatchInput } from '../../../contracts/wire/tools.ts';
+import type { Approved } from '../../../domain/request/call-state.ts';
+import { shownToEditor } from '../../../domain/request/edit.ts';
+import type { Run } from '../../../domain/run/state.ts';
+import { proofOf } from '../../../domain/request/standing.ts';
 import { runIds } from './run.ts';
 
 /** What the run would send for an approved call, as the workflow puts it together. */

@@ -1,6 +1,12 @@
-import type { HeldQuestions } from '../../../contracts/held-input.ts';
-import { admitHeld, askedHeld, type HeldOpen, type HeldPausing, isHeldOpen } from '../../../domain/held-input.ts';
-import { callOf, type Run } from '../../../domain/run.ts';
+import type { HeldQuestions } from '../../../contracts/wire/legacy-2025.ts';
+import {
+  admitHeld,
+  askedHeld,
+  type HeldOpen,
+  type HeldPausing,
+  isHeldOpen,
+} from '../../../domain/legacy-2025/open-question.ts';
+import { callOf, type Run } from '../../../domain/run/state.ts';
 import { approverRule } from './judgement.ts';
 import { flyingRun } from './pause.ts';
 import { NAME } from './provision.ts';

@@ -1,6 +1,5 @@
-import type { LedgerEntry } from '../../../contracts/schemas/ledger.ts';
-import type { LedgerHead, LedgerRecord } from '../../../contracts/schemas/ledger-record.ts';
-import { GENESIS, sealEntry } from '../../../domain/ledger.ts';
+import type { LedgerEntry, LedgerHead, LedgerRecord } from '../../../contracts/schemas/ledger.ts';
+import { GENESIS, sealEntry } from '../../../domain/run/journal.ts';
 import { saidFact } from './ledger.ts';
 import { START } from './run.ts';
 

@@ -1,5 +1,5 @@
 import type { LedgerEntry, LedgerFact } from '../../../contracts/schemas/ledger.ts';
-import { GENESIS, sealEntry } from '../../../domain/ledger.ts';
+import { GENESIS, sealEntry } from '../../../domain/run/journal.ts';
 import { START } from './run.ts';
 
 export function saidFact(messageId = 'm-1'): LedgerFact {

@@ -1,10 +1,9 @@
-import type { OutcomePause } from '../../../contracts/schemas/pause.ts';
+import type { OutcomePause, Resolution } from '../../../contracts/schemas/answer.ts';
 import type { Judgement } from '../../../contracts/schemas/call.ts';
-import type { Resolution } from '../../../contracts/schemas/resolution.ts';
-import { type Paused, pausedFor, type Pausing } from '../../../domain/pause.ts';
-import { accept, admit } from '../../../domain/decision.ts';
-import { dispatched } from '../../../domain/call-changes.ts';
-import { callOf, type Run } from '../../../domain/run.ts';
+import { type Paused, pausedFor, type Pausing } from '../../../domain/request/pause.ts';
+import { accept, admit } from '../../../domain/request/decision.ts';
+import { dispatched } from '../../../domain/request/transitions.ts';
+import { callOf, type Run } from '../../../domain/run/state.ts';
 import { approval, askingOf, shown } from './decision.ts';
 import { identicalCalls } from './call.ts';
 import { allowVerdict, approverRule } from './judgement.ts';

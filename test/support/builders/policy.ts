@@ -1,4 +1,4 @@
-import type { JudgedTool, PolicyLayers } from '../../../domain/policy.ts';
+import type { JudgedTool, PolicyLayers } from '../../../domain/policy/judge.ts';
 
 export function judgedTool(over: Partial<JudgedTool> = {}): JudgedTool {
   return { server: 'files', tool: 'write_file', annotations: undefined, serverTrusted: false, ...over };

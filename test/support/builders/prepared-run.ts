@@ -1,5 +1,5 @@
-import type { PreparedRun } from '../../../contracts/activities.ts';
-import { specHash } from '../../../domain/digest.ts';
+import type { PreparedRun } from '../../../contracts/wire/run.ts';
+import { specHash } from '../../../domain/request/digest.ts';
 import { runSpec } from './run-spec.ts';
 
 export function preparedRun(over: Partial<PreparedRun> = {}): PreparedRun {

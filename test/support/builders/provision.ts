@@ -1,10 +1,9 @@
-import type { DispatchResult } from '../../../contracts/dispatch.ts';
-import type { InputPause } from '../../../contracts/schemas/pause.ts';
+import type { DispatchResult } from '../../../contracts/wire/tools.ts';
+import type { InputPause, Provision } from '../../../contracts/schemas/answer.ts';
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
-import type { Provision } from '../../../contracts/schemas/provision.ts';
-import type { Paused, Pausing } from '../../../domain/pause.ts';
-import { askedForInput, provide } from '../../../domain/provision.ts';
-import type { Run } from '../../../domain/run.ts';
+import type { Paused, Pausing } from '../../../domain/request/pause.ts';
+import { askedForInput, provide } from '../../../domain/request/provision.ts';
+import type { Run } from '../../../domain/run/state.ts';
 import { askingOf, shown } from './decision.ts';
 import { flyingRun, pausing } from './pause.ts';
 import { runIds, START } from './run.ts';

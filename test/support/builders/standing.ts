@@ -1,12 +1,12 @@
 /** Runs in which approvals may be remembered, and such approvals. */
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
-import type { Decision, Remember } from '../../../contracts/schemas/decision.ts';
+import type { Decision, Remember } from '../../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
-import { accept, admit } from '../../../domain/decision.ts';
-import { judgedAll } from '../../../domain/judged-calls.ts';
-import { closeTurn, proposed, type Run } from '../../../domain/run.ts';
-import { remembered } from '../../../domain/standing-changes.ts';
+import { accept, admit } from '../../../domain/request/decision.ts';
+import { judgedAll } from '../../../domain/request/judged-calls.ts';
+import { closeTurn, proposed, type Run } from '../../../domain/run/state.ts';
+import { remembered } from '../../../domain/request/standing-changes.ts';
 import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';

@@ -1,6 +1,6 @@
 import type { ToolTarget } from '../../../contracts/schemas/call.ts';
 import type { ServerTools, ToolDefinition } from '../../../contracts/schemas/tool.ts';
-import { definitionHash } from '../../../domain/digest.ts';
+import { definitionHash } from '../../../domain/request/digest.ts';
 
 export function toolDefinition(over: Partial<ToolDefinition> = {}): ToolDefinition {
   return {

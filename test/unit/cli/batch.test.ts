@@ -1,10 +1,15 @@
 /** One decision on several calls: shown first, sent when it is confirmed, answered one by one. */
 import { describe, expect, test } from '@jest/globals';
-import { assertAllDecided, assertForSeveral, notConfirmed, planBatch } from '../../../cli/batch.ts';
-import type { Judged } from '../../../cli/decide.ts';
-import { rememberOf } from '../../../cli/remember.ts';
+import {
+  assertAllDecided,
+  assertForSeveral,
+  type Judged,
+  notConfirmed,
+  planBatch,
+  rememberOf,
+} from '../../../cli/decide.ts';
 import { plain } from '../../../cli/terminal.ts';
-import { batchAnswer, planAnswer } from '../../../cli/views/batch.ts';
+import { batchAnswer, planAnswer } from '../../../cli/views/decision.ts';
 import type { BatchAnswer, RunHandle } from '../../../client/index.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';

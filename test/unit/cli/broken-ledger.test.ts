@@ -1,10 +1,10 @@
 /** Faults of a ledger that say nothing about the record itself accuse nobody. */
 import { describe, expect, test } from '@jest/globals';
-import type { FaultKind, LedgerFault } from '../../../client/ledger-check.ts';
+import type { FaultKind, LedgerFault } from '../../../client/ledger/check.ts';
 import { isRecordInDoubt } from '../../../cli/broken-ledger.ts';
-import type { AnyEntry } from '../../../contracts/schemas/ledger-record.ts';
-import { hashOf } from '../../../domain/canonical.ts';
-import { GENESIS } from '../../../domain/ledger.ts';
+import type { AnyEntry } from '../../../contracts/schemas/ledger.ts';
+import { hashOf } from '../../../domain/text/canonical.ts';
+import { GENESIS } from '../../../domain/run/journal.ts';
 
 function chain(...texts: readonly string[]): readonly AnyEntry[] {
   const entries: AnyEntry[] = [];

@@ -1,8 +1,8 @@
 /** How many histories that fail are looked at, and what is said of the others. */
 import { expect, test } from '@jest/globals';
-import { causesOf, causesText, diagnosedOf, type Diagnosed, MOST_DIAGNOSED } from '../../../cli/diagnosed.ts';
-import type { Cause, Diagnosis } from '../../../workers/replay-diagnosis.ts';
-import type { ReplayOutcome } from '../../../workers/replay.ts';
+import { causesOf, causesText, diagnosedOf, type Diagnosed, MOST_DIAGNOSED } from '../../../cli/broken-ledger.ts';
+import type { Cause, Diagnosis } from '../../../workers/replay/diagnosis.ts';
+import type { ReplayOutcome } from '../../../workers/replay/replay.ts';
 
 const failing = (name: string): ReplayOutcome => ({ name, workflowId: name, error: new Error('no') });
 const sound = (name: string): ReplayOutcome => ({ name, workflowId: name });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { answerPause, type AnswerOptions } from '../../../cli/pause-answer.ts';
 import type { RunHandle } from '../../../client/index.ts';
-import type { PauseAck, PauseKind } from '../../../contracts/schemas/pause.ts';
+import type { PauseAck, PauseKind } from '../../../contracts/schemas/answer.ts';
 import type { ApprovalRequest } from '../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../support/builders/approval-request.ts';
 import { ledgerOf } from '../../support/builders/ledger.ts';

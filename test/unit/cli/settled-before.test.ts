@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { decideCall, type Judged } from '../../../cli/decide.ts';
 import type { RunHandle } from '../../../client/index.ts';
 import type { LedgerFact } from '../../../contracts/schemas/ledger.ts';
-import { hashOf, sha256Hex } from '../../../domain/canonical.ts';
+import { hashOf, sha256Hex } from '../../../domain/text/canonical.ts';
 import { codeOf } from '../../support/run-record.ts';
 
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;

@@ -1,6 +1,6 @@
 /** Where a run spec comes from, and what becomes of one that cannot be read. */
 import { expect, test } from '@jest/globals';
-import { readSpec } from '../../../cli/spec-file.ts';
+import { readSpec } from '../../../cli/files.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 
 const { folder } = useConfigFolders();

@@ -4,8 +4,8 @@ import { expect, test } from '@jest/globals';
 import canonicalize from 'canonicalize';
 import { compactVerify, importJWK } from 'jose';
 import { createSigner } from '../../../client/index.ts';
-import { hashOf } from '../../../domain/canonical.ts';
-import { checkSignature } from '../../../domain/signed-message.ts';
+import { hashOf } from '../../../domain/text/canonical.ts';
+import { checkSignature } from '../../../domain/signing/message.ts';
 import { blocksOf } from '../../support/guide.ts';
 
 interface Vector {

@@ -2,10 +2,13 @@
 import { expect, test } from '@jest/globals';
 import { ApplicationFailure, defaultPayloadConverter, type Payload } from '@temporalio/common';
 import fc from 'fast-check';
-import { failureConverter } from '../../../contracts/failure-converter.ts';
-import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
-import { payloadConverter, undecodablePayload } from '../../../contracts/payload-converter.ts';
-import { isUndecodable, UNDECODABLE } from '../../../contracts/undecodable.ts';
+import { codedFailureIn, failureConverter, failureOf } from '../../../contracts/failure.ts';
+import {
+  isUndecodable,
+  payloadConverter,
+  UNDECODABLE,
+  undecodablePayload,
+} from '../../../contracts/payload-converter.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const json = (data: string): Payload => ({ metadata: { encoding: bytes('json/plain') }, data: bytes(data) });

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { expect, test } from '@jest/globals';
 import { Connection } from '@temporalio/client';
-import { withSafeRetries } from '../../../workers/client-connection.ts';
+import { withSafeRetries } from '../../../workers/connection.ts';
 
 /** A server that hangs up on everyone, and says when. */
 async function hangingUp() {

@@ -4,9 +4,8 @@ import type { Payload } from '@temporalio/common';
 import { loadDataConverter } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import fc from 'fast-check';
 import { codedFailureIn } from '../../../contracts/failure.ts';
-import { payloadConverter } from '../../../contracts/payload-converter.ts';
+import { isUndecodable, payloadConverter } from '../../../contracts/payload-converter.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
-import { isUndecodable } from '../../../contracts/undecodable.ts';
 import { createDataConverter, createWorkerDataConverter, EncryptionCodec } from '../../../workers/codec.ts';
 
 const KEY = Buffer.alloc(32, 7);

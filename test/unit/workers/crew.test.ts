@@ -1,7 +1,7 @@
 /** One worker of a process fails: the calls of the others are not dropped, and the reason is not lost (INV-X1). */
 import { expect, test } from '@jest/globals';
 import { IllegalStateError } from '@temporalio/common';
-import { runCrew, shutDown } from '../../../workers/crew.ts';
+import { runCrew, shutDown } from '../../../workers/worker.ts';
 
 /** A worker as the SDK makes them: asked to shut down, it ends when the call that it holds is done. */
 class Hand {

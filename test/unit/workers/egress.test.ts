@@ -1,7 +1,7 @@
 /** Which origins a worker may contact: those that its configuration names, and no others. */
 import { expect, test } from '@jest/globals';
 import { Config } from '../../../contracts/schemas/config.ts';
-import { openEgress } from '../../../workers/egress.ts';
+import { openEgress } from '../../../workers/composition.ts';
 
 const credentials = {
   kind: 'client-credentials',

@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { METRICS } from '../../../contracts/names.ts';
 import { Config, type ConfigInput } from '../../../contracts/schemas/config.ts';
-import { checkConfig } from '../../../workers/config-checks.ts';
-import { limitedServers, queueOptions, tellLimits } from '../../../workers/server-limits.ts';
+import { checkConfig } from '../../../workers/config/checks.ts';
+import { limitedServers, queueOptions, tellLimits } from '../../../workers/limit-metrics.ts';
 
 const URL = 'https://files.example/mcp';
 

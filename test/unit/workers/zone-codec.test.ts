@@ -2,10 +2,18 @@
 import { expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import fc from 'fast-check';
-import type { AnswerClaims, CarryClaims, ZoneClaims } from '../../../contracts/zone.ts';
-import { CLAIMS_FIELD, KEY_FIELD, MAC_FIELD, PROVEN_FIELD, UNKNOWN_KEY_FIELD } from '../../../contracts/zone.ts';
-import { claimsText, digestOfArguments, digestOfInput, isProven } from '../../../domain/zone-claims.ts';
-import { UncheckedZoneCodec, ZoneCodec } from '../../../workers/zone-codec.ts';
+import {
+  type AnswerClaims,
+  type CarryClaims,
+  CLAIMS_FIELD,
+  KEY_FIELD,
+  MAC_FIELD,
+  PROVEN_FIELD,
+  UNKNOWN_KEY_FIELD,
+  type ZoneClaims,
+} from '../../../contracts/zone.ts';
+import { claimsText, digestOfArguments, digestOfInput, isProven } from '../../../domain/signing/zone.ts';
+import { UncheckedZoneCodec, ZoneCodec } from '../../../workers/zone.ts';
 
 const keyOf = (id: string, byte: number) => ({ id, key: Buffer.alloc(32, byte).toString('base64') });
 const one = new ZoneCodec([keyOf('one', 1)]);

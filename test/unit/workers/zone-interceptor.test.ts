@@ -5,9 +5,9 @@ import { defaultPayloadConverter, type Headers, RawValue } from '@temporalio/com
 import type { ExecutionFacts, ReadExecution } from '../../../activities/trust/executions.ts';
 import { Config } from '../../../contracts/schemas/config.ts';
 import { CLAIMS_FIELD, PLACE_HEADER, type ProvenFailure } from '../../../contracts/zone.ts';
-import { digestOfInput } from '../../../domain/zone-claims.ts';
+import { digestOfInput } from '../../../domain/signing/zone.ts';
 import { startWorkers } from '../../../workers/worker.ts';
-import { createZoneInterceptor } from '../../../workers/zone-interceptor.ts';
+import { createZoneInterceptor } from '../../../workers/zone.ts';
 
 const PLACE = { chain: 'chain-1', place: 4, at: 1_780_315_200_000 };
 const INPUT = { a: 1 };

@@ -1,0 +1,168 @@
+/**
+ * Lists one server's tools and pins them: definitions and hashes go to the artifact store, history gets a reference.
+ *
+ * 1. Lists with the same authorization with which tools are called: a grant that took the place of the run's own is proven first.
+ * 2. Where only the grant is in the way, and the run can ask for another one, the answer says so. All else fails.
+ */
+import { cancellationSignal } from '@temporalio/activity';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type {
+  Discovery,
+  RefusedTool,
+  ServerBinding,
+  ServerTools,
+  ToolDefinition,
+} from '../../contracts/schemas/tool.ts';
+import type { AuthorizationNeed, DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
+import { isOffered } from '../../domain/policy/catalog-layer.ts';
+import { definitionHash } from '../../domain/request/digest.ts';
+import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/run/resource-link.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { bounded } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/near-names.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
+import { needOfListing } from '../gate/authority.ts';
+import { checkCatalog, checkRun } from '../gate/dispatch-check.ts';
+import { accessTo, connectionOf, credentialsOf } from '../gate/server-access.ts';
+import { provenGrant } from '../gate/statement-checks.ts';
+import { currentScheduler } from '../kit/scheduler.ts';
+import type { ServerLimits } from '../limits/server-limits.ts';
+import { withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
+import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
+import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
+import { listAuthorized, withinListLimits } from './authorized-list.ts';
+import type { LiveTools } from './live-tools.ts';
+
+export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
+const MOST_REFUSED_SHOWN = 50;
+const MOST_MISSING_SHOWN = 20;
+
+export interface DiscoverToolsParts {
+  readonly config: Config;
+  readonly artifacts: ArtifactStore;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly limits: ServerLimits;
+  readonly liveTools: Pick<LiveTools, 'learn'>;
+  readonly readCatalog: ReadCatalog;
+  /** In trust mode `signed`. */
+  readonly signing?: StartProofParts;
+  readonly saidAuthorizations?: SaidAuthorizations;
+}
+
+export function createDiscoverTools({
+  config,
+  artifacts,
+  broker,
+  server,
+  limits,
+  liveTools,
+  readCatalog,
+  signing,
+  saidAuthorizations,
+}: DiscoverToolsParts): (input: DiscoverInput) => Promise<Discovery | TurnedAway> {
+  return async (input) => {
+    const { run, server: binding, signedSpec } = input;
+    const scheduler = currentScheduler();
+    const mistaken = checkRun(run, scheduler);
+    if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
+    if (signing !== undefined)
+      await proveRun(signing, signedSpec, { run, server: binding, grant: input.grant }, scheduler);
+    const said = (await saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+    const grant = provenGrant({ decidedIn: [], ...input }, said) ?? input.grant;
+    const catalog = await readCatalog({ tenant: run.initiator.tenant, server: binding.name });
+    const gone = checkCatalog(binding, catalog);
+    if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
+    const access = accessTo(config, binding, catalog);
+    const signal = cancellationSignal();
+    const request: TokenRequest = {
+      run,
+      server: binding.name,
+      serverUrl: binding.url,
+      initiator: run.initiator,
+      signal,
+      ...(grant === undefined ? {} : { grant }),
+      ...credentialsOf(catalog, run.initiator.tenant),
+    };
+    const connect = (minted: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, minted, held);
+    let listed: Awaited<ReturnType<typeof listAuthorized>>;
+    try {
+      const place = { name: binding.name, url: binding.url, tenant: run.initiator.tenant };
+      const asked = { broker, server, request, connect, signal };
+      listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    } catch (error) {
+      const authorization = input.mayAsk === true ? grantWanting(config, request, error) : undefined;
+      if (authorization === undefined) throw error;
+      return { server: binding.name, authorization };
+    }
+    const { token } = listed;
+    liveTools.learn({ run, server: binding, grant }, listed.listing);
+    const listing = withTaskSupport(config, binding.name, listed.listing, input.tasks === true);
+    const { refused } = listing;
+    const offered = input.links === true ? withReading(config, binding.name, listing) : listing.tools;
+    const tools = offered.filter(({ name }) => catalog === undefined || isOffered(catalog, name));
+    const pinned: ServerTools = {
+      ...pinnedTools(binding, tools),
+      ...(catalog === undefined ? {} : { catalogRefreshes: catalog.lastRefresh?.refresh ?? 0 }),
+    };
+    return {
+      server: binding.name,
+      tools: await stored(artifacts, pinned),
+      count: tools.length,
+      refused: shownRefusals(refused),
+      ...missingIn(binding, tools),
+      ...(token.grantExpiresAt === undefined ? {} : { grantExpiresAt: token.grantExpiresAt }),
+    };
+  };
+}
+
+/** Consent to another try is not asked for: a run that has done nothing is started again. */
+function grantWanting(config: Config, request: TokenRequest, error: unknown): AuthorizationNeed | undefined {
+  const need = error instanceof CountersignError ? needOfListing(config, request, error) : undefined;
+  return need?.wants === 'grant' ? need : undefined;
+}
+
+/** And, where the operator lets runs read what results link to, the tool of ours for it. */
+export function withReading(
+  { servers }: Pick<Config, 'servers'>,
+  server: string,
+  { tools, resources }: ToolListing,
+): readonly ToolDefinition[] {
+  return resources === true && readsLinks(servers, server) ? [...tools, READ_RESOURCE_TOOL] : tools;
+}
+
+export function pinnedTools(
+  { name, url }: Pick<ServerBinding, 'name' | 'url'>,
+  tools: readonly ToolDefinition[],
+): ServerTools {
+  return {
+    server: name,
+    serverUrl: url,
+    tools: tools.map((definition) => ({ definition, hash: definitionHash(definition) })),
+  };
+}
+
+/** What a run allows itself and cannot have: mostly a name that was mistyped. */
+function missingIn({ allowedTools = [] }: ServerBinding, tools: readonly ToolDefinition[]): Pick<Discovery, 'missing'> {
+  const names = tools.map(({ name }) => name);
+  const known = new Set(names);
+  const missing = [...new Set(allowedTools)].filter((name) => !known.has(name)).slice(0, MOST_MISSING_SHOWN);
+  if (missing.length === 0) return {};
+  return { missing: missing.map((name) => ({ name, near: nearNames(name, names).map((near) => bounded(near, 128)) })) };
+}
+
+export async function stored(artifacts: ArtifactStore, tools: ServerTools): Promise<ArtifactRef> {
+  return await artifacts.put(new TextEncoder().encode(canonicalJson(tools)), TOOLS_TYPE);
+}
+
+export function shownRefusals(refused: readonly RefusedTool[]): RefusedTool[] {
+  return refused
+    .slice(0, MOST_REFUSED_SHOWN)
+    .map(({ name, reason }) => ({ name: bounded(name, 128), reason: bounded(reason, 300) }));
+}

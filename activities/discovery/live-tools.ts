@@ -1,0 +1,206 @@
+/**
+ * Tools as their servers list them now, so that a call meets what was shown (docs/adr/0038).
+ *
+ * Owns: when a list is asked for again. Does not own what follows from a change (`activities/gate/dispatch-check.ts`).
+ * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
+ * 2. One list at a time for a server and a principal; to a modern server that is known it is one request.
+ * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Whatever goes wrong here has a code.
+ */
+import { CountersignError } from '../../contracts/errors.ts';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { RunIdentity } from '../../contracts/wire/run.ts';
+import { definitionHash } from '../../domain/request/digest.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { nearNames } from '../../domain/text/near-names.ts';
+import { accessTo, connectionOf, credentialsOf } from '../gate/server-access.ts';
+import { faultName } from '../kit/coded.ts';
+import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
+import type { MintedToken, TokenBroker } from '../tokens/port.ts';
+import { listAuthorized } from './authorized-list.ts';
+
+/** Of servers that are not configured, but named by runs and catalogs. */
+const RECHECK_SECONDS = 60;
+/** Token and list together: they must fit into what an activity has beside its call's own time. */
+const RECHECK_MS = 15_000;
+const MOST_KEPT = 200;
+
+/** Whose tools: another principal may be listed others. */
+export interface Principal {
+  readonly run: RunIdentity;
+  readonly server: ServerBinding;
+  readonly grant?: Grant | undefined;
+}
+
+export interface LiveToolsParts {
+  readonly config: Config;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly now?: () => number;
+}
+
+export interface CurrentTool {
+  readonly tool: OfferedTool;
+  /** With which it was listed just now: held by this activity, and so nothing that may leave it (INV-S1). */
+  readonly secrets: readonly string[];
+  /** The tokens among them. */
+  readonly shown?: readonly string[];
+}
+
+export interface LiveTools {
+  /** What was just listed for it. */
+  learn(principal: Principal, listing: ToolListing): void;
+  /**
+   * The tool as it is listed.
+   *
+   * @param tool as this worker knows it
+   * @param server through which it is listed, where it has to be; default: the one that is known here
+   * @param shown hash of the definition that was judged or approved
+   * @throws CountersignError `TOOL_UNKNOWN` where it is not listed any more; `TOOL_UNAVAILABLE` where the list cannot be had, or
+   *   with the codes of `ToolServer.list` and `TokenBroker.mint`
+   */
+  current(
+    principal: Principal,
+    tool: OfferedTool,
+    shown: string,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    server?: Pick<ToolServer, 'list'>,
+  ): Promise<CurrentTool>;
+}
+
+interface Listed {
+  readonly listing: ToolListing;
+  readonly secrets: readonly string[];
+  readonly shown: readonly string[];
+}
+
+interface Known {
+  readonly at: number;
+  /** Tool name → definition hash. */
+  readonly hashes: ReadonlyMap<string, string>;
+}
+
+export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
+  // A Map keeps insertion order: the first key was learned longest ago.
+  const known = new Map<string, Known>();
+  const asking = new Map<string, Promise<Listed>>();
+
+  const keep = (key: string, at: number, { tools }: ToolListing): void => {
+    known.delete(key);
+    known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
+    const oldest = known.keys().next();
+    if (known.size > MOST_KEPT && oldest.done !== true) known.delete(oldest.value);
+  };
+
+  const list = async (
+    { run, server: binding, grant }: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
+  ): Promise<Listed> => {
+    const access = accessTo(config, binding, catalog);
+    const request = {
+      run,
+      server: binding.name,
+      serverUrl: binding.url,
+      initiator: run.initiator,
+      signal,
+      ...(grant === undefined ? {} : { grant }),
+      ...credentialsOf(catalog, run.initiator.tenant),
+    };
+    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, token, held);
+    return await listAuthorized({ broker, server: through, request, connect, signal, options: { known: true } });
+  };
+
+  const ask = (
+    key: string,
+    principal: Principal,
+    catalog: CatalogSnapshot | undefined,
+    signal: AbortSignal,
+    through: Pick<ToolServer, 'list'>,
+  ): Promise<Listed> => {
+    // Before the question: what changes while it is answered counts as not seen.
+    const at = now();
+    const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
+      .then((listed) => {
+        keep(key, at, listed.listing);
+        return listed;
+      })
+      .finally(() => asking.delete(key));
+    asking.set(key, question);
+    return question;
+  };
+
+  const listingOf: typeof ask = async (key, principal, catalog, signal, through) => {
+    const running = asking.get(key);
+    // Whoever asked may have been cancelled: that is no answer for this call.
+    const joined = running === undefined ? undefined : await running.catch(() => undefined);
+    return joined ?? (await ask(key, principal, catalog, signal, through));
+  };
+
+  return {
+    learn: (principal, listing) => keep(keyOf(principal), now(), listing),
+    async current(principal, tool, shown, catalog, signal, through = server) {
+      // Ours, and on no server's list.
+      if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
+      const key = keyOf(principal);
+      const { name } = principal.server;
+      const seconds =
+        (Object.hasOwn(config.servers, name) ? config.servers[name]?.recheckSeconds : undefined) ?? RECHECK_SECONDS;
+      const latest = known.get(key);
+      const agrees = tool.hash === shown && latest?.hashes.get(tool.definition.name) === shown;
+      if (latest !== undefined && agrees && now() - latest.at < seconds * 1_000) return { tool, secrets: [] };
+      try {
+        const listed = await listingOf(key, principal, catalog, signal, through);
+        return { tool: listedAs(tool, listed.listing), secrets: listed.secrets, shown: listed.shown };
+      } catch (error) {
+        throw notSent(name, error);
+      }
+    },
+  };
+}
+
+function notSent(server: string, error: unknown): unknown {
+  const coded = codedFailureIn(error);
+  if (coded !== undefined && coded.code !== 'DISCOVERY_FAILED') return error;
+  const { message, facts } = coded ?? {
+    message: `What server "${server}" lists could not be compared: a fault of this worker (${faultName(error)})`,
+    facts: {},
+  };
+  return new CountersignError('TOOL_UNAVAILABLE', `${message.replace(/\.$/, '')}. The call was not sent.`, facts);
+}
+
+function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTool {
+  const { server, definition: known } = tool;
+  const definition = tools.find(({ name }) => name === known.name);
+  if (definition !== undefined) {
+    const hash = definitionHash(definition);
+    return hash === tool.hash ? tool : { ...tool, definition, hash };
+  }
+  const reason = refused.find(({ name }) => name === known.name)?.reason;
+  const near = nearNames(
+    known.name,
+    tools.map(({ name }) => name),
+  ).map((name) => `"${name}"`);
+  const hint = near.length === 0 ? '' : ` It lists ${near.join(', ')}, which nobody has judged.`;
+  throw new CountersignError(
+    'TOOL_UNKNOWN',
+    reason === undefined
+      ? `Server "${server}" has no tool "${known.name}" any more; the call was not sent.${hint}`
+      : `Server "${server}" lists tool "${known.name}" in a way that is not offered (${reason}); the call was not sent.`,
+  );
+}
+
+function keyOf({ run, server, grant }: Principal): string {
+  const { name, url } = server;
+  const { tenant, id } = run.initiator;
+  // Also where two name their grant alike, and where their tokens name them and there is no grant.
+  return hashOf({ name, url, tenant, initiator: id, ...(grant === undefined ? {} : { grant }) });
+}

@@ -1,0 +1,245 @@
+/**
+ * The dispatch activity: the only way a `tools/call` leaves a worker (INV-G1).
+ *
+ * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
+ * 1. One attempt; every ending is a value. An error is thrown only where the call was handed over: then it may have run (INV-X1).
+ * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
+ * 3. A call that may run only once is not sent where a reset has discarded that it was sent before (docs/adr/0045).
+ * 4. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
+ */
+import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { InputRequests } from '../../contracts/schemas/input.ts';
+import type { AuthorizationProof, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import { currentTool, type ToolNow } from '../catalog/layer.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
+import type { LoadToolset } from '../catalog/toolset.ts';
+import type { CurrentTool, LiveTools } from '../discovery/live-tools.ts';
+import { currentScheduler } from '../kit/scheduler.ts';
+import { withinLimits } from '../limits/limited-call.ts';
+import type { ServerLimits } from '../limits/server-limits.ts';
+import type { CallEnding, ToolServer } from '../mcp/port.ts';
+import { ArgumentChecker } from '../policy/arguments.ts';
+import type { Conditions } from '../policy/condition-clock.ts';
+import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
+import type { CheckSignatures } from '../trust/dispatch-proof.ts';
+import { askedNow, needOfListing, wanting } from './authority.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool, provenCall, type Scheduler } from './dispatch-check.ts';
+import { endedBeforeSending } from './dispatch-result.ts';
+import type { HeldRun } from './legacy-2025/held-run.ts';
+import { peopleOf } from './legacy-2025/open-answer.ts';
+import type { QuestionMacs } from './legacy-2025/open-question.ts';
+import { noTask, taskWish } from './legacy-2025/task-seal.ts';
+import { checkLink, type LinkCheckParts } from './links.ts';
+import { lostInReset } from './lost-in-reset.ts';
+import { type Pulse, pulsing } from './pulse.ts';
+import { weigh, type Weighed } from './rejudge.ts';
+import { callWithToken, SentCalls } from './send.ts';
+import { credentialsOf } from './server-access.ts';
+import type { StateSeal } from './state-seal.ts';
+import { checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
+
+export interface CallToolParts extends LinkCheckParts {
+  readonly config: Config;
+  /** Without it no server may ask people on the connection of a call. */
+  readonly heldRun?: HeldRun;
+  /** What was sent before the run was reset. Without it, runs are taken never to be reset. */
+  readonly readDiscarded?: ReadDiscarded;
+  readonly conditions: Conditions;
+  readonly loadToolset: LoadToolset;
+  readonly readCatalog: ReadCatalog;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly limits: ServerLimits;
+  readonly liveTools: Pick<LiveTools, 'current'>;
+  /** Without these two no server may ask people for input. */
+  readonly seal?: StateSeal | undefined;
+  readonly macs?: QuestionMacs | undefined;
+  /** In trust mode `signed`. */
+  readonly checkSignatures?: CheckSignatures;
+  readonly saidAuthorizations?: SaidAuthorizations;
+}
+
+export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
+  const checker = new ArgumentChecker();
+  const sent = new SentCalls();
+  return pulsing(heartbeat, async (input: DispatchInput, pulse): Promise<DispatchResult> => {
+    const { server, isHanded } = watched(parts.server, sent, input);
+    try {
+      return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
+    } catch (error) {
+      // What was handed over may have left, whatever is wrong here.
+      if (isHanded()) throw error;
+      return endedBeforeSending(error);
+    }
+  });
+}
+
+/** The server, and whether a call was handed to it. What this worker has sent before by the same consent is not. */
+function watched(
+  server: ToolServer,
+  sent: SentCalls,
+  input: DispatchInput,
+): { readonly server: ToolServer; readonly isHanded: () => boolean } {
+  let handed = false;
+  return {
+    server: {
+      list: async (...asked) => await server.list(...asked),
+      call: async (...call) => {
+        // A fresh token after a 401 is the same call.
+        if (!handed && !sent.take(input)) return sentBefore(input);
+        handed = true;
+        return await server.call(...call);
+      },
+    },
+    isHanded: () => handed,
+  };
+}
+
+/** It has left, or is leaving, for somebody: whoever asks now cannot be told that nothing ran. */
+function sentBefore({ run, callId, attempt, server, target }: DispatchInput): CallEnding {
+  const facts = { workflowId: run.workflowId, callId, attempt, server: server.name, tool: target.tool };
+  log.warn('A call was scheduled a second time by the same consent, and not sent again.', facts);
+  return {
+    kind: 'unknown',
+    code: 'OUTCOME_UNKNOWN',
+    message: `This worker has handed over attempt ${attempt} of this call before, by the same consent; it was not sent again. Somebody has scheduled it a second time.`,
+  };
+}
+
+async function dispatched(parts: Underway, checker: ArgumentChecker, input: DispatchInput): Promise<DispatchResult> {
+  const { loadToolset, readCatalog, checkSignatures } = parts;
+  const scheduler = currentScheduler();
+  const unscheduled = checkScheduler(input, scheduler);
+  if (unscheduled !== undefined) return unscheduled;
+  const { run, server } = input;
+  const handedOut = checkFirst(scheduler);
+  if (handedOut !== undefined) {
+    const facts = { workflowId: run.workflowId, callId: input.callId, server: server.name, tool: input.target.tool };
+    log.warn('A call was handed out anew from outside, and not sent.', facts);
+    return handedOut;
+  }
+  const unsigned = await checkSignatures?.(input, scheduler);
+  if (unsigned !== undefined) return unsigned;
+  const said = (await parts.saidAuthorizations?.(input, scheduler)) ?? input.authorizations ?? [];
+  const pinned = (await loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+  const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
+  const now = pinned && (await currentTool(loadToolset, catalog, pinned));
+  const mistaken = checkTool(input, now?.tool) ?? checkCatalog(server, catalog);
+  if (mistaken !== undefined || now === undefined)
+    return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
+  const weighed = await weigh(parts, checker, input, now, catalog);
+  // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
+  if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
+  // The run's own word for it is not believed; what cannot be looked up is not sent.
+  const unlinked = await checkLink(input, parts);
+  if (unlinked !== undefined) return unlinked;
+  const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
+  if (lost !== undefined) return lost;
+  const meeting = { scheduler, now, catalog, weighed, said };
+  // The list before the call leaves from the same place as the call.
+  return await withinLimits(parts.limits, parts.server, input, (limited) =>
+    callAsListed({ ...parts, server: limited }, checker, input, meeting),
+  );
+}
+
+interface Meeting {
+  readonly scheduler: Scheduler;
+  readonly now: ToolNow;
+  readonly catalog: CatalogSnapshot | undefined;
+  readonly weighed: Weighed;
+  readonly said: readonly AuthorizationProof[];
+}
+
+/** The call, where the tool as its server lists it now may be called. */
+async function callAsListed(
+  parts: Underway,
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  { scheduler, now, catalog, weighed: before, said }: Meeting,
+): Promise<DispatchResult> {
+  const { run, server } = input;
+  const request = tokenRequest(input, said, catalog, before.leaving);
+  let current: CurrentTool;
+  try {
+    // With the grant with which it is called: a fresh one may see other tools.
+    const principal = { run, server, grant: request.grant };
+    current = await parts.liveTools.current(
+      principal,
+      now.tool,
+      input.target.definitionHash,
+      catalog,
+      cancellationSignal(),
+      parts.server,
+    );
+  } catch (error) {
+    return wanting(endedBeforeSending(error), (failed) =>
+      askedNow(needOfListing(parts.config, request, failed), before.leaving),
+    );
+  }
+  const { tool, secrets: held, shown } = current;
+  const weighed =
+    tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
+  const wish = taskWish(input, tool.definition, parts.config, parts.seal);
+  // Nobody is asked about a change after which this run cannot call the tool.
+  if (wish.kind === 'refused' && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
+    return noTask(input, wish.reason);
+  if (weighed.refused !== undefined) return weighed.refused;
+  const { verdict, leaving } = weighed;
+  const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
+  if (unanswered !== undefined) return unanswered;
+  // What people have approved needs no glass.
+  if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
+  const proven = provenCall(input, tool, verdict);
+  const asked = tokenRequest(input, said, catalog, leaving);
+  const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
+  // What a server asks of a task comes by another way.
+  const call = { scheduler, now: { tool, pinned: now.pinned } };
+  const people = wish.kind === 'task' ? undefined : peopleOf(input, parts, call);
+  return await callWithToken(parts, input, { tool, wish, leaving, people }, catalog, {
+    request: called,
+    held,
+    shown,
+  });
+}
+
+/** By a worker of the zone; in mode `temporal` whoever writes to the namespace is believed. */
+function areAsked({ config, macs }: CallToolParts, requests: InputRequests, input: DispatchInput): boolean {
+  return config.trust.mode === 'temporal' || macs?.areOurs(requests, input) === true;
+}
+
+/** A dispatch that has begun. */
+export interface Underway extends CallToolParts {
+  readonly pulse: Pulse;
+  /** Epoch ms. */
+  readonly began: number;
+}
+
+function warn(message: string, meta: Record<string, unknown>): void {
+  log.warn(message, meta);
+}
+
+/** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
+export function tokenRequest(
+  input: DispatchInput,
+  said: readonly AuthorizationProof[],
+  catalog: CatalogSnapshot | undefined,
+  leaving: Leaving | undefined,
+): TokenRequest {
+  const { run, server, grant: own } = input;
+  const { grant = own, consented } = provenAuthorization(input, said, leaving);
+  return {
+    run,
+    server: server.name,
+    serverUrl: server.url,
+    initiator: run.initiator,
+    signal: cancellationSignal(),
+    ...(grant === undefined ? {} : { grant }),
+    ...(consented.length === 0 ? {} : { consented }),
+    ...credentialsOf(catalog, run.initiator.tenant),
+  };
+}

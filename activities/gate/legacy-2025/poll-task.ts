@@ -1,0 +1,182 @@
+/**
+ * The activity that asks a server how far a task is. Short, and safe to repeat: it executes nothing.
+ *
+ * Owns the order open → token → question → outcome. Does not own when it is asked (`domain/legacy-2025/tasks.ts`), nor the protocol.
+ * 1. The seal is the proof that the call has left by the gate (`task-seal.ts`); nothing else in the input is believed.
+ * 2. A token is minted for each poll and dropped with it; one that names the call, by which it could be executed, is not (INV-S2).
+ * 3. Whatever stands in the way is said, and may pass. That it will not is for the time to say.
+ * 4. The last question has as many tries as Temporal gives it, and what it says in the last of them is final.
+ */
+import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { CountersignError } from '../../../contracts/errors.ts';
+import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
+import type { Config } from '../../../contracts/schemas/config.ts';
+import type { PollInput, PollResult } from '../../../contracts/wire/legacy-2025.ts';
+import type { ReadCatalog } from '../../catalog/reader.ts';
+import type { LoadToolset } from '../../catalog/toolset.ts';
+import { currentScheduler } from '../../kit/scheduler.ts';
+import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
+import type { ServerConnection } from '../../mcp/port.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../../tokens/port.ts';
+import { checkCatalog, checkRun } from '../dispatch-check.ts';
+import { isLastTry, resultOf } from '../dispatch-result.ts';
+import { pulsing } from '../pulse.ts';
+import { accessTo, connectionOf, credentialsOf, secretsOf } from '../server-access.ts';
+import type { StateSeal } from '../state-seal.ts';
+import { openedTask } from './task-seal.ts';
+
+/** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */
+const AGAIN_MS = 5_000;
+const LONGEST_AGAIN_MS = 30_000;
+
+type Unreached = Extract<TaskReport, { kind: 'unreached' }>;
+
+export interface PollTaskParts {
+  readonly config: Config;
+  readonly loadToolset: LoadToolset;
+  readonly readCatalog: ReadCatalog;
+  readonly broker: TokenBroker;
+  readonly tasks: TaskServer;
+  readonly seal?: StateSeal | undefined;
+}
+
+export function createPollTask(parts: PollTaskParts): (input: PollInput) => Promise<PollResult> {
+  return pulsing(heartbeat, async (input: PollInput): Promise<PollResult> => {
+    const mistaken = checkRun(input.run, currentScheduler());
+    if (mistaken !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', mistaken.message);
+    const isLast = input.giveUp !== undefined && isLastTry();
+    const report = await polled(parts, input, isLast).catch(unreachedBy);
+    if (report.kind === 'unreached') {
+      // This worker goes, or whoever asked wants to ask something else: nothing that is said of it then is final.
+      cancellationSignal().throwIfAborted();
+      if (input.giveUp !== undefined && !isLast) throw again(report);
+    }
+    return resultFrom(input, report);
+  });
+}
+
+function unreachedBy(error: unknown): Unreached {
+  cancellationSignal().throwIfAborted();
+  const coded = codedFailureIn(error);
+  if (coded === undefined) throw error;
+  const { retryAfterMs } = coded.facts;
+  return { kind: 'unreached', reason: coded.message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
+}
+
+/** Temporal tries it once more, at another worker where this one is gone by then. */
+function again(report: Unreached): Error {
+  const wanted = report.retryAfterMs ?? AGAIN_MS * activityInfo().attempt;
+  return failureOf('TOOL_UNAVAILABLE', reasonOf(report), {}, Math.min(wanted, LONGEST_AGAIN_MS));
+}
+
+async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): Promise<TaskReport> {
+  const { config, broker, tasks } = parts;
+  const { run, server, target } = input;
+  const opened = await openedTask(input, parts.seal);
+  if (opened === undefined)
+    return {
+      kind: 'unreached',
+      reason:
+        'this worker has no key (grants.keys) that opens what finds the task, or the run no longer has the grant with which it was begun',
+    };
+  const catalog = await parts.readCatalog({ tenant: run.initiator.tenant, server: server.name });
+  const gone = checkCatalog(server, catalog);
+  if (gone !== undefined) return { kind: 'unreached', reason: gone.message };
+  const pinned = (await parts.loadToolset(input.toolset)).find(({ modelName }) => modelName === input.name);
+  const access = accessTo(config, server, catalog);
+  if (target.serverUrl !== server.url)
+    throw new CountersignError('DISPATCH_FORBIDDEN', 'The task is at another address than its server.');
+  const { id, authorization, shown } = opened;
+  const signal = cancellationSignal();
+  const request: TokenRequest = {
+    run,
+    server: server.name,
+    serverUrl: server.url,
+    initiator: run.initiator,
+    tool: target.tool,
+    signal,
+    ...authorization,
+    ...credentialsOf(catalog, run.initiator.tenant),
+  };
+  const { resultBytes, sharedBy } = input.limits;
+  const question: TaskQuestion = {
+    id,
+    tool: target.tool,
+    giveUp: input.giveUp !== undefined,
+    isLast,
+    definition: { outputSchema: pinned?.definition.outputSchema },
+    resultBytes,
+    ...(sharedBy === undefined ? {} : { sharedBy }),
+    signal,
+  };
+  const token = await broker.mint(request);
+  const first = await asked(tasks, connectionOf(server, access, token, shown), token, question);
+  if (first.kind !== 'unreached' || first.unauthorized === undefined || token.accessToken === undefined) return first;
+  const fresh = await broker.mint({ ...request, refused: token.accessToken });
+  if (fresh.accessToken === token.accessToken) return first;
+  // The server has seen the refused one, too.
+  const held = [...shown, ...secretsOf(token)];
+  return await asked(tasks, connectionOf(server, access, fresh, held), fresh, question);
+}
+
+async function asked(
+  tasks: TaskServer,
+  connection: ServerConnection,
+  token: MintedToken,
+  question: TaskQuestion,
+): Promise<TaskReport> {
+  try {
+    return await tasks.ask(connection, question);
+  } finally {
+    token.release?.();
+  }
+}
+
+function reasonOf({ reason, ended }: Unreached): string {
+  return ended === undefined ? reason : `it is ${ended}, but: ${reason}`;
+}
+
+function resultFrom(input: PollInput, report: TaskReport): PollResult {
+  const { server, target, giveUp } = input;
+  const task = `Tool "${target.tool}" of server "${server.name}" was begun as a task`;
+  const unknown = (reason: string, said = 'and may or may not have run'): PollResult => {
+    const message = `${task} ${said}: ${reason}. Find out at the server before anything is done again.`;
+    return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
+  };
+  const because = giveUp === undefined ? '' : `${GIVEN_UP[giveUp]}; `;
+  switch (report.kind) {
+    case 'working':
+      // Not while it is given up: then the server was asked to cancel it.
+      return giveUp === undefined ? report : unknown(`${because}the server still works on it`);
+    case 'unreached': {
+      const { reason, retryAfterMs, ended } = report;
+      if (giveUp !== undefined)
+        return ended === undefined
+          ? unknown(`${because}the server could not be asked to cancel it: ${reason}`)
+          : resultFrom(input, lostResult(ended, reason));
+      const message = `the server could not be asked: ${reasonOf(report)}`;
+      return { kind: 'unreached', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    }
+    case 'lost':
+      return report.completed === true
+        ? unknown(`${because}${report.reason}`, COMPLETED)
+        : unknown(`${because}${report.reason}`);
+    case 'over': {
+      const result =
+        report.ending.kind === 'input' || report.ending.kind === 'task'
+          ? undefined
+          : resultOf(report.ending, undefined, {});
+      return result?.kind === 'ended'
+        ? { kind: 'ended', outcome: result.outcome }
+        : unknown('its result could not be read');
+    }
+  }
+}
+
+/** Whether it did what it should stands in the result. */
+const COMPLETED = 'and has completed, as its server says; with what result cannot be had';
+
+const GIVEN_UP: Readonly<Record<NonNullable<PollInput['giveUp']>, string>> = {
+  withdrawn: 'the run ended before it',
+  time: 'its time is over',
+};

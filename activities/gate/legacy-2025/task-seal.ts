@@ -1,0 +1,224 @@
+/**
+ * What a run keeps of a task between two polls: sealed, and proof in itself.
+ *
+ * Owns when the ids of a task are in clear: in this process, for one poll (INV-S1). Does not own the sealing (`activities/gate/state-seal.ts`).
+ * 1. Only a worker of the zone can make one, and it does so for a call that has passed the gate and was sent (INV-G1). Whoever polls
+ *    need not be shown that again: what does not open, or names another run, gets no token.
+ * 2. It names who the call was made for and with which authorization; a poll has no other, and none that is wider (INV-S2).
+ */
+import type { TokenEvidence } from '../../../contracts/schemas/call.ts';
+import type { Config } from '../../../contracts/schemas/config.ts';
+import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
+import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
+import type { RunIdentity } from '../../../contracts/wire/run.ts';
+import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
+import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
+import { hashOf } from '../../../domain/text/canonical.ts';
+import { bounded } from '../../../domain/text/escape.ts';
+import type { Scrubber } from '../../kit/scrubber.ts';
+import { halfway, type Names, unknown } from '../../mcp/classify-failure.ts';
+import { quoted } from '../../mcp/classify-result.ts';
+import type { CallEnding, TaskId, WantedTask } from '../../mcp/port.ts';
+import type { Trace } from '../../mcp/tool-call.ts';
+import { authorizationOf, type CallAuthority } from '../authority.ts';
+import type { Told } from '../dispatch-result.ts';
+import type { StateSeal, TaskBinding } from '../state-seal.ts';
+
+/** Beyond its time, so that a result which is there in time can still be had. */
+const KEPT_LONGER_MS = 600_000;
+
+type Begun = Extract<CallEnding, { kind: 'task' }>;
+
+interface SealedTask extends TaskId, CallAuthority {
+  readonly run: string;
+}
+
+export type TaskWish =
+  /** As every call. */
+  | { readonly kind: 'plain' }
+  | { readonly kind: 'task'; readonly task: WantedTask }
+  /** It can only be called as a task, and here it cannot be. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Is the call to be a task? What its server says of the tool counts, and where the tool may be called either way, the operator. */
+export function taskWish(
+  { tasks, server, limits }: Pick<DispatchInput, 'tasks' | 'server' | 'limits'>,
+  { name, taskSupport }: ToolDefinition,
+  config: Pick<Config, 'servers'>,
+  seal: StateSeal | undefined,
+): TaskWish {
+  const settings = settingsOf(config, server.name);
+  const only = taskSupport === 'required';
+  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
+  const reason =
+    tasks !== true
+      ? 'the run does not wait for tasks: configure `tasks` of its server ({} is enough), and start the run again'
+      : seal === undefined
+        ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
+        : undefined;
+  if (reason !== undefined) return only ? { kind: 'refused', reason } : { kind: 'plain' };
+  return { kind: 'task', task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
+}
+
+function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {
+  return Object.hasOwn(servers, server) ? servers[server]?.tasks : undefined;
+}
+
+function secondsOf({ callTimeoutSeconds }: DispatchInput['limits'], settings: TaskSettings | undefined): number {
+  return settings?.seconds ?? callTimeoutSeconds;
+}
+
+export function noTask({ target, server }: DispatchInput, reason: string): DispatchResult {
+  const message = `Tool "${target.tool}" of server "${server.name}" can only be called as a task; it was not called: ${reason}.`;
+  return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
+}
+
+/** What the run is told of a task that was begun. */
+export async function taskResult(
+  ending: Begun,
+  input: DispatchInput,
+  { config, seal }: { readonly config: Pick<Config, 'servers'>; readonly seal?: StateSeal | undefined },
+  authority: CallAuthority,
+  told: Pick<Told, 'sentAt'>,
+  token: TokenEvidence,
+): Promise<DispatchResult> {
+  // It is asked for only where there is one (`taskWish`).
+  if (seal === undefined) throw new Error('a task was begun that nothing can seal');
+  const { id, pollMs, ttlMs, message } = ending;
+  const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
+  const ownMs = secondsOf(input.limits, settingsOf(config, input.server.name)) * 1_000;
+  const sealed: SealedTask = { ...id, ...authority, run: hashOf(input.run) };
+  return {
+    kind: 'task',
+    token,
+    task: {
+      sealed: await seal.seal(JSON.stringify(sealed), bindingOf(input)),
+      sentAt: new Date(sentAt).toISOString(),
+      // The server forgets it then.
+      until: new Date(sentAt + Math.min(ownMs, ttlMs ?? ownMs)).toISOString(),
+      ...(pollMs === undefined ? {} : { pollMs }),
+      ...(message === undefined ? {} : { message }),
+    },
+  };
+}
+
+export interface OpenedTask {
+  readonly id: TaskId;
+  readonly authorization: NonNullable<ReturnType<typeof authorizationOf>>;
+  /** Tokens that its server has seen: it may say them in what comes of the task. */
+  readonly shown: readonly string[];
+}
+
+/** Undefined where it was sealed elsewhere, or for something else. */
+export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
+  const text = await seal?.open(input.sealed, bindingOf(input));
+  if (text === undefined) return undefined;
+  // Sound: only `taskResult` above seals for this use.
+  const { run, grant, consented, shown, ...id } = JSON.parse(text) as SealedTask;
+  const authority = { ...(grant && { grant }), ...(consented && { consented }), shown };
+  const authorization = authorizationOf(authority, input.grants ?? []);
+  return run !== hashOf(input.run) || authorization === undefined ? undefined : { id, authorization, shown };
+}
+
+function bindingOf({
+  run,
+  callId,
+  attempt,
+  server,
+  target,
+}: Pick<DispatchInput, 'run' | 'callId' | 'attempt' | 'server' | 'target'> & {
+  readonly run: RunIdentity;
+}): TaskBinding {
+  const { namespace, workflowId } = run;
+  const { serverUrl, tool } = target;
+  return { use: 'task', namespace, workflowId, callId, attempt, server: server.name, serverUrl, tool };
+}
+
+// A call that its server has made a task of (MCP 2025-11-25, "Creating a Task"), and how far one is.
+//
+// Pure. Owns what is believed of a server's word on a task. Does not own when it is asked (`domain/legacy-2025/tasks.ts`).
+// 1. Its id, and that of its session, find the task again and are secret: nothing else that is kept holds them (INV-S1).
+// 2. Times of a server are hints: what is no number that makes sense is left out.
+
+/** UTF-16 units, of each id. */
+const LONGEST_ID = 2_048;
+const LONGEST_MESSAGE = 200;
+
+const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+export type TaskStatus = (typeof STATUSES)[number];
+
+export interface TaskWord {
+  readonly status: TaskStatus;
+  readonly pollMs?: number;
+  readonly ttlMs?: number;
+  readonly message?: string;
+}
+
+type Answered = Extract<Trace, { kind: 'answered' }>;
+interface TaskAnswer {
+  readonly kind: 'result';
+  readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
+}
+export interface TaskTrace {
+  /** What finds its session again. */
+  readonly session: NonNullable<Answered['session']>;
+  readonly answer: TaskAnswer;
+}
+
+/** Is it a task that was given in place of a result? A server that knows no tasks answers with the result all the same. */
+export function isTask(ended: Trace | CallEnding): ended is Answered & TaskTrace {
+  return ended.kind === 'answered' && ended.session !== undefined && isTaskAnswer(ended.answer);
+}
+
+export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskAnswer {
+  if (!('result' in answer) || !isFields(answer.result)) return false;
+  const { task, content } = answer.result;
+  return isFields(task) && content === undefined;
+}
+
+/** The tool cannot be called otherwise; it was not sent. */
+export function noTasks(names: Names): CallEnding {
+  const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
+  return { kind: 'refused', code: 'TOOL_REFUSED', message };
+}
+
+/** @param scrubbing of the connection's secrets and these */
+export function begunTask(
+  { answer, session }: TaskTrace,
+  names: Names,
+  scrubbing: (ids: readonly string[]) => Scrubber,
+): CallEnding {
+  const { task } = answer.result;
+  const { taskId } = task;
+  const { sessionId } = session;
+  if (typeof taskId !== 'string' || taskId === '' || [taskId, sessionId ?? ''].some((id) => id.length > LONGEST_ID))
+    return halfway(names, 'task', 'it has no id by which it could be found again');
+  const id: TaskId = { taskId, ...session };
+  const said = wordOf(task, scrubbing(secretsOf(id)));
+  if (said === undefined) return unknown(names, 'the server made a task of it that has no status');
+  const { status: _, ...word } = said;
+  return { kind: 'task', id, ...word };
+}
+
+export function secretsOf({ taskId, sessionId }: TaskId): string[] {
+  return [taskId, ...(sessionId === undefined ? [] : [sessionId])];
+}
+
+/** Undefined where it has no status that the protocol knows. */
+export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
+  const { status, statusMessage, pollInterval, ttl } = task;
+  const known = STATUSES.find((each) => each === status);
+  if (known === undefined) return undefined;
+  const message = typeof statusMessage === 'string' ? bounded(quoted(scrub, statusMessage), LONGEST_MESSAGE) : '';
+  return {
+    status: known,
+    ...(isTime(pollInterval) ? { pollMs: pollInterval } : {}),
+    ...(isTime(ttl) ? { ttlMs: ttl } : {}),
+    ...(message === '' ? {} : { message }),
+  };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+}

@@ -1,0 +1,61 @@
+/**
+ * Whether a read may leave: the last look at what it reads (docs/adr/0042). The run said so when it judged; that is not believed.
+ *
+ * 1. Only where this worker's own configuration lets the results of this server be followed.
+ * 2. The link is looked up where it was named: in the conversation of the run that Temporal says has scheduled this, in the
+ *    result of a tool of the same server, with exactly this URI.
+ */
+import { CountersignError } from '../../contracts/errors.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type { ToolTarget } from '../../contracts/schemas/call.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
+import type { LoadToolset } from '../catalog/toolset.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
+import type { Refused } from './dispatch-check.ts';
+
+export interface LinkCheckParts {
+  readonly config: Pick<Config, 'servers'>;
+  readonly loadToolset: LoadToolset;
+  /** Without it nothing is read. */
+  readonly readMessage?: ReadMessage;
+}
+
+/** Where the operator has taken reading back. */
+export function checkReading(
+  { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
+  { servers }: Pick<Config, 'servers'>,
+): Refused | undefined {
+  if (tool !== READ_RESOURCE || readsLinks(servers, server)) return undefined;
+  const message = `Resources that results of ${server} link to are not read by this worker (servers.${server}.resourceLinks).`;
+  return { kind: 'refused', code: 'TOOL_DISABLED', message };
+}
+
+/** @throws CountersignError `TOOL_UNAVAILABLE` where the conversation cannot be read */
+export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Promise<Refused | undefined> {
+  const { target, toolset, link } = input;
+  const { server, tool } = target;
+  if (tool !== READ_RESOURCE) return undefined;
+  const disabled = checkReading(target, parts.config);
+  if (disabled !== undefined) return disabled;
+  const { uri } = input.arguments;
+  const { readMessage: read } = parts;
+  const message = link === undefined || read === undefined ? undefined : await messageAt(input, link.at, read);
+  const offered = await parts.loadToolset(toolset);
+  const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
+  if (namesLink(message, { server, uri }, serverOf)) return undefined;
+  return { kind: 'refused', code: 'RESOURCE_NOT_LINKED', message: notLinked(server) };
+}
+
+async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {
+  if (!Number.isSafeInteger(at) || at < 0) return undefined;
+  try {
+    // Both ids are compared with Temporal's word before (`dispatch-check.ts`).
+    return await read(run.workflowId, runId, at);
+  } catch {
+    const text = 'The conversation of the run, which says what may be read, cannot be had; the call was not sent.';
+    throw new CountersignError('TOOL_UNAVAILABLE', text);
+  }
+}

@@ -1,0 +1,57 @@
+/** Would policy, schema and what people have said let a tool, as it is now, be called? */
+import type { Verdict } from '../../contracts/schemas/call.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import type { ToolNow } from '../catalog/layer.ts';
+import type { ArgumentChecker } from '../policy/arguments.ts';
+import type { Conditions } from '../policy/condition-clock.ts';
+import { verdictOn } from '../policy/judge.ts';
+import { checkDefinition, checkProof, hasEditedArguments, type Refused } from './dispatch-check.ts';
+import { answerersNow, checkRetry, checkStanding, type Leaving } from './statement-checks.ts';
+
+export type Weighed =
+  | { readonly refused: Refused; readonly leaving?: undefined }
+  | {
+      readonly refused: undefined;
+      readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
+      /** What people have said besides consent is held against it. */
+      readonly leaving: Leaving;
+    };
+
+export async function weigh(
+  { config, conditions }: { readonly config: Config; readonly conditions: Conditions },
+  checker: ArgumentChecker,
+  input: DispatchInput,
+  now: ToolNow,
+  catalog: CatalogSnapshot | undefined,
+): Promise<Weighed> {
+  const { tool, pinned } = now;
+  const { run, runPolicy, callId, earlier } = input;
+  const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
+  const verdict = await verdictOn(config, conditions, call);
+  // What may not be called at all is not asked about again.
+  if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
+  // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
+  const isChecked = tool === pinned && !hasEditedArguments(input);
+  const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
+  if (problems.length > 0) {
+    const what = tool === pinned ? 'The edited arguments do not fit' : 'The tool has changed';
+    return { refused: { kind: 'refused', code: 'ARGUMENTS_INVALID', message: `${what}: ${problems.join('; ')}.` } };
+  }
+  const refused =
+    checkRetry(input, config, verdict) ?? checkDefinition(input, now, verdict) ?? checkConsent(input, verdict, catalog);
+  if (refused !== undefined) return { refused };
+  const leaving = { ...answerersNow(input, config, verdict), definitionHash: tool.hash, at: Date.now() };
+  return { refused, verdict, leaving };
+}
+
+function checkConsent(
+  input: DispatchInput,
+  verdict: Exclude<Verdict, { kind: 'deny' }>,
+  catalog: CatalogSnapshot | undefined,
+): Refused | undefined {
+  return input.proof.kind === 'standing'
+    ? checkStanding(input, input.proof, verdict, catalog, Date.now())
+    : checkProof(input, verdict, Date.now());
+}

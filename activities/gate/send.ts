@@ -1,0 +1,209 @@
+/**
+ * The last step of a dispatch: a token for this call, and the call with it (INV-S2).
+ *
+ * 1. A token is minted once everything has been checked, and given back with the call. A 401 proves that nothing ran: then another one
+ *    is minted, once.
+ * 2. Where people are asked in the middle of the call, their answers may need another token (`authority.ts`).
+ * 3. What leaves too late to be waited for is not sent.
+ */
+import { cancellationSignal } from '@temporalio/activity';
+import { codedFailureIn } from '../../contracts/failure.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import type { CallEnding, ServerConnection } from '../mcp/port.ts';
+import type { MintedToken, TokenRequest } from '../tokens/port.ts';
+import {
+  askedNow,
+  authorityOf,
+  type CallAuthority,
+  needOfEnding,
+  needOfToken,
+  renewalOf,
+  shownOf,
+  wanting,
+} from './authority.ts';
+import type { Underway } from './call-tool.ts';
+import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
+import { inputOf, pausedBy } from './input-round.ts';
+import { GRACE_MS, type HeldPeople } from './legacy-2025/open-question.ts';
+import { sealFor } from './legacy-2025/resume-point.ts';
+import { taskResult, type TaskWish } from './legacy-2025/task-seal.ts';
+import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
+import type { Leaving } from './statement-checks.ts';
+import { STORING_MS } from './storing-time.ts';
+
+/**
+ * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/run/activities.ts` leaves
+ * 90 s beside the call, and storing what it answers takes its part.
+ */
+const READY_WITHIN_MS = 90_000 - STORING_MS;
+
+interface Asking {
+  readonly request: TokenRequest;
+  /** Secrets with which its server was asked before. */
+  readonly held: readonly string[];
+  /** The tokens among them. */
+  readonly shown: readonly string[] | undefined;
+}
+
+/** The tool as it is now, and whether it is called as a task. */
+interface Meant {
+  readonly tool: OfferedTool;
+  readonly wish: TaskWish;
+  readonly leaving: Leaving;
+  /** Where its server may ask in the middle of it. */
+  readonly people: HeldPeople | undefined;
+}
+
+/** With one token, and after a 401 with one fresh one: whatever the call comes to is a value. */
+export async function callWithToken(
+  parts: Underway,
+  input: DispatchInput,
+  meant: Meant,
+  catalog: CatalogSnapshot | undefined,
+  { request, held, shown = [] }: Asking,
+): Promise<DispatchResult> {
+  let access: ServerAccess;
+  let token: MintedToken;
+  try {
+    access = accessTo(parts.config, input.server, catalog);
+    token = await parts.broker.mint(request);
+  } catch (error) {
+    return wanting(endedBeforeSending(error), (failed) =>
+      askedNow(needOfToken(parts.config, request, failed), meant.leaving),
+    );
+  }
+  const told: Told = {};
+  const seen: MintedToken[] = [token];
+  const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
+  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> => {
+    if (ending.kind === 'input')
+      return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, minted.evidence);
+    if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, minted.evidence);
+    const ended = withTold(resultOf(ending, minted, told), meant.people?.told() ?? []);
+    return wanting(ended, () =>
+      ending.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, ending), meant.leaving) : undefined,
+    );
+  };
+  const sendWith = async (minted: MintedToken, known: readonly string[]): Promise<CallEnding> => {
+    const renewal =
+      meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
+    try {
+      const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
+      return await send(parts, input, meant, connection, told, authority);
+    } finally {
+      minted.release?.();
+      renewal?.release();
+    }
+  };
+  const first = await sendWith(token, held);
+  if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
+    return await finish(first, token);
+  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
+  parts.pulse.say({ phase: 'connecting' });
+  let fresh: MintedToken;
+  try {
+    fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
+  } catch (error) {
+    return await finish({ ...first, message: `${first.message}${whyNone(error)}` }, token);
+  }
+  if (fresh.accessToken === token.accessToken) return await finish(first, token);
+  // The server has seen the refused one, too.
+  const known = [...held, ...seen.flatMap(secretsOf)];
+  seen.push(fresh);
+  return await finish(await sendWith(fresh, known), fresh);
+}
+
+/** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
+function whyNone(error: unknown): string {
+  const coded = codedFailureIn(error);
+  return coded === undefined ? '' : ` ${coded.message}`;
+}
+
+async function send(
+  { config, server, seal, pulse, began }: Underway,
+  input: DispatchInput,
+  { tool, wish, people }: Meant,
+  connection: ServerConnection,
+  told: Told,
+  authority: () => CallAuthority,
+): Promise<CallEnding> {
+  const readyWithinMs = READY_WITHIN_MS - (people === undefined ? 0 : GRACE_MS);
+  if (Date.now() - began > readyWithinMs) return tooLate(input);
+  return await server.call(connection, {
+    definition: tool.definition,
+    arguments: input.arguments,
+    // Of the call that was proven, whatever key its input names.
+    idempotencyKey: `${input.run.workflowId}/${input.callId}`,
+    timeoutMs: input.limits.callTimeoutSeconds * 1_000,
+    resultBytes: input.limits.resultBytes,
+    ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),
+    signal: cancellationSignal(),
+    heartbeat: (details) => {
+      told.last = details;
+      told.sentAt = details.sentAt ?? told.sentAt;
+      pulse.say(details);
+    },
+    ...sealFor(input, seal, authority),
+    isHandedOn: handingOn(told),
+    ...(wish.kind === 'task' ? { task: wish.task } : {}),
+    ...(people === undefined ? {} : { people: people.ask }),
+    ...(await inputOf(input, seal, config.trust.mode)),
+  });
+}
+
+function tooLate({ server, target }: DispatchInput): CallEnding {
+  const message = `Listing the tools of server "${server.name}" and obtaining a token took more than ${READY_WITHIN_MS / 1_000} s; tool "${target.tool}" was not called.`;
+  return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
+}
+
+// What this worker has sent, so that what let one call leave lets no second one leave from here (INV-X1).
+//
+// Genuine runs never send twice by one consent: each dispatch is an attempt of its own, and after a reset there is another consent, or
+// for what policy allows another Temporal run. Whoever may write to the namespace can schedule a genuine input again, though.
+//
+// 1. A call is known by what it is and by what let it leave, whichever workflow execution brings it.
+// 2. It is known from the moment at which it is handed over: of two at once one is sent.
+// 3. Memory of this process alone, and of its newest calls: it refuses what it knows, and proves nothing where it knows nothing.
+
+/** About a hundred bytes each. */
+const MOST_KNOWN = 20_000;
+
+export class SentCalls {
+  readonly #known = new Set<string>();
+  readonly #most: number;
+
+  constructor(most = MOST_KNOWN) {
+    this.#most = most;
+  }
+
+  /** False where it was sent from here before; else it counts as sent. */
+  take(input: DispatchInput): boolean {
+    const keys = consentsOf(input).map((consent) => keyOf(input, consent));
+    if (keys.some((key) => this.#known.has(key))) return false;
+    for (const key of keys) this.#known.add(key);
+    for (const oldest of this.#known) {
+      if (this.#known.size <= this.#most) break;
+      this.#known.delete(oldest);
+    }
+    return true;
+  }
+}
+
+/** Of several who agreed each alone: in another order they are the same. */
+function consentsOf({ proof, runId }: DispatchInput): readonly string[] {
+  switch (proof.kind) {
+    case 'policy':
+      return [runId];
+    case 'decision':
+      return [proof.decision, ...(proof.further ?? [])].map(({ digest }) => digest);
+    case 'standing':
+      return proof.decisions.map(({ digest }) => digest);
+  }
+}
+
+function keyOf({ run, callId, attempt }: DispatchInput, consent: string): string {
+  return hashOf({ namespace: run.namespace, workflowId: run.workflowId, callId, attempt, consent });
+}

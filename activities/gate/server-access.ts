@@ -1,0 +1,77 @@
+/** A server of a run as this worker's own configuration has it: where it is, and how tokens for it are obtained. */
+import { CountersignError } from '../../contracts/errors.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { assertConnectable } from '../catalog/connection.ts';
+import type { ServerConnection } from '../mcp/port.ts';
+import { assertReachable } from '../run/bind-server.ts';
+import type { MintedToken, TokenRequest } from '../tokens/port.ts';
+
+export interface ServerAccess {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly protocol: ServerConfig['protocol'];
+  readonly elicitation?: ServerConfig['elicitation'];
+}
+
+/** Throws where the binding is not what this configuration says: a queue for another zone, or a forged input. */
+export function accessTo(
+  config: Config,
+  { name, url }: ServerBinding,
+  catalog: Pick<CatalogSnapshot, 'connection' | 'status'> | undefined,
+): ServerAccess {
+  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  if (configured === undefined && catalog?.connection !== undefined) {
+    assertConnectable(config, name, catalog.connection);
+    if (catalog.status !== 'connected' || catalog.connection.url !== url)
+      throw new CountersignError('DISPATCH_FORBIDDEN', `The catalog has ${name} at another address, or disconnected.`);
+    return { headers: {}, protocol: 'auto' };
+  }
+  if (configured === undefined) {
+    assertReachable(config, url, `servers.${name}`);
+    return { headers: {}, protocol: 'auto' };
+  }
+  if (canonicalServerUrl(configured.url) !== url) {
+    throw new CountersignError(
+      'DISPATCH_FORBIDDEN',
+      `The run knows server ${name} under another URL than this worker.`,
+    );
+  }
+  return configured;
+}
+
+/** What the catalog names; the configuration says what it is, and where it may go. */
+export function credentialsOf(
+  catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
+  tenant: string,
+): Pick<TokenRequest, 'credentials'> {
+  const name = catalog?.connection?.credentials;
+  return name === undefined ? {} : { credentials: { name, tenant } };
+}
+
+/** @param held secrets of this activity from before the token: the server has seen them, and may echo them now */
+export function connectionOf(
+  { name, url }: ServerBinding,
+  { headers, protocol, elicitation }: ServerAccess,
+  token: MintedToken,
+  held: readonly string[],
+): ServerConnection {
+  return {
+    name,
+    url,
+    headers,
+    protocol,
+    secrets: [...token.secrets, ...held],
+    ...(elicitation === undefined ? {} : { asks: true }),
+    ...(token.accessToken === undefined ? {} : { accessToken: token.accessToken }),
+  };
+}
+
+/** All that whoever had it must keep to himself. */
+export function secretsOf({
+  accessToken,
+  secrets,
+}: Pick<MintedToken | ServerConnection, 'accessToken' | 'secrets'>): readonly string[] {
+  return accessToken === undefined ? secrets : [...secrets, accessToken];
+}

@@ -1,0 +1,56 @@
+/**
+ * Reads what the network said out of a chain of errors.
+ *
+ * 1. `neverConnected` is true only for failures before a connection stood: name resolution, TCP connect, TLS certificate.
+ */
+import { SdkError } from '@modelcontextprotocol/client';
+
+/** Node and undici codes that can only come before a request is written. */
+const BEFORE_SENDING = new Set([
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+]);
+
+const MAX_CAUSES = 8;
+
+interface NetworkFault {
+  readonly code: string;
+  readonly syscall: string | undefined;
+}
+
+export function neverConnected(error: unknown): boolean {
+  const fault = faultIn(error);
+  return (
+    fault !== undefined &&
+    (BEFORE_SENDING.has(fault.code) || fault.syscall === 'connect' || fault.syscall === 'getaddrinfo')
+  );
+}
+
+export function networkCodeOf(error: unknown): string | undefined {
+  return faultIn(error)?.code;
+}
+
+/** The innermost error that carries a system or undici code. Errors of Node's core are of another realm under jest: no instanceof. */
+function faultIn(error: unknown): NetworkFault | undefined {
+  let found: NetworkFault | undefined;
+  for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
+    // Sound: every field is optional and unknown, so nothing is assumed of the object.
+    const { code, syscall, cause } = at as { code?: unknown; syscall?: unknown; cause?: unknown };
+    // The SDK's own errors have codes of the same form, and say nothing of the network.
+    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code) && !SdkError.isInstance(at)) {
+      found = { code, syscall: typeof syscall === 'string' ? syscall : undefined };
+    }
+    at = cause;
+  }
+  return found;
+}

@@ -1,0 +1,224 @@
+/**
+ * Who may call a server now: how many at once and how often, whether it asked for time, whether its breaker is open.
+ *
+ * Owns the counts of this process. Does not own the rules (`activities/limits/breaker.ts`, `activities/limits/rate-window.ts`), nor waiting: whoever is
+ * held back is told for how long, and no slot of the worker waits with it.
+ *
+ * 1. A server is its address: under another name, or in a tenant's catalog, it is the same one.
+ * 2. `enter` and `leave` belong together. What is left twice counts once.
+ * 3. A 429 is about whoever asks (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
+ * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
+ */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { DEFAULT_WAIT_SECONDS, type ServerLimits as Limits } from '../../contracts/schemas/config.ts';
+import type { HeldBy } from '../../contracts/schemas/throttled.ts';
+import { type Breaker, type BreakerRule, CLOSED, ended, type Health, mustWait, passed } from './breaker.ts';
+import { type Rate, rateOf, untilNext, within } from './rate-window.ts';
+import { Line } from './wait-estimate.ts';
+
+/** A server that asks for more is believed by the call that it answered, not for all others. */
+const LONGEST_HOLD_MS = 300_000;
+/** Servers without limits of which something is known; they come by URL. */
+const MOST_UNLISTED = 1_000;
+const WHOLE_SERVER = '';
+
+export interface LimitedServer {
+  readonly name: string;
+  readonly limits?: Limits;
+}
+
+export interface Caller {
+  /** Canonical server URL. */
+  readonly url: string;
+  readonly tenant: string;
+  /** Of the call, the same each time it comes back. */
+  readonly key: string;
+  /** How often it has come, from 1. */
+  readonly attempt: number;
+}
+
+export interface HeldBack {
+  readonly kind: 'held';
+  readonly by: HeldBy;
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly retryAfterMs: number;
+  readonly atMostSeconds: number;
+}
+
+/** A server's wish for time, and the code of its answer. */
+export interface Asked {
+  readonly code: ErrorCode;
+  readonly ms: number;
+}
+
+export interface Entered {
+  readonly kind: 'entered';
+  /** One more request from the same place: it waits for nothing, and whoever comes next waits for it. */
+  more(): void;
+  leave(health: Health, asked?: Asked): void;
+}
+
+/** What operators are told. `server` is the configured name; undefined for one that only a run or a catalog knows. */
+export type LimitEvent =
+  | { readonly kind: 'running'; readonly server: string | undefined; readonly calls: number }
+  | { readonly kind: 'held'; readonly server: string | undefined; readonly by: HeldBy }
+  | { readonly kind: 'breaker'; readonly server: string | undefined; readonly state: Breaker['state'] }
+  | { readonly kind: 'asked'; readonly server: string | undefined; readonly ms: number; readonly tenant?: string };
+
+interface Server {
+  readonly name: string | undefined;
+  readonly limits: Limits | undefined;
+  readonly rate: Rate | undefined;
+  readonly rule: BreakerRule | undefined;
+  breaker: Breaker;
+  running: number;
+  begun: readonly number[];
+  /** Tenant, or the whole server → epoch ms. */
+  readonly asked: Map<string, number>;
+  readonly line: Line;
+}
+
+export interface ServerLimitsParts {
+  /** Canonical server URL → what is configured for it. */
+  readonly configured: ReadonlyMap<string, LimitedServer>;
+  readonly tell: (event: LimitEvent) => void;
+  /** Epoch ms. */
+  readonly now?: () => number;
+  /** From 0 up to 1. */
+  readonly random?: () => number;
+}
+
+export class ServerLimits {
+  readonly #parts: Required<ServerLimitsParts>;
+  readonly #servers = new Map<string, Server>();
+
+  constructor({ now = Date.now, random = Math.random, ...parts }: ServerLimitsParts) {
+    this.#parts = { now, random, ...parts };
+  }
+
+  enter(caller: Caller): Entered | HeldBack {
+    const now = this.#parts.now();
+    const server = this.#serverAt(caller.url, now);
+    const { name } = server;
+    const held = this.#holding(server, caller, now);
+    if (held !== undefined) {
+      this.#parts.tell({ kind: 'held', server: name, by: held.by });
+      return held;
+    }
+    server.line.leave(caller.key);
+    let tries = false;
+    if (server.rule !== undefined) {
+      const pass = passed(server.breaker, caller.tenant, now);
+      tries = pass.tries;
+      this.#change(server, pass.breaker);
+    }
+    if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, now), now];
+    server.running += 1;
+    this.#parts.tell({ kind: 'running', server: name, calls: server.running });
+    let isIn = true;
+    return {
+      kind: 'entered',
+      more: () => {
+        const at = this.#parts.now();
+        if (server.rate !== undefined) server.begun = [...within(server.rate, server.begun, at), at];
+      },
+      leave: (health, asked) => {
+        if (!isIn) return;
+        isIn = false;
+        this.#leave(server, caller, { tries, health, asked, began: now });
+      },
+    };
+  }
+
+  #leave(
+    server: Server,
+    { tenant }: Caller,
+    { tries, health, asked, began }: { tries: boolean; health: Health; asked: Asked | undefined; began: number },
+  ): void {
+    const now = this.#parts.now();
+    const { name, rule } = server;
+    server.running -= 1;
+    server.line.took(Math.max(0, now - began));
+    this.#parts.tell({ kind: 'running', server: name, calls: server.running });
+    if (rule !== undefined) this.#change(server, ended(server.breaker, rule, { tenant, health, tries }, now));
+    if (asked === undefined || asked.ms <= 0) return;
+    const ofTenant = asked.code === 'TOOL_RATE_LIMITED';
+    const who = ofTenant ? tenant : WHOLE_SERVER;
+    const ms = Math.min(asked.ms, LONGEST_HOLD_MS);
+    for (const [other, until] of server.asked) if (until <= now && other !== who) server.asked.delete(other);
+    // The latest answer counts, also where it asks for less than one before.
+    const isNew = (server.asked.get(who) ?? 0) <= now;
+    server.asked.set(who, now + ms);
+    if (isNew) this.#parts.tell({ kind: 'asked', server: name, ms, ...(ofTenant ? { tenant } : {}) });
+  }
+
+  #change(server: Server, next: Breaker): void {
+    const before = server.breaker.state;
+    server.breaker = next;
+    if (next.state !== before) this.#parts.tell({ kind: 'breaker', server: server.name, state: next.state });
+  }
+
+  #holding(server: Server, caller: Caller, now: number): HeldBack | undefined {
+    const { limits, rule, rate, line } = server;
+    const until = Math.max(server.asked.get(WHOLE_SERVER) ?? 0, server.asked.get(caller.tenant) ?? 0);
+    if (until > now)
+      return this.#back(server, caller, until - now, 'retry-after', 'asked to be left alone for a while (Retry-After)');
+    const closed = rule === undefined ? 0 : mustWait(server.breaker, rule, caller.tenant, now);
+    if (closed > 0)
+      return this.#back(server, caller, closed, 'breaker', 'failed again and again, and is left alone for a while');
+    if (limits?.concurrency !== undefined && server.running >= limits.concurrency) {
+      const ms = line.untilFree(caller.key, limits.concurrency, now);
+      return this.#back(server, caller, ms, 'concurrency', `takes at most ${limits.concurrency} calls at once`);
+    }
+    const late = rate === undefined ? 0 : untilNext(rate, server.begun, now, line.ahead(caller.key, now));
+    if (rate !== undefined && late > 0)
+      return this.#back(server, caller, late, 'rate', `takes at most ${rate.most} calls in ${rate.windowMs} ms`);
+    return undefined;
+  }
+
+  #back({ name, limits, line }: Server, { key, attempt }: Caller, ms: number, by: HeldBy, why: string): HeldBack {
+    const { now, random } = this.#parts;
+    const retryAfterMs = line.wait(key, ms, attempt, now(), random());
+    return {
+      kind: 'held',
+      by,
+      code: by === 'breaker' ? 'TOOL_UNAVAILABLE' : 'TOOL_RATE_LIMITED',
+      message: `Server ${name === undefined ? '' : `"${name}" `}${why}.`,
+      retryAfterMs,
+      atMostSeconds: limits?.waitSeconds ?? DEFAULT_WAIT_SECONDS,
+    };
+  }
+
+  #serverAt(url: string, now: number): Server {
+    const known = this.#servers.get(url);
+    if (known !== undefined) return known;
+    if (this.#servers.size >= MOST_UNLISTED + this.#parts.configured.size) this.#forgetIdle(now);
+    const { name, limits } = this.#parts.configured.get(url) ?? {};
+    const breaker = limits?.breaker;
+    const server: Server = {
+      name,
+      limits,
+      rate: limits?.perSecond === undefined ? undefined : rateOf(limits.perSecond),
+      rule: breaker && {
+        failures: breaker.failures,
+        withinMs: breaker.withinSeconds * 1_000,
+        openMs: breaker.openSeconds * 1_000,
+      },
+      breaker: CLOSED,
+      running: 0,
+      begun: [],
+      asked: new Map(),
+      line: new Line(),
+    };
+    this.#servers.set(url, server);
+    return server;
+  }
+
+  #forgetIdle(now: number): void {
+    for (const [url, { limits, running, asked }] of this.#servers) {
+      const isAsked = [...asked.values()].some((until) => until > now);
+      if (limits === undefined && running === 0 && !isAsked) this.#servers.delete(url);
+    }
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * What a call that got no result ended as: not sent, refused before it ran, or unknown (INV-X1).
+ *
+ * Pure. Owns the proof that a call did not run. Does not own results (`result.ts`).
+ *
+ * 1. `not-sent` needs proof from the connection; `refused` needs an answer that HTTP or MCP define as given before the tool
+ *    runs. Whatever has neither is `unknown`: a person decides, nothing is sent again by itself.
+ * 2. Whoever asks in the middle of a call works on it: no error and no status that follows is given before the tool runs, also where
+ *    the code is one of those. A server may pass on as its own what its question was answered with.
+ * 3. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
+ */
+import {
+  InsufficientScopeError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
+import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
+import { networkCodeOf, neverConnected } from '../kit/network.ts';
+import type { Health } from '../limits/breaker.ts';
+import { type Exchange, isRedirect } from './http-exchange.ts';
+import type { CallEnding, ServerFault } from './port.ts';
+import type { Trace } from './tool-call.ts';
+import type { RawAnswer } from './transport.ts';
+
+export interface Names {
+  readonly server: string;
+  readonly tool: string;
+  /** It is a read of a resource, which leaves nothing behind. */
+  readonly reads?: true;
+  /** Makes a text of the server fit to be quoted. */
+  readonly quote: (text: string) => string;
+}
+
+/** Another token may help; the same request with the same token will not. */
+const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set([
+  'TOOL_UNAUTHORIZED',
+  'TOOL_FORBIDDEN',
+  'TOOL_INSUFFICIENT_SCOPE',
+]);
+
+/** JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for -32042). */
+const REFUSING_RPC = new Set([-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042]);
+export const INVALID_PARAMS = -32602;
+/** The server would ask for what the client has not declared. */
+const MISSING_CAPABILITY = -32021;
+
+/** The call was not answered. */
+export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
+  const { error, stopped, reached, exchange, asked } = trace;
+  if (asked === undefined && exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
+  if (asked === undefined && (!reached || neverConnected(error))) {
+    return notSent(
+      names,
+      stopped === 'cancelled' ? 'the call was cancelled' : (networkCodeOf(error) ?? 'no connection'),
+      exchange,
+    );
+  }
+  if (stopped === 'deadline') return unknown(names, 'no answer came before the deadline', exchange);
+  if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
+  if (stopped === 'left') return unknown(names, 'the worker ended after it was sent', exchange);
+  const { status } = exchange;
+  // None of these says that nothing was done yet; a read leaves nothing behind.
+  if (status !== undefined && isRedirect(status) && names.reads !== true)
+    return unknown(names, `the server answered with a redirect (HTTP ${status}), which no call follows`, exchange);
+  const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
+  if (refusal !== undefined) return refused(names, refusal);
+  if (exchange.tooLarge === true && exchange.streamed === true)
+    return unknown(names, 'what the server says in its stream is larger than this service reads', exchange);
+  return unknown(
+    names,
+    stopped === 'lost' ? 'the connection ended without an answer' : reasonOf(error, 'the answer could not be read'),
+    exchange,
+  );
+}
+
+/** No session could be opened: whatever the reason, the tool was not called. */
+export function endingOfConnect(
+  cause: unknown,
+  exchange: Exchange,
+  stopped: 'cancelled' | 'deadline' | undefined,
+  names: Names,
+): CallEnding {
+  if (exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
+  if (stopped === 'cancelled') return notSent(names, 'the call was cancelled', exchange);
+  if (stopped === 'deadline') return notSent(names, 'no answer to the request to connect', exchange);
+  const refusal = refusalIn(cause, exchange, names.quote);
+  if (refusal !== undefined && ABOUT_THE_TOKEN.has(refusal.code)) return refused(names, refusal);
+  const ending = notSent(names, reasonOf(cause, 'the protocol could not be agreed on'), exchange);
+  return refusal?.code === 'TOOL_RATE_LIMITED' ? { ...ending, code: refusal.code } : ending;
+}
+
+/**
+ * The server answered with an error in place of a result.
+ *
+ * @param noInput why it could not ask people, where that is so
+ * @param asked it had asked something in the middle of the call
+ */
+export function endingOfError(
+  { code, message }: Extract<RawAnswer, { kind: 'error' }>,
+  names: Names,
+  noInput?: string,
+  asked = false,
+): CallEnding {
+  if (asked || !REFUSING_RPC.has(code) || saysAfterwards(message))
+    return unknown(names, `the server answered with JSON-RPC error ${code}: ${names.quote(message)}`);
+  if (code === INVALID_PARAMS && saysUnknown(message, names.tool)) return vanished(names);
+  const why = code === MISSING_CAPABILITY && noInput !== undefined ? ` (${noInput})` : '';
+  return refused(names, { code: 'TOOL_REFUSED', reason: `JSON-RPC error ${code}: ${names.quote(message)}${why}` });
+}
+
+/**
+ * The v1 TypeScript SDK, which most servers run, reports a tool it does not have as a result. Only its exact words count: any
+ * other text is the tool's own.
+ */
+export function isV1UnknownTool(text: string, tool: string): boolean {
+  return text === `MCP error -32602: Tool ${tool} not found` || text === `MCP error -32602: Tool ${tool} disabled`;
+}
+
+export function vanished(names: Names): CallEnding {
+  return {
+    kind: 'refused',
+    code: 'TOOL_UNKNOWN',
+    message: `Server "${names.server}" has no tool "${names.tool}" any more; the call did not run.`,
+  };
+}
+
+/** Neither done nor refused: the server stopped for something that it is not given, or made a task of the call. */
+export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
+  return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
+}
+
+/** The server itself says that it has not finished. */
+export function unfinished(names: Names, reason: string): CallEnding {
+  return names.reads === true ? refused(names, { code: 'TOOL_REFUSED', reason }) : unknown(names, reason);
+}
+
+/** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
+export function saysAfterwards(message: string): boolean {
+  return /\boutput (?:schema|validation)\b|\bstructured content\b/i.test(message);
+}
+
+function saysUnknown(message: string, tool: string): boolean {
+  return (
+    /\bunknown tool\b/i.test(message) ||
+    (message.includes(tool) && /\b(?:not found|unknown|disabled|no such|does not exist)\b/i.test(message))
+  );
+}
+
+function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extract<CallEnding, { kind: 'not-sent' }> {
+  return {
+    kind: 'not-sent',
+    code: 'TOOL_UNAVAILABLE',
+    message: `Server "${names.server}" was not reached (${reason}); tool "${names.tool}" was not called.`,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** Not "not sent", which would be tried again: the rules of this worker forbid it, and will until somebody changes something. */
+function forbidden({ code, message }: CountersignError): CallEnding {
+  return { kind: 'refused', code, message };
+}
+
+export function refused(names: Names, { reason, ...refusal }: Refusal): CallEnding {
+  return {
+    kind: 'refused',
+    message: `Server "${names.server}" refused tool "${names.tool}" before it ran: ${reason}`,
+    ...refusal,
+  };
+}
+
+export function unknown(names: Names, reason: string, { received }: Exchange = {}): CallEnding {
+  return {
+    kind: 'unknown',
+    code: 'OUTCOME_UNKNOWN',
+    message: `Tool "${names.tool}" of server "${names.server}" was sent and may or may not have run: ${reason}. Find out at the server before anything is done again.`,
+    ...(received === undefined ? {} : { bytes: received }),
+  };
+}
+
+// Whether HTTP, or the SDK's authorization, says that a request was turned away before it was acted on.
+//
+// Pure. Owns which statuses prove that. Does not own what follows for a call or a listing (`classify-failure.ts`, `listing.ts`).
+//
+// 1. A 5xx proves nothing, also not 503: proxies answer so when the connection to the server broke after the request was passed
+//    on. Only a 503 with Retry-After is a server that declined (RFC 9110 §15.6.4).
+// 2. The SDK's code for a refused status is a misleading `CLIENT_HTTP_NOT_IMPLEMENTED`: only the status is read.
+
+/** A server that turned a request away before it acted on it. */
+interface Refusal {
+  readonly code: ErrorCode;
+  readonly reason: string;
+  readonly retryAfterMs?: number;
+  readonly requiredScope?: string;
+}
+
+/** Statuses that HTTP defines as decided before a request is acted on (RFC 9110 §15.4 and §15.5, RFC 6585). */
+const REFUSING = new Set([
+  301, 302, 307, 308, 400, 402, 404, 405, 406, 407, 410, 411, 413, 414, 415, 417, 421, 426, 428, 431,
+]);
+/** Nobody serves MCP there now; may pass. */
+const ABSENT = new Set([404, 405, 410]);
+
+/** Why HTTP or the SDK's authorization says that a request was turned away; undefined where neither does. */
+export function refusalIn(
+  error: unknown,
+  { retryAfterMs }: Exchange,
+  quote: (text: string) => string,
+): Refusal | undefined {
+  if (InsufficientScopeError.isInstance(error)) {
+    const { requiredScope } = error;
+    if (requiredScope === undefined) return { code: 'TOOL_INSUFFICIENT_SCOPE', reason: 'the token lacks a scope' };
+    const quoted = quote(requiredScope);
+    return { code: 'TOOL_INSUFFICIENT_SCOPE', reason: `the token lacks the scope ${quoted}`, requiredScope: quoted };
+  }
+  const status = UnauthorizedError.isInstance(error) ? 401 : statusOf(error);
+  if (status === undefined) return undefined;
+  const later = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const body = quote(bodyOf(error));
+  const reason = body === '' ? `HTTP ${status}` : `HTTP ${status}: ${body}`;
+  if (status === 401) return { code: 'TOOL_UNAUTHORIZED', reason: 'the token was not accepted (HTTP 401)' };
+  if (status === 403) return { code: 'TOOL_FORBIDDEN', reason };
+  if (status === 429) return { code: 'TOOL_RATE_LIMITED', reason, ...later };
+  if (status === 503 && retryAfterMs !== undefined) return { code: 'TOOL_UNAVAILABLE', reason, ...later };
+  return REFUSING.has(status) ? { code: ABSENT.has(status) ? 'TOOL_UNAVAILABLE' : 'TOOL_REFUSED', reason } : undefined;
+}
+
+/** What a failure says of itself, without words of the server. */
+export function reasonOf(error: unknown, otherwise: string): string {
+  const status = statusOf(error);
+  if (status !== undefined) return `HTTP ${status}`;
+  if (ProtocolError.isInstance(error)) return `JSON-RPC error ${error.code}`;
+  if (SdkError.isInstance(error) && error.code === SdkErrorCode.ClientHttpUnexpectedContent)
+    return 'the answer is neither JSON nor an event stream';
+  return networkCodeOf(error) ?? otherwise;
+}
+
+/**
+ * Was the call turned away because of the session or the protocol version alone? Then a new session may carry it: servers of
+ * another era than was assumed, restarted ones, and replicas that do not share sessions.
+ */
+export function isSessionRefusal(trace: Trace): boolean {
+  if (trace.kind === 'answered') return trace.answer.kind === 'error' && trace.answer.code === -32022;
+  const status = statusOf(trace.error);
+  if (status !== 400 && status !== 404) return false;
+  // The words of the v1 TypeScript and Python SDKs, whose transports answer so before they look at the method.
+  return /protocol[ -]version|session|not initialized/i.test(bodyOf(trace.error));
+}
+
+function statusOf(error: unknown): number | undefined {
+  return SdkHttpError.isInstance(error) ? error.status : undefined;
+}
+
+function bodyOf(error: unknown): string {
+  if (!SdkHttpError.isInstance(error)) return '';
+  const { text } = error.data;
+  return typeof text === 'string' ? text : '';
+}
+
+// Whether the end of a call tells of its server: what a breaker counts.
+//
+// Pure. Does not own what the end means for the call (`classify-failure.ts`).
+//
+// 1. A 4xx, an error of JSON-RPC or of the tool is an answer: the server is there. 429 too, which has limits of its own.
+// 2. What we ended ourselves, because the call was withdrawn, tells nothing.
+// 3. A deadline tells something only where the call had time: whoever starts runs sets it, and must not close a server to others.
+
+/** A server that was silent for so long may be taken for one that does not answer. */
+const PATIENCE_MS = 30_000;
+
+export function faultOfCall({ error, stopped, exchange }: Extract<Trace, { kind: 'failed' }>): ServerFault | undefined {
+  if (stopped === 'cancelled' || stopped === 'left') return undefined;
+  if (stopped === 'deadline') return 'timeout';
+  // It has said more than is read.
+  if (exchange.tooLarge === true) return undefined;
+  return stopped === 'lost' ? 'failure' : faultIn(error, exchange);
+}
+
+/** @param stopped `deadline` is that of connecting, which is ours: its length depends on nobody */
+export function faultOfConnect(
+  cause: unknown,
+  exchange: Exchange,
+  stopped: 'cancelled' | 'deadline' | undefined,
+): ServerFault | undefined {
+  if (stopped === 'cancelled') return undefined;
+  return stopped === 'deadline' ? 'failure' : faultIn(cause, exchange);
+}
+
+export function withFault(ending: CallEnding, fault: ServerFault | undefined): CallEnding {
+  return fault === undefined || isAnswer(ending) ? ending : { ...ending, fault };
+}
+
+function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'executed' | 'input' | 'task' }> {
+  return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
+}
+
+/** @param timeoutMs what the call was given */
+export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
+  if (isAnswer(ending)) return 'up';
+  if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
+  if (ending.fault === 'failure') return 'down';
+  return ending.kind === 'refused' ? 'up' : 'neutral';
+}
+
+function faultIn(error: unknown, exchange: Exchange): ServerFault | undefined {
+  const status = SdkHttpError.isInstance(error) ? error.status : exchange.status;
+  if (status !== undefined) return status >= 500 ? 'failure' : undefined;
+  return networkCodeOf(error) === undefined ? undefined : 'failure';
+}

@@ -1,0 +1,260 @@
+/**
+ * Asks a server of the legacy era for the answer to a call that another worker has sent (MCP 2025-11-25, transports,
+ * "Resumability and Redelivery").
+ *
+ * Owns how long and how often it is asked. Does not own what an answer means (`activities/mcp/classify-result.ts`).
+ *
+ * 1. Nothing is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). There is no MCP client
+ *    here that could send anything else, and whatever else would be sent is refused on its way.
+ * 2. Only what answers the very request counts: a server that mixes its streams up proves nothing of this call, and where its answer
+ *    comes is not moved by what is said of another one.
+ * 3. Bounded: some servers keep events under a name by which they do not find them again, and then say nothing for ever.
+ */
+import {
+  isJSONRPCErrorResponse,
+  isJSONRPCNotification,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage,
+  type JSONRPCNotification,
+  type RequestId,
+  type StartSSEOptions,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client';
+import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
+import { isTaskAnswer } from '../../gate/legacy-2025/task-seal.ts';
+import type { Pulse } from '../../gate/pulse.ts';
+import { networkCodeOf } from '../../kit/network.ts';
+import { openWire, type Wire } from '../http-exchange.ts';
+import type { AskedAnswer, ServerConnection } from '../port.ts';
+import { leaveSession } from '../session.ts';
+import { LONGEST_RETRY_MS, type RawAnswer } from '../transport.ts';
+
+/** Between two requests, where the server names no time: it may be starting again. */
+const FIRST_PAUSE_MS = 250;
+const LAST_PAUSE_MS = 5_000;
+
+export interface AnswerStreamOptions extends Pick<
+  AskedAnswer,
+  'point' | 'signal' | 'timeoutMs' | 'isHandedOn' | 'mayBeTask'
+> {
+  readonly connection: ServerConnection;
+  readonly pulse: Pulse;
+  readonly egress: Egress;
+  /** In place of a guarded one, for tests. */
+  readonly fetch?: GuardedFetch;
+}
+
+export type SoughtAnswer =
+  | RawAnswer
+  /** `reason` goes on after "and …". `unauthorized`: another token may bring it, and the session is left open. */
+  | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
+
+export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
+  const { connection, point, egress, fetch, signal, timeoutMs } = options;
+  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const stream = new AnswerStream(options, wire);
+  const late = setTimeout(() => stream.end(none('the server did not give its answer in time')), timeoutMs);
+  let isHandedOn = false;
+  const onCancel = (): void => {
+    isHandedOn = options.isHandedOn?.() === true;
+    stream.end(none(isHandedOn ? 'so is the one that asked for its answer' : 'nobody waits for its answer any more'));
+  };
+  signal.addEventListener('abort', onCancel, { once: true });
+  if (signal.aborted) onCancel();
+  let answer: SoughtAnswer | undefined;
+  try {
+    answer = await stream.ask(point.eventId);
+    return answer;
+  } finally {
+    clearTimeout(late);
+    signal.removeEventListener('abort', onCancel);
+    // The session is for whoever asks next, with another token perhaps, or for the task that the server works on in it.
+    const isTask = options.mayBeTask === true && answer !== undefined && isTaskAnswer(answer);
+    const isKept = isHandedOn || isTask || (answer?.kind === 'none' && answer.unauthorized === true);
+    await leaveSession(stream.transport, wire, isKept ? 'kept' : undefined);
+  }
+}
+
+class AnswerStream {
+  readonly transport: StreamableHTTPClientTransport;
+  readonly #options: AnswerStreamOptions;
+  readonly #wire: Wire;
+  readonly #ended: Promise<SoughtAnswer>;
+  #found: SoughtAnswer | undefined;
+  #resolve: (answer: SoughtAnswer) => void = () => undefined;
+  #onClosed: (pauseMs: number) => void = () => undefined;
+  #eventId = '';
+  /** The event that is being read. */
+  #event = { isForeign: false };
+  /** Since something was heard: requests that brought nothing. */
+  #silences = 0;
+
+  constructor(options: AnswerStreamOptions, wire: Wire) {
+    const { connection, point } = options;
+    const { accessToken } = connection;
+    this.#options = options;
+    this.#wire = wire;
+    this.#ended = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.transport = new StreamableHTTPClientTransport(new URL(connection.url), {
+      sessionId: point.sessionId,
+      protocolVersion: point.protocolVersion,
+      fetch: askingOnly(wire.fetch),
+      requestInit: { headers: { ...connection.headers } },
+      redirectPolicy: 'same-origin',
+      onInsufficientScope: 'throw',
+      // A stream that has ended is told here, and opened again by nobody but this class.
+      reconnectionScheduler: (_, delayMs) => this.#onClosed(delayMs),
+      reconnectionOptions: {
+        initialReconnectionDelay: FIRST_PAUSE_MS,
+        maxReconnectionDelay: LAST_PAUSE_MS,
+        reconnectionDelayGrowFactor: 2,
+        maxRetries: 1,
+      },
+      ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
+    });
+    this.transport.onmessage = (message) => this.#read(message);
+    // What goes wrong is told by what follows.
+    this.transport.onerror = () => undefined;
+  }
+
+  end(answer: SoughtAnswer): void {
+    this.#found ??= answer;
+    this.#resolve(this.#found);
+  }
+
+  async ask(eventId: string): Promise<SoughtAnswer> {
+    this.#eventId = eventId;
+    await this.transport.start();
+    // What it does is told by `end`; it throws nothing.
+    void this.#follow();
+    return await this.#ended;
+  }
+
+  /** Opens the stream behind what has passed, as often as it ends without the answer. */
+  async #follow(): Promise<void> {
+    while (this.#found === undefined) {
+      const closed = new Promise<number>((resolve) => {
+        this.#onClosed = resolve;
+      });
+      const failure = await this.#open();
+      if (failure?.final !== undefined) return this.end(failure.final);
+      const delayMs =
+        failure === undefined
+          ? Math.min(await Promise.race([closed, this.#ended.then(() => 0)]), LONGEST_RETRY_MS)
+          : (failure.afterMs ?? 0);
+      // Of whatever it was: in this stream come messages of every kind. What does not open may pass.
+      if (failure === undefined && this.#wire.exchange().tooLarge === true)
+        return this.end(none('what the server says there is larger than this service reads'));
+      // By then it is known of every event that has come what it holds (`#passed`).
+      await settled();
+      const backoffMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#silences, LAST_PAUSE_MS);
+      this.#silences += 1;
+      await Promise.race([pause(Math.max(delayMs, backoffMs)), this.#ended]);
+    }
+  }
+
+  /** Undefined where the stream is open; else whether it is worth another try. */
+  async #open(): Promise<{ readonly final?: SoughtAnswer; readonly afterMs?: number } | undefined> {
+    try {
+      // `resumeStream`, which is this without the last: a stream that has held any response is not opened again by the SDK, and its end
+      // would be told to nobody. It is private; the suite of lost answers fails where this does not reach it.
+      const opened: StartSSEOptions = {
+        resumptionToken: this.#eventId,
+        onresumptiontoken: (eventId) => this.#passed(eventId),
+        onRequestStreamEnd: () => this.#onClosed(0),
+      };
+      // Sound: that is its signature in 2.4.0, which the SDK's types leave out.
+      await (this.transport as unknown as Opener)._startOrAuthSse(opened);
+    } catch (error) {
+      const { status, forbidden, retryAfterMs: afterMs } = this.#wire.exchange();
+      if (forbidden !== undefined)
+        return { final: none(`the server may not be asked for its answer: ${forbidden.message}`) };
+      if (status === 401)
+        return { final: { ...none('its server does not accept the token for asking (HTTP 401)'), unauthorized: true } };
+      if (status !== undefined && isFinal(status)) return { final: none(`${reasonFor(status)} (HTTP ${status})`) };
+      // Where it cannot be reached it may be starting again.
+      if (networkCodeOf(error) === undefined && status === undefined)
+        return { final: none('its answer could not be asked for') };
+      return afterMs !== undefined && (status === 429 || status === 503) ? { afterMs } : {};
+    }
+    // The SDK takes it for a server that has no streams, and says nothing.
+    return this.#wire.exchange().status === 405
+      ? { final: none('the server gives no answer twice (HTTP 405)') }
+      : undefined;
+  }
+
+  /** Deferred, so that the event which holds the answer is not passed over by whoever asks after this worker. */
+  #passed(eventId: string): void {
+    const event = { isForeign: false };
+    this.#event = event;
+    setImmediate(() => {
+      if (this.#found !== undefined || event.isForeign) return;
+      this.#eventId = eventId;
+      this.#silences = 0;
+      this.#options.pulse.keep({ ...this.#options.point, eventId });
+    });
+  }
+
+  #read(message: JSONRPCMessage): void {
+    const { point, pulse } = this.#options;
+    const { requestId, sentAt } = point;
+    if (isForeign(message, requestId)) this.#event.isForeign = true;
+    else if (isJSONRPCResultResponse(message)) this.end({ kind: 'result', result: message.result });
+    else if (isJSONRPCErrorResponse(message)) {
+      const { code, message: text } = message.error;
+      this.end({ kind: 'error', code, message: text });
+    } else if (isProgress(message)) {
+      const { progress, total } = message.params ?? {};
+      if (typeof progress === 'number')
+        pulse.say({ phase: 'sent', sentAt, progress, ...(typeof total === 'number' ? { total } : {}) });
+    }
+  }
+}
+
+interface Opener {
+  _startOrAuthSse(options: StartSSEOptions): Promise<void>;
+}
+
+/** Of another request. The SDK gives each the token of its id. */
+function isForeign(message: JSONRPCMessage, requestId: RequestId): boolean {
+  if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) return message.id !== requestId;
+  return isProgress(message) && message.params?.['progressToken'] !== requestId;
+}
+
+function isProgress(message: JSONRPCMessage): message is JSONRPCNotification {
+  return isJSONRPCNotification(message) && message.method === 'notifications/progress';
+}
+
+/** The server does not know the session or the event, does not let us ask, or is elsewhere. At 409 the lost connection stands still. */
+function isFinal(status: number): boolean {
+  return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
+}
+
+function reasonFor(status: number): string {
+  if (status === 403) return 'the token for asking does not reach so far at its server';
+  return status < 400 ? 'its server sends whoever asks elsewhere' : 'the server has its answer no more';
+}
+
+function none(reason: string): Extract<SoughtAnswer, { kind: 'none' }> {
+  return { kind: 'none', reason };
+}
+
+async function settled(): Promise<void> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms).unref());
+}
+
+function askingOnly(fetch: Wire['fetch']): Wire['fetch'] {
+  return async (url, init) => {
+    const asks = init?.method === 'GET' && new Headers(init.headers).has('last-event-id');
+    if (!asks && init?.method !== 'DELETE') throw new Error('nothing is sent where an answer is asked for');
+    return await fetch(url, init);
+  };
+}

@@ -1,0 +1,334 @@
+/**
+ * How far a task at a server is, and what it came to (MCP 2025-11-25, "Tasks").
+ *
+ * Owns the order of questions, and what an answer says of the call. Does not own the way there (`tasks.ts`).
+ * 1. Executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
+ * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection till then.
+ * 3. What may pass says nothing of the task. Only the server's own word that it does not know it, or its session, ends it.
+ * 4. Of a task that has completed nothing is known without its result, which may say that the tool has failed (INV-X1).
+ * 5. Everything returned is scrubbed, also of the ids (INV-S1).
+ */
+import type { Config } from '../../../contracts/schemas/config.ts';
+import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import type { ArtifactStore } from '../../artifacts/port.ts';
+import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
+import { secretsOf, type TaskStatus, type TaskWord, wordOf } from '../../gate/legacy-2025/task-seal.ts';
+import { isSessionRefusal, type Names, reasonOf, refusalIn } from '../classify-failure.ts';
+import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
+import { openWire } from '../http-exchange.ts';
+import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
+import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
+import type { Stop, Trace } from '../tool-call.ts';
+import { SessionTransport } from '../transport.ts';
+
+const ASK_MS = 10_000;
+const RESULT_MS = 30_000;
+/** JSON-RPC 2.0 §5.1: what a server says of an id that it does not know (MCP 2025-11-25, tasks, "Protocol Errors"), or of a method. */
+const NOT_KNOWN = new Set([-32_602, -32_601, -32_600]);
+
+export interface TaskQuestion extends Answered {
+  readonly id: TaskId;
+  readonly tool: string;
+  /** What has not ended is to be cancelled. */
+  readonly giveUp: boolean;
+  /** Nobody asks after this question, whatever comes of it: the session is ended. */
+  readonly isLast: boolean;
+}
+
+type Ended = Extract<TaskStatus, 'completed' | 'failed'>;
+
+export type TaskReport =
+  | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }
+  | {
+      readonly kind: 'unreached';
+      readonly reason: string;
+      readonly unauthorized?: true;
+      readonly retryAfterMs?: number;
+      /** The server has said that it has ended so; its result may be had yet. */
+      readonly ended?: Ended;
+    }
+  /** Nobody will say what became of it; `completed`: save that it was done, by the server's word. */
+  | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
+  /** It has run to its end. */
+  | { readonly kind: 'over'; readonly ending: CallEnding };
+
+export interface TaskServer {
+  ask(connection: ServerConnection, question: TaskQuestion): Promise<TaskReport>;
+}
+
+export interface McpTaskServerOptions {
+  readonly artifacts: ArtifactStore;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+}
+
+interface Asking extends McpTaskServerOptions {
+  readonly question: TaskQuestion;
+  readonly names: Names;
+  readonly scrub: ReturnType<typeof scrubberFor>;
+  readonly link: TaskLink;
+}
+
+export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
+  return {
+    async ask(connection, question) {
+      const { id, signal, tool } = question;
+      const scrub = scrubberFor(connection, secretsOf(id));
+      const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
+      const { egress, fetch } = options;
+      const link = await openTaskLink({ connection, id, signal, egress, ...(fetch === undefined ? {} : { fetch }) });
+      let report: TaskReport | undefined;
+      try {
+        report = await reportOf({ ...options, question, names, scrub, link });
+      } finally {
+        const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
+        // Another token may be taken where this one was not.
+        const isRefused = report?.kind === 'unreached' && report.unauthorized === true;
+        // Withdrawn: whoever withdrew it may not hear of the result, and asks once more.
+        await link.close((goesOn && !question.isLast) || isRefused || signal.aborted ? 'kept' : undefined);
+      }
+      return report;
+    },
+  };
+}
+
+async function reportOf(asking: Asking): Promise<TaskReport> {
+  const { question, link } = asking;
+  const first = await look(asking);
+  if (first.kind !== 'word') return first;
+  if (first.word.status !== 'input_required' && !(first.word.status === 'working' && question.giveUp))
+    return await followed(asking, first.word);
+  const answer = await link.ask('tasks/cancel', ASK_MS);
+  if (answer.kind === 'failed') return unanswered(asking, answer);
+  const said = answer.answer.kind === 'error' ? undefined : wordOf(answer.answer.result, asking.scrub);
+  if (said !== undefined && isOver(said)) return await followed(asking, said);
+  if (answer.answer.kind === 'error') {
+    // Turned away: it may have ended in this very moment.
+    const last = await look(asking);
+    if (last.kind === 'unreached' || (last.kind === 'word' && isOver(last.word)))
+      return last.kind === 'word' ? await followed(asking, last.word) : last;
+  }
+  const why =
+    first.word.status === 'input_required'
+      ? 'it asks for input in the middle of a task, which is not passed on to people'
+      : 'nobody waits for it any longer';
+  const heard =
+    said === undefined ? 'and did not say that it did' : `and says that it is ${asking.names.quote(said.status)}`;
+  return { kind: 'lost', reason: `${why}; the server was asked to cancel the task, ${heard}` };
+}
+
+type Over = TaskWord & { readonly status: Ended };
+
+function isOver(word: TaskWord): word is Over {
+  return word.status === 'completed' || word.status === 'failed';
+}
+
+async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
+  const { status, pollMs, message } = word;
+  if (isOver(word)) return await resultIn(asking, word);
+  if (status === 'cancelled')
+    return {
+      kind: 'lost',
+      reason: `the server says that the task was cancelled${message === undefined ? '' : ` (${message})`}`,
+    };
+  return {
+    kind: 'working',
+    ...(pollMs === undefined ? {} : { pollMs }),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+type Look = Exclude<TaskReport, { kind: 'working' | 'over' }> | { readonly kind: 'word'; readonly word: TaskWord };
+
+async function look(asking: Asking): Promise<Look> {
+  const { link, names, scrub } = asking;
+  const trace = await link.ask('tasks/get', ASK_MS);
+  if (trace.kind === 'failed') return unanswered(asking, trace);
+  if (trace.answer.kind === 'error') {
+    const { code, message } = trace.answer;
+    const reason = `JSON-RPC error ${code}: ${names.quote(message)}`;
+    return NOT_KNOWN.has(code)
+      ? { kind: 'lost', reason: `the server does not know the task any more (${reason})` }
+      : { kind: 'unreached', reason };
+  }
+  const word = wordOf(trace.answer.result, scrub);
+  return word === undefined ? { kind: 'lost', reason: 'the server gives the task no status' } : { kind: 'word', word };
+}
+
+/** A session that is gone takes its tasks with it; anything else may pass. */
+function unanswered(
+  { names, question: { id } }: Pick<Asking, 'names' | 'question'>,
+  trace: Extract<Trace, { kind: 'failed' }>,
+): Exclude<TaskReport, { kind: 'working' | 'over' }> {
+  const { error, exchange, stopped } = trace;
+  if (exchange.forbidden !== undefined) return { kind: 'unreached', reason: exchange.forbidden.message };
+  const refusal = refusalIn(error, exchange, names.quote);
+  // 404 is what the spec has a server say (MCP 2025-11-25, "Session Management"); others say it in words.
+  const isGone = isSessionRefusal(trace) || (exchange.status === 404 && id.sessionId !== undefined);
+  if (stopped === undefined && isGone)
+    return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
+  const reason =
+    stopped === undefined ? (refusal?.reason ?? reasonOf(error, 'no answer that could be read')) : STOPPED[stopped];
+  return {
+    kind: 'unreached',
+    reason,
+    ...(refusal?.code === 'TOOL_UNAUTHORIZED' ? { unauthorized: true } : {}),
+    ...(exchange.retryAfterMs === undefined ? {} : { retryAfterMs: exchange.retryAfterMs }),
+  };
+}
+
+const STOPPED = {
+  deadline: 'no answer in time',
+  cancelled: 'the question was withdrawn',
+  left: 'the question was withdrawn',
+  lost: 'the connection ended without an answer',
+} as const;
+
+async function resultIn(asking: Asking, { status, message }: Over): Promise<TaskReport> {
+  const { link, names, question, artifacts, scrub } = asking;
+  const trace = await link.ask('tasks/result', RESULT_MS);
+  if (trace.kind === 'failed') {
+    const { tooLarge, status: http, streamed } = trace.exchange;
+    // In a stream it need not have been the result that was too large, as with calls (`activities/mcp/mcp-server.ts`).
+    if (tooLarge === true && streamed === true) return lostResult(status, TOO_LARGE);
+    if (tooLarge === true && http === 200)
+      return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
+    const gone = unanswered(asking, trace);
+    return gone.kind === 'unreached' ? { ...gone, ended: status } : lostResult(status, gone.reason);
+  }
+  if (trace.answer.kind === 'error') {
+    const { code, message: text } = trace.answer;
+    const reason = `JSON-RPC error ${code}: ${names.quote(text)}`;
+    // Of a call that has failed with an error, that is the result (MCP 2025-11-25, tasks, "Result Retrieval").
+    if (status === 'failed')
+      return { kind: 'over', ending: failedWithout(message === undefined ? reason : `${message}; ${reason}`) };
+    return NOT_KNOWN.has(code) ? lostResult(status, reason) : { kind: 'unreached', reason, ended: status };
+  }
+  // A failed task has failed, whatever its result says of itself.
+  const raw = status === 'failed' ? { ...trace.answer.result, isError: true } : trace.answer.result;
+  return { kind: 'over', ending: await executed(raw, question, { artifacts, scrub, names }) };
+}
+
+const TOO_LARGE = 'its result is larger than this service reads, and is lost';
+
+/** The server has said how it ended, and will not say with what. */
+export function lostResult(status: Ended, reason: string): Extract<TaskReport, { kind: 'lost' | 'over' }> {
+  return status === 'failed'
+    ? { kind: 'over', ending: failedWithout(reason) }
+    : { kind: 'lost', reason, completed: true };
+}
+
+function failedWithout(reason: string): CallEnding {
+  return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
+}
+
+// Short questions about a task in the session in which it was begun: nothing is agreed on anew, and the session goes on afterwards.
+//
+// Owns the requests. Does not own what is asked (`tasks.ts`).
+// 1. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
+// 2. Each request has its time; no connection stands between two polls.
+
+interface TaskLink {
+  ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace>;
+  /** @param kept the task is not over: its session is left open */
+  close(kept?: 'kept'): Promise<void>;
+}
+
+export interface TaskLinkOptions {
+  readonly connection: ServerConnection;
+  readonly id: TaskId;
+  readonly signal: AbortSignal;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+}
+
+async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
+  const { accessToken } = connection;
+  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const transport = new SessionTransport(new URL(connection.url), {
+    fetch: withoutStandingStream(wire.fetch),
+    reconnectionOptions: RESUME,
+    requestInit: { headers: { ...connection.headers } },
+    redirectPolicy: 'same-origin',
+    onInsufficientScope: 'throw',
+    streaming: () => wire.exchange().streamed === true,
+    ...(id.sessionId === undefined ? {} : { sessionId: id.sessionId }),
+    ...(id.version === undefined ? {} : { protocolVersion: id.version }),
+    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
+  });
+  let heard: () => void = () => undefined;
+  transport.onAnswer = () => heard();
+  // Told by what `send` throws; without a listener the transport is as silent.
+  transport.onerror = () => undefined;
+  await transport.start();
+  let next = firstId();
+  return {
+    async ask(method, ms) {
+      const over = new AbortController();
+      let stopped: Stop | undefined;
+      const answered = new Promise<void>((resolve) => {
+        heard = resolve;
+        over.signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      const stop = (why: Stop): void => {
+        stopped ??= why;
+        over.abort(new Error(`ended: ${why}`));
+      };
+      const onCancel = (): void => stop('cancelled');
+      transport.onLost = () => stop('lost');
+      signal.addEventListener('abort', onCancel, { once: true });
+      if (signal.aborted) onCancel();
+      const timer = setTimeout(() => stop('deadline'), ms);
+      let error: unknown;
+      try {
+        transport.answer = undefined;
+        const request = { jsonrpc: '2.0', id: next, method, params: { taskId: id.taskId } } as const;
+        next += 1;
+        const sent = transport.send(request, { requestSignal: over.signal });
+        await Promise.all([sent, answered]);
+      } catch (failure) {
+        error = failure;
+      } finally {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onCancel);
+        transport.onLost = undefined;
+      }
+      const { answer } = transport;
+      if (answer !== undefined) return { kind: 'answered', answer };
+      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange() };
+    },
+    close: (kept) => leaveSession(transport, wire, kept),
+  };
+}
+
+// Tools that can only, or may, be called as tasks, as they are listed for a run or a catalog.
+//
+// 1. Whoever does not wait for tasks is offered none that can only be called as one. Runs wait for them where the operator says `tasks` of
+//    some server: workers of earlier releases read no list with such a tool, and do not start with such a configuration.
+// 2. That a tool may be called as one is kept where the operator wants it (`servers.NAME.tasks.optional`), and nowhere else.
+
+const NOBODY_WAITS =
+  'it can only be called as a task, and tasks are not waited for: configure `tasks` of its server ({} is enough), and start the run, or refresh the catalog, again';
+
+/** For runs that are prepared, and lists of catalogs that are made, from now on. */
+export function waitsForTasks({ servers }: Pick<Config, 'servers'>): boolean {
+  return Object.values(servers).some(({ tasks }) => tasks !== undefined);
+}
+
+/** @param waits for tasks: whoever the list is for */
+export function withTaskSupport(
+  { servers }: Pick<Config, 'servers'>,
+  server: string,
+  listing: ToolListing,
+  waits: boolean,
+): ToolListing {
+  const optional = Object.hasOwn(servers, server) ? (servers[server]?.tasks?.optional ?? []) : [];
+  const tools: ToolDefinition[] = [];
+  const refused: RefusedTool[] = [...listing.refused];
+  for (const tool of listing.tools) {
+    const { taskSupport, ...plain } = tool;
+    if (taskSupport === 'required' && !waits) refused.push({ name: tool.name, reason: NOBODY_WAITS });
+    else tools.push(taskSupport === 'optional' && !(waits && optional.includes(tool.name)) ? plain : tool);
+  }
+  return { ...listing, tools, refused };
+}

@@ -1,0 +1,227 @@
+/**
+ * The `ToolServer` on the MCP SDK: one session for each listing and each call.
+ *
+ * Owns the order of things and what is sent again. Does not own connections (`session.ts`), the call itself (`tool-call.ts`), or
+ * the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
+ *
+ * 1. A `tools/call` is sent at most once, each leg of one that the server continues with questions by itself (INV-X1, `rounds.ts`). A second session is opened only where the first never carried the call, or
+ *    where the server's transport turned it away for its session or protocol version, and then once; never where it has asked something.
+ * 2. A call that ran is reported as executed, whatever its result looks like.
+ * 3. A read of a linked resource goes the same way (`linked-resource.ts`); to ask for an answer sends nothing at all (`activities/mcp/legacy-2025/answer-stream.ts`).
+ * 4. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ */
+import type { ArtifactStore } from '../artifacts/port.ts';
+import { createPriors } from '../discovery/discovery-cache.ts';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { begunTask, isTask, isTaskAnswer, noTasks } from '../gate/legacy-2025/task-seal.ts';
+import { type Pulse, startPulse } from '../gate/pulse.ts';
+import type { Scrubber } from '../kit/scrubber.ts';
+import {
+  endingOfConnect,
+  endingOfFailure,
+  faultOfCall,
+  faultOfConnect,
+  isSessionRefusal,
+  type Names,
+  unknown,
+  withFault,
+} from './classify-failure.ts';
+import { meaningOf, oversized, quoted, scrubberFor } from './classify-result.ts';
+import type { Exchange } from './http-exchange.ts';
+import { answerTo } from './legacy-2025/answer-stream.ts';
+import { isRead } from './linked-resource.ts';
+import { listTools } from './listing.ts';
+import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer } from './port.ts';
+import { sendLegs } from './rounds.ts';
+import type { Questions } from './server-questions.ts';
+import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
+import { sendCall, takesTasks, type Trace } from './tool-call.ts';
+
+const LOST = 'the worker that had sent it was lost';
+/** Whoever has one can ask for answers. Shorter ones are no secrets, and may be ordinary words. */
+const SHORTEST_SESSION_ID = 16;
+
+/**
+ * A server that has not greeted by then counts as down: nothing was sent, so that a later attempt is safe. A call may take two
+ * sessions, and both must fit into what its activity has beside the call's own time (30 s).
+ */
+const CONNECT_MS = 10_000;
+
+export interface McpToolServerOptions {
+  readonly artifacts: ArtifactStore;
+  readonly egress: Egress;
+  /** In place of a guarded one, for tests. */
+  readonly fetch?: GuardedFetch;
+  readonly connectMs?: number;
+}
+
+/** In a stream come messages of every kind, and nobody has seen which one it was. */
+function isAnswerTooLarge({ tooLarge, status, streamed }: Exchange): boolean {
+  return tooLarge === true && status === 200 && streamed !== true;
+}
+
+/** One call, whatever sessions it takes. */
+interface Sending extends Pick<Questions, 'scrubbed'> {
+  readonly names: Names;
+  readonly pulse: Pulse;
+  /** Their ids are secret. */
+  readonly sessions: string[];
+}
+
+export function createMcpToolServer({
+  artifacts,
+  egress,
+  fetch,
+  connectMs = CONNECT_MS,
+}: McpToolServerOptions): ToolServer & AnswerSource {
+  const priors = createPriors();
+  const sessionOptions = { connectMs, egress, ...(fetch === undefined ? {} : { fetch }) };
+
+  /** Opens a session; what is known of the server is used, and dropped where it turns out wrong. */
+  const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
+    const prior = known ? priors.recall(connection) : undefined;
+    const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
+    try {
+      const session = await openSession({ ...common, ...prior });
+      if (prior === undefined) priors.learn(connection, session);
+      return session;
+    } catch (error) {
+      if (prior === undefined || !(error instanceof ConnectFailure) || error.stopped !== undefined) throw error;
+      priors.forget(connection);
+      return open(connection, call, false);
+    }
+  };
+
+  const attempt = async (
+    connection: ServerConnection,
+    call: ToolCall,
+    known: boolean,
+    sending: Sending,
+  ): Promise<CallEnding | Trace> => {
+    const { names, pulse, sessions, scrubbed } = sending;
+    let session: Session;
+    try {
+      session = await open(connection, call, known);
+    } catch (error) {
+      if (!(error instanceof ConnectFailure)) throw error;
+      const { cause, exchange, stopped } = error;
+      return withFault(endingOfConnect(cause, exchange, stopped, names), faultOfConnect(cause, exchange, stopped));
+    }
+    const { sessionId } = session.transport;
+    if (sessionId !== undefined && sessionId.length >= SHORTEST_SESSION_ID) sessions.push(sessionId);
+    if (call.task?.only === true && !takesTasks(session)) {
+      await session.close();
+      return noTasks(names);
+    }
+    let trace: Trace | undefined;
+    try {
+      trace = await sendCall(session, call, pulse, scrubbed);
+    } finally {
+      await session.close(trace !== undefined && isTask(trace) ? 'kept' : undefined);
+    }
+    if (!known || trace.asked === true || !isSessionRefusal(trace)) return trace;
+    priors.forget(connection);
+    return attempt(connection, call, false, sending);
+  };
+
+  return {
+    list(connection, signal, { known = false } = {}) {
+      const scrub = scrubberFor(connection);
+      return listTools({
+        connection,
+        signal,
+        priors,
+        known,
+        scrub,
+        quote: (text) => quoted(scrub, text),
+        ...sessionOptions,
+      });
+    },
+
+    async call(connection, call) {
+      const sessions: string[] = [];
+      const scrubberWith = (states: readonly string[]): Scrubber => scrubberFor(connection, [...states, ...sessions]);
+      let scrub = scrubberWith(call.input?.leg?.state === undefined ? [] : [call.input.leg.state]);
+      const names: Names = {
+        server: connection.name,
+        tool: call.definition.name,
+        ...(isRead(call) ? { reads: true } : {}),
+        quote: (text) => quoted(scrub, text),
+      };
+      const pulse = startPulse(call);
+      const renewing = keepingUp(connection, pulse);
+      const scrubbed = (value: unknown): unknown => scrubberWith([]).value(value);
+      const sending: Sending = { names, pulse, sessions, scrubbed };
+      try {
+        const { ended, states } = await sendLegs(call, {
+          names,
+          scrubberWith,
+          send: (leg) => attempt(renewing, leg, true, sending),
+        });
+        scrub = scrubberWith(states);
+        if (ended.kind === 'failed')
+          return withFault(
+            isAnswerTooLarge(ended.exchange) ? oversized() : endingOfFailure(ended, names),
+            faultOfCall(ended),
+          );
+        if (ended.kind !== 'answered') return ended;
+        if (isTask(ended)) return begunTask(ended, names, (ids) => scrubberWith([...states, ...ids]));
+        return await meaningOf(ended.answer, call, { artifacts, scrub, names, asked: ended.asked });
+      } finally {
+        pulse.stop();
+      }
+    },
+
+    async resume(connection, asked) {
+      const { definition, point, heartbeat, seal, resume } = asked;
+      const scrub = scrubberFor(connection, point.sessionId.length >= SHORTEST_SESSION_ID ? [point.sessionId] : []);
+      const quote = (text: string): string => quoted(scrub, text);
+      const names: Names = {
+        server: connection.name,
+        tool: definition.name,
+        ...(isRead(asked) ? { reads: true } : {}),
+        quote,
+      };
+      const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
+      const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
+      // With the token that this worker shows: the next one must know it, too.
+      pulse.keep(point);
+      try {
+        const answer = await answerTo({ ...asked, connection, pulse, egress, ...(fetch && { fetch }) });
+        if (answer.kind === 'none') {
+          const { reason, unauthorized } = answer;
+          return { ...unknown(names, `${LOST}, and ${reason}`), ...(unauthorized && { unauthorized }) };
+        }
+        if (asked.mayBeTask === true && isTaskAnswer(answer)) {
+          const { sessionId, protocolVersion: version } = point;
+          return begunTask({ answer, session: { sessionId, version } }, names, (ids) => scrubberFor(connection, ids));
+        }
+        // What it asked of the worker that was lost is not known here: no error says that it did not run.
+        return await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) });
+      } finally {
+        pulse.stop();
+      }
+    },
+  };
+}
+
+/**
+ * A task and a read never ask people by their connection. Their server is told the same as for the listing all the same, or would
+ * have no such tool. A call whose run does not know how to hold it is not told so: it would begin, and its question be refused.
+ */
+function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['asks'] {
+  if (call.people !== undefined) return 'heard';
+  return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
+}
+
+/** A worker that is lost once its server has seen another token leaves that one, too. */
+function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
+  const { renewal } = connection;
+  if (renewal === undefined) return connection;
+  const mint: typeof renewal.mint = async (refused) => {
+    const token = await renewal.mint(refused);
+    pulse.keepAgain();
+    return token;
+  };
+  return { ...connection, renewal: { ...renewal, mint } };
+}

@@ -1,0 +1,236 @@
+/**
+ * One connection to one MCP server, for one discovery or one call.
+ *
+ * Owns the choice of protocol era and an orderly end. Does not own what is asked over it.
+ *
+ * 1. A fresh client and transport every time: the SDK does not recover lost sessions (typescript-sdk#1708).
+ * 2. The SDK never authorizes by itself: the token is given, and 403 insufficient_scope is an error (INV-S2). Its default would
+ *    fetch a wider token and run the tool.
+ * 3. No client capability is declared, so a server may not ask for sampling or roots while a call is held open; nor for input, save
+ *    where the caller says so, and only servers before 2026-07-28 (`asks`).
+ */
+import { randomInt } from 'node:crypto';
+import {
+  Client,
+  type DiscoverResult,
+  type JsonSchemaValidator,
+  type jsonSchemaValidator,
+  type PriorDiscovery,
+  type StreamableHTTPClientTransport,
+  type VersionNegotiationOptions,
+} from '@modelcontextprotocol/client';
+import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import { type Exchange, openWire, renewedFetch, type Wire } from './http-exchange.ts';
+import type { ServerConnection } from './port.ts';
+import { SessionTransport } from './transport.ts';
+
+/** What a server may take to be left: to hear of a cancellation and to forget the session. */
+const LEAVE_MS = 250;
+
+/** How long a server that gave event ids is asked to resume a broken stream; the call's deadline holds all the same. */
+export const RESUME = {
+  initialReconnectionDelay: 250,
+  maxReconnectionDelay: 5_000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 4,
+};
+
+/** Far beyond every deadline of ours: the SDK's own 60 s timer must never be the one that ends a call. */
+export const NEVER_MS = 2_147_483_647;
+
+/** Below what servers with 32-bit ids hold, with room for the requests of a session. */
+const FIRST_IDS = 2_000_000_000;
+
+/** In one session no id may come twice (MCP 2025-11-25, base protocol, "Requests"), whichever worker asks. */
+export function firstId(): number {
+  return randomInt(1, FIRST_IDS);
+}
+
+export interface SessionOptions {
+  readonly connection: ServerConnection;
+  readonly prior?: PriorDiscovery;
+  /** Where a session before was sent on to, with `prior`. */
+  readonly at?: string;
+  readonly connectMs: number;
+  readonly signal: AbortSignal;
+  readonly egress: Egress;
+  readonly fetch?: GuardedFetch;
+  /** A server before 2026-07-28 is told that it may ask people, for what it lists by it; or it is also listened to. */
+  readonly asks?: 'declared' | 'heard' | undefined;
+}
+
+export interface Session {
+  readonly client: Client;
+  readonly transport: SessionTransport;
+  readonly wire: Wire;
+  /** What the next session with this server may take as known. */
+  readonly learned: PriorDiscovery;
+  /** The address at which its requests were answered. */
+  readonly at: string;
+  /** @param kept the server's side of it is left open: there is work of ours in it */
+  close(kept?: 'kept'): Promise<void>;
+}
+
+/** A session could not be opened; nothing was asked of any tool. */
+export class ConnectFailure extends Error {
+  override readonly name = 'ConnectFailure';
+  readonly exchange: Exchange;
+  readonly stopped: 'cancelled' | 'deadline' | undefined;
+  constructor(cause: unknown, exchange: Exchange, stopped: 'cancelled' | 'deadline' | undefined) {
+    super('no session with the server', { cause });
+    this.exchange = exchange;
+    this.stopped = stopped;
+  }
+}
+
+/** Results are checked by `classify-result.ts`, so the SDK need not build a validator for every call. */
+const noValidator: jsonSchemaValidator = {
+  // Sound: the SDK asks for T and gets the input back as it came; its own validators do the same after looking at it.
+  getValidator:
+    <T>(): JsonSchemaValidator<T> =>
+    (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
+};
+
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
+  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const { accessToken, renewal } = connection;
+  const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
+  const standing = asks === 'heard' ? standingStream(http) : undefined;
+  const transport = new SessionTransport(new URL(at), {
+    fetch: standing?.fetch ?? withoutStandingStream(http),
+    reconnectionOptions: RESUME,
+    requestInit: { headers: { ...connection.headers } },
+    redirectPolicy: 'same-origin',
+    onInsufficientScope: 'throw',
+    streaming: () => wire.exchange().streamed === true,
+    asks: asks !== undefined,
+    ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
+  });
+  const client = new Client(
+    { name: 'countersign', version: '0.1.0' },
+    {
+      capabilities: {},
+      versionNegotiation: negotiationOf(connection.protocol),
+      inputRequired: { autoFulfill: false },
+      jsonSchemaValidator: noValidator,
+    },
+  );
+  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip requests), and
+  // the SDK begins at 0 in each session. Its counter is private; the suite of MCP conformance fails where this does not reach it.
+  client['_requestMessageId'] = firstId();
+  let stopped: 'cancelled' | 'deadline' | undefined;
+  const stop = (why: 'cancelled' | 'deadline'): void => {
+    stopped ??= why;
+    // The negotiation probe takes no signal; closing its transport is what ends it.
+    void transport.close().catch(() => {});
+  };
+  const onCancel = (): void => stop('cancelled');
+  const timer = setTimeout(() => stop('deadline'), connectMs);
+  signal.addEventListener('abort', onCancel, { once: true });
+  try {
+    signal.throwIfAborted();
+    await client.connect(transport, { timeout: NEVER_MS, ...(prior === undefined ? {} : { prior }) });
+    if (client.getProtocolEra() === 'legacy') await standing?.opened();
+    if (stopped !== undefined) throw new Error('stopped while the session was opened');
+  } catch (error) {
+    await transport.close().catch(() => {});
+    await wire.close();
+    throw new ConnectFailure(error, wire.exchange(), signal.aborted ? 'cancelled' : stopped);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onCancel);
+  }
+  const learned = learnedBy(client);
+  return {
+    client,
+    transport,
+    wire,
+    learned,
+    at: wire.movedTo(at),
+    close: (kept) => leave(client, transport, wire, kept),
+  };
+}
+
+async function leave(client: Client, transport: SessionTransport, wire: Wire, kept: 'kept' | undefined): Promise<void> {
+  if (kept === undefined) await farewell(transport.noticesSent().then(() => terminated(transport)));
+  await client.close().catch(() => {});
+  await wire.close();
+}
+
+/** Of a session that has no client. @param kept as above */
+export async function leaveSession(transport: StreamableHTTPClientTransport, wire: Wire, kept?: 'kept'): Promise<void> {
+  if (kept === undefined) await farewell(terminated(transport));
+  await transport.close().catch(() => {});
+  await wire.close();
+}
+
+async function terminated(transport: StreamableHTTPClientTransport): Promise<void> {
+  if (transport.sessionId !== undefined) await transport.terminateSession();
+}
+
+/** A server that will not be left in peace keeps its session; its own expiry ends it. */
+async function farewell(said: Promise<void>): Promise<void> {
+  await patiently(
+    said.catch(() => {}),
+    LEAVE_MS,
+  );
+}
+
+async function patiently(waited: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([waited, patience]);
+  clearTimeout(timer);
+}
+
+/**
+ * The SDK opens a standing GET stream for a server's own messages in every legacy session. Nothing here listens to them, and a
+ * client need not have one (MCP 2025-11-25, transports): it is answered as a server without it would, save where it may ask. Resuming needs GET.
+ */
+export function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
+  return (url, init) =>
+    init?.method === 'GET' && !new Headers(init.headers).has('last-event-id')
+      ? Promise.resolve(new Response(null, { status: 405 }))
+      : fetch(url, init);
+}
+
+/** How long a server may take to open the stream; what it asks on none is lost, and so is its time. */
+const STANDING_MS = 1_000;
+
+/**
+ * With the standing stream, and told when it is open. Servers should ask on the stream of the call, but the v1 SDK's own
+ * `elicitInput` asks here (MCP 2025-11-25, transports, "Listening for Messages from the Server"), and what comes before it is open is
+ * lost.
+ */
+function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; readonly opened: () => Promise<void> } {
+  let isOpen = (): void => undefined;
+  const open = new Promise<void>((resolve) => {
+    isOpen = resolve;
+  });
+  return {
+    fetch: (url, init) => {
+      const response = fetch(url, init);
+      if (init?.method === 'GET') void response.then(isOpen, isOpen);
+      return response;
+    },
+    opened: async () => await patiently(open, STANDING_MS),
+  };
+}
+
+function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiationOptions {
+  // The SDK's default is `legacy`, which cannot talk to a server of the 2026-07-28 revision alone.
+  return { mode: protocol === '2026-07-28' ? { pin: protocol } : protocol, probe: { timeoutMs: NEVER_MS } };
+}
+
+function learnedBy(client: Client): PriorDiscovery {
+  const discover = client.getDiscoverResult();
+  return discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover: essenceOf(discover) };
+}
+
+/** Without instructions and metadata, which may be large and are not used. */
+function essenceOf({ supportedVersions, capabilities }: DiscoverResult): DiscoverResult {
+  return { supportedVersions, capabilities };
+}

@@ -1,0 +1,254 @@
+/**
+ * Sends one `tools/call`, or one `resources/read`, over an open session and waits for its end.
+ *
+ * Owns deadline and cancellation. Does not own what an end means (`classify-failure.ts`, `result.ts`).
+ *
+ * 1. Sent once. Nothing here sends again, whatever happens.
+ * 2. An answer that came counts, also where the deadline passed while it was being read.
+ * 3. What is told to the server on cancellation is fixed text: a reason of ours may name people or other servers.
+ * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of earlier ones die with
+ *    the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at all (`server-questions.ts`).
+ */
+import { createHash } from 'node:crypto';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type Progress,
+  SdkError,
+  SdkErrorCode,
+  type Tool,
+} from '@modelcontextprotocol/client';
+import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import type { Pulse } from '../gate/pulse.ts';
+import { type Exchange, IDEMPOTENCY_HEADER } from './http-exchange.ts';
+import { uriOf } from './linked-resource.ts';
+import type { CallProgress, ResumePoint, ToolCall } from './port.ts';
+import { answerQuestions, type Questions } from './server-questions.ts';
+import { NEVER_MS, type Session } from './session.ts';
+import { ASKING, type RawAnswer } from './transport.ts';
+
+/** `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
+const IDEMPOTENCY_META = 'countersign/idempotency-key';
+
+/** `left`: another worker asks for the answer. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
+
+export type Trace =
+  | {
+      readonly kind: 'answered';
+      readonly answer: RawAnswer;
+      /** The server asked something in the middle of the call: it did not refuse it before it ran. */
+      readonly asked?: true;
+      /** Where the call was sent as a task: what finds the session again. */
+      readonly session?: { readonly sessionId?: string; readonly version?: string };
+    }
+  /** No answer that could be read. */
+  | {
+      readonly kind: 'failed';
+      readonly error: unknown;
+      readonly stopped: Stop | undefined;
+      readonly reached: boolean;
+      readonly exchange: Exchange;
+      readonly asked?: true;
+    };
+
+const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
+  deadline: 'the deadline of the call has passed',
+  cancelled: 'the call was cancelled',
+  lost: 'the response stream ended without an answer',
+};
+
+export async function sendCall(
+  session: Session,
+  call: ToolCall,
+  pulse: Pulse,
+  scrubbed: Questions['scrubbed'],
+): Promise<Trace> {
+  const { client, transport, wire } = session;
+  const ending = new AbortController();
+  let stopped: Stop | undefined;
+  const stop = (why: Stop): void => {
+    stopped ??= why;
+    // The connection is dropped, and nothing is said: neither that the call is cancelled, nor that its session may go.
+    if (why === 'left') return void transport.close().catch(() => {});
+    // A reason that is an SdkError comes back as it is; any other is put into a text that legacy servers are sent.
+    ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
+  };
+  const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
+  transport.onLost = () => stop('lost');
+  let passed: Pick<ResumePoint, 'requestId' | 'eventId'> | undefined;
+  const keepPassed = (): void => {
+    const { sessionId, protocolVersion } = transport;
+    const heldMs = deadline.heldMs();
+    // Servers of 2026-07-28 have no sessions: what they have not answered is lost with the connection.
+    if (passed !== undefined && sessionId !== undefined && protocolVersion !== undefined)
+      pulse.keep({ sessionId, protocolVersion, ...passed, sentAt, ...(heldMs === 0 ? {} : { heldMs }) });
+  };
+  transport.onPassed = (requestId, eventId) => {
+    passed = { requestId, eventId };
+    keepPassed();
+  };
+  call.signal.addEventListener('abort', onCancel, { once: true });
+  if (call.signal.aborted) onCancel();
+  const deadline = startDeadline(call.timeoutMs, () => stop('deadline'), keepPassed);
+  const over = new AbortController();
+  if (call.people !== undefined && session.learned.kind === 'legacy')
+    answerQuestions(session, { people: call.people, scrubbed }, deadline, over.signal);
+
+  let sentAt = new Date().toISOString();
+  let sent: CallProgress = { phase: 'sent', sentAt };
+  const key = legKey(call);
+  const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
+  const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
+  // Before a connection stands nothing leaves, and what has not left has no time at which it did.
+  wire.onReached(() => {
+    sentAt = new Date().toISOString();
+    sent = { phase: 'sent', sentAt };
+    pulse.say(sent);
+  });
+  const uri = uriOf(call);
+  // What is given here goes before what the SDK adds by itself.
+  const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
+  // A read leaves nothing behind, whatever is asked in the middle of it.
+  const asked = (): { readonly asked?: true } => (transport.asked && uri === undefined ? { asked: true } : {});
+  const options = {
+    allowInputRequired: true,
+    signal: ending.signal,
+    timeout: NEVER_MS,
+    // Without this no progress token is sent (opencode#21701).
+    onprogress: ({ progress, total }: Progress) =>
+      pulse.say({ ...sent, progress, ...(total === undefined ? {} : { total }) }),
+    headers: { [IDEMPOTENCY_HEADER]: key },
+  };
+  try {
+    if (uri === undefined)
+      await client.callTool(
+        {
+          name: call.definition.name,
+          arguments: call.arguments,
+          _meta,
+          ...continuation(call),
+          // Known to the protocol, and gone from the type of `callTool`.
+          ...(asTask === undefined ? {} : { task: { ttl: asTask.ttlMs } }),
+        },
+        { ...options, toolDefinition: unvalidated(call.definition) },
+      );
+    // Not `readResource`, which may answer from a cache of the SDK's.
+    else await client.request({ method: 'resources/read', params: { uri, _meta, ...continuation(call) } }, options);
+  } catch (error) {
+    // Read at once: leaving the session makes further exchanges.
+    if (transport.answer === undefined) {
+      return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
+    }
+  } finally {
+    deadline.stop();
+    over.abort();
+    call.signal.removeEventListener('abort', onCancel);
+    transport.onLost = undefined;
+    transport.onPassed = undefined;
+  }
+  if (transport.answer === undefined) throw new Error('the MCP client returned without an answer');
+  pulse.say({ phase: 'answered' });
+  const { answer, sessionId, protocolVersion: version } = transport;
+  if (asTask === undefined) return { kind: 'answered', answer, ...asked() };
+  const found = { ...(sessionId === undefined ? {} : { sessionId }), ...(version === undefined ? {} : { version }) };
+  return { kind: 'answered', answer, ...asked(), session: found };
+}
+
+/** The one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it takes them. */
+export function takesTasks({ client, transport, learned }: Session): boolean {
+  return (
+    learned.kind === 'legacy' &&
+    transport.protocolVersion === '2025-11-25' &&
+    client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
+  );
+}
+
+/** Known to the protocol and the SDK's wire, and missing from the types of its requests (2.4.0). */
+function continuation({ input }: ToolCall): object {
+  if (input?.leg === undefined) return {};
+  const { responses, state } = input.leg;
+  return {
+    ...(Object.keys(responses).length === 0 ? {} : { inputResponses: responses }),
+    ...(state === undefined ? {} : { requestState: state }),
+  };
+}
+
+/**
+ * Each leg is a request of its own: under the key of another one a server would give the other one's answer again. The same leg
+ * has the same key in every attempt.
+ */
+function legKey({ idempotencyKey, input }: ToolCall): string {
+  const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
+  if (input?.leg === undefined) return pass;
+  const { responses, state } = input.leg;
+  const hash = createHash('sha256').update(canonicalJson({ responses, state })).digest('hex');
+  return `${pass}/${hash.slice(0, 16)}`;
+}
+
+/**
+ * The pinned definition, from which the SDK mirrors `Mcp-Param-*` headers. Without its output schema, because the SDK answers a
+ * violation with the same error as an unknown tool, after the tool has run.
+ */
+function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
+  // Sound: discovery accepts only schemas whose type is "object", and the SDK reads nothing else of a definition given here.
+  return { name, inputSchema: inputSchema as Tool['inputSchema'] };
+}
+
+/**
+ * The time that a call has, which stands still while people are asked.
+ */
+export interface CallDeadline {
+  /** Stands still from now on. @returns what lets it run again; as many as there are must do so */
+  hold(): () => void;
+  /** For how long it has stood still so far. */
+  heldMs(): number;
+  stop(): void;
+}
+
+/**
+ * @param onPassed called once, where the time is over
+ * @param onGoesOn called each time it runs again
+ */
+export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
+  let leftMs = timeoutMs;
+  let runningSince = performance.now();
+  let heldMs = 0;
+  let heldSince = 0;
+  let holders = 0;
+  let isOver = false;
+  const pass = (): void => {
+    if (isOver) return;
+    isOver = true;
+    onPassed();
+  };
+  let timer = setTimeout(pass, leftMs);
+  return {
+    hold: () => {
+      holders += 1;
+      if (holders === 1) {
+        clearTimeout(timer);
+        heldSince = performance.now();
+        leftMs = Math.max(0, leftMs - (heldSince - runningSince));
+        // Whoever holds it again and again would leave its timer no time to ring.
+        if (leftMs === 0) pass();
+      }
+      let isHeld = true;
+      return () => {
+        if (!isHeld) return;
+        isHeld = false;
+        holders -= 1;
+        if (holders > 0 || isOver) return;
+        runningSince = performance.now();
+        heldMs += runningSince - heldSince;
+        timer = setTimeout(pass, leftMs);
+        onGoesOn?.();
+      };
+    },
+    heldMs: () => Math.round(holders === 0 ? heldMs : heldMs + performance.now() - heldSince),
+    stop: () => {
+      isOver = true;
+      clearTimeout(timer);
+    },
+  };
+}

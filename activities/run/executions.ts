@@ -1,0 +1,214 @@
+/**
+ * Reads what an execution of a run dispatched, and how each dispatch ended, from its history.
+ *
+ * Owns: the reading, and what of it is kept. Does not own: which executions count (`discarded-tail.ts`).
+ * 1. What is kept does not change: the first event of an execution, and the whole of one that has closed.
+ * 2. What cannot be read proves nothing: such a dispatch may be any call, and may have been sent.
+ * 3. Nor does a timeout or a cancellation, though no worker had begun: an attempt that was failed from outside and reset leaves no trace.
+ */
+import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { deedOf, type DiscardedSend, endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
+import { isFields } from '../../domain/shapes/fields.ts';
+import type { LedgerStream } from '../ledger/delivery.ts';
+
+type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+type HistoryEvent = NonNullable<History['events']>[number];
+
+export interface Origin {
+  readonly isReset: boolean;
+  readonly firstRunId: string;
+}
+
+export interface Dispatch extends DiscardedSend {
+  readonly eventId: number;
+  /** The same event has the same mark in every execution that a reset copied it to. */
+  readonly mark: string;
+  /** Undefined where its input cannot be read. */
+  readonly idempotencyKey: string | undefined;
+  /** As `deedOf`. */
+  readonly deed: string | undefined;
+}
+
+export interface Execution {
+  readonly runId: string;
+  /** Of the chain that continue-as-new makes, a reset included. */
+  readonly firstRunId: string;
+  readonly dispatches: readonly Dispatch[];
+  /** Event of the newest reset that made it; 0 where none did. */
+  readonly resetAt: number;
+  /** Executions that it was reset from. */
+  readonly bases: readonly string[];
+  /** The execution that it continues. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
+  readonly isClosed: boolean;
+}
+
+const GRPC_NOT_FOUND = 5;
+const MOST_KEPT = 2_000;
+
+export class Histories {
+  readonly #client: Client;
+  readonly #origins = new Map<string, Origin>();
+  readonly #closed = new Map<string, Execution>();
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  /** By the first event, which never changes. */
+  async origin(workflowId: string, runId: string): Promise<Origin> {
+    const known = this.#origins.get(runId);
+    if (known !== undefined) return known;
+    const { history } = await this.#client.workflowService.getWorkflowExecutionHistory({
+      namespace: this.#client.options.namespace,
+      execution: { workflowId, runId },
+      maximumPageSize: 1,
+    });
+    const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+    const origin = {
+      isReset: started?.originalExecutionRunId !== runId,
+      firstRunId: started?.firstExecutionRunId ?? '',
+    };
+    keep(this.#origins, runId, origin);
+    return origin;
+  }
+
+  /** Undefined where Temporal has not kept it. */
+  async read(workflowId: string, runId: string): Promise<Execution | undefined> {
+    const known = this.#closed.get(runId);
+    if (known !== undefined) return known;
+    let events: readonly HistoryEvent[];
+    try {
+      events = (await this.#client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+    } catch (error) {
+      if (isForgotten(error)) return undefined;
+      throw error;
+    }
+    const execution = await this.#parsed(runId, events);
+    if (execution.isClosed) keep(this.#closed, runId, execution);
+    return execution;
+  }
+
+  async list(workflowId: string): Promise<readonly string[]> {
+    const found: string[] = [];
+    const query = `WorkflowId = '${workflowId.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+    for await (const { runId } of this.#client.workflow.list({ query })) found.push(runId);
+    return found;
+  }
+
+  async #parsed(runId: string, events: readonly HistoryEvent[]): Promise<Execution> {
+    const started = events[0]?.workflowExecutionStartedEventAttributes;
+    const resets = events.filter(({ workflowTaskFailedEventAttributes: failed }) => failed?.newRunId);
+    const last = events.at(-1);
+    return {
+      runId,
+      firstRunId: started?.firstExecutionRunId ?? '',
+      dispatches: await this.#dispatches(runId, events),
+      resetAt: Number(resets.at(-1)?.eventId ?? 0),
+      bases: resets.flatMap(({ workflowTaskFailedEventAttributes: failed }) => failed?.baseRunId || []),
+      before: started?.continuedExecutionRunId || undefined,
+      after: last?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId || undefined,
+      isClosed: last !== undefined && isEnd(last),
+    };
+  }
+
+  async #dispatches(runId: string, events: readonly HistoryEvent[]): Promise<Dispatch[]> {
+    const found = new Map<string, Dispatch>();
+    for (const event of events) {
+      const id = String(event.eventId);
+      const scheduled = event.activityTaskScheduledEventAttributes;
+      if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
+        const [input] = await this.#decoded(scheduled.input?.payloads);
+        const at = tsToMs(event.eventTime);
+        const mark = `${id} ${at} ${event.eventTime?.nanos ?? 0}`;
+        const eventId = Number(id);
+        found.set(id, { eventId, mark, at, runId, ...readInput(input), ending: 'unknown' });
+      }
+      const ending = await this.#endingIn(event);
+      const dispatch = ending && found.get(String(ending.scheduledEventId));
+      if (ending !== undefined && dispatch !== undefined)
+        found.set(String(dispatch.eventId), { ...dispatch, ending: ending.ending });
+    }
+    return [...found.values()];
+  }
+
+  async #endingIn(event: HistoryEvent): Promise<{ scheduledEventId: unknown; ending: SendEnding } | undefined> {
+    const completed = event.activityTaskCompletedEventAttributes;
+    if (!completed) return undefined;
+    const [result] = await this.#decoded(completed.result?.payloads);
+    return { scheduledEventId: completed.scheduledEventId, ending: endingOf(result) };
+  }
+
+  /** What cannot be read proves nothing. */
+  async #decoded(payloads: Parameters<typeof decodeArrayFromPayloads>[1]): Promise<readonly unknown[]> {
+    try {
+      return await decodeArrayFromPayloads(this.#client.options.loadedDataConverter, payloads ?? []);
+    } catch {
+      return [];
+    }
+  }
+}
+
+function readInput(input: unknown): Pick<Dispatch, 'callId' | 'idempotencyKey' | 'deed'> {
+  const fields = isFields(input) ? input : {};
+  const { callId, idempotencyKey } = fields;
+  return {
+    callId: typeof callId === 'string' ? callId : 'one that cannot be read',
+    idempotencyKey: typeof idempotencyKey === 'string' ? idempotencyKey : undefined,
+    deed: deedOf(input),
+  };
+}
+
+function isEnd(event: HistoryEvent): boolean {
+  return [
+    event.workflowExecutionCompletedEventAttributes,
+    event.workflowExecutionFailedEventAttributes,
+    event.workflowExecutionTimedOutEventAttributes,
+    event.workflowExecutionCanceledEventAttributes,
+    event.workflowExecutionTerminatedEventAttributes,
+    event.workflowExecutionContinuedAsNewEventAttributes,
+  ].some((attributes) => attributes !== undefined && attributes !== null);
+}
+
+function isForgotten(error: unknown): boolean {
+  return error instanceof WorkflowNotFoundError || (isGrpcServiceError(error) && Number(error.code) === GRPC_NOT_FOUND);
+}
+
+function keep<T>(kept: Map<string, T>, key: string, value: T): void {
+  kept.set(key, value);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= MOST_KEPT) break;
+    kept.delete(oldest);
+  }
+}
+
+// Which execution of which chain an activity belongs to, as Temporal itself has recorded it.
+
+export interface ExecutionId {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+/** Asks for the first event of the execution, which is never changed. */
+export async function executionOf(
+  client: Pick<Client, 'workflowService'>,
+  { namespace, workflowId, runId }: ExecutionId,
+): Promise<LedgerStream> {
+  const { history } = await client.workflowService.getWorkflowExecutionHistory({
+    namespace,
+    execution: { workflowId, runId },
+    maximumPageSize: 1,
+  });
+  const started = history?.events?.[0]?.workflowExecutionStartedEventAttributes;
+  const firstRunId = started?.firstExecutionRunId ?? '';
+  const originalRunId = started?.originalExecutionRunId ?? '';
+  if (firstRunId === '' || originalRunId === '')
+    throw new Error(`the history of ${workflowId} does not begin with its start`);
+  // After a reset the first event is that of the run that was reset.
+  return { namespace, workflowId, firstRunId, runId, ...(originalRunId === runId ? {} : { resetOf: originalRunId }) };
+}

@@ -1,0 +1,316 @@
+/**
+ * `countersign answer`: answers what a server asks in the middle of a call.
+ *
+ * 1. Answers may be personal data: they are sent, and not printed.
+ * 2. A server may ask something else at any time: an answer names the question that was read, or the question is shown and nothing sent.
+ */
+import type { Command } from 'commander';
+import type { RunHandle } from '../../client/index.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type {
+  AuthorizationInput,
+  AuthorizationPause,
+  ProvisionInput,
+  ResolutionInput,
+} from '../../contracts/schemas/answer.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { Grant } from '../../contracts/schemas/run-spec.ts';
+import { recordedHash } from '../../domain/request/outcome.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { type Answer, print } from '../answered.ts';
+import { examples } from '../examples.ts';
+import { readInput } from '../files.ts';
+import { responsesFrom, type Words } from '../input-values.ts';
+import { repeated } from '../options.ts';
+import { type AnswerBase, type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
+import { withSession } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+import { pauseAnswer } from '../views/input.ts';
+import { requestsAnswer } from './requests.ts';
+
+interface ProvideOptions extends AnswerOptions {
+  readonly set?: readonly string[];
+  readonly file?: string;
+  readonly accept?: boolean;
+  readonly decline?: boolean;
+  readonly cancel?: boolean;
+}
+
+export function addAnswer(program: Command, terminal: Terminal): void {
+  const command = program
+    .command('answer')
+    .summary('answer what a server asks in the middle of a call')
+    .description(
+      'Answer what a server asks before it goes on with a call. `countersign requests` shows the questions, each with its digest; what you answer goes to the server',
+    )
+    .argument('<run>', 'run id')
+    .argument('<call>', 'call id, such as t2.c0')
+    .requiredOption('--as <id>', 'who answers')
+    .option('--set <field=value>', 'a field of the form; may be given several times', repeated)
+    .option('--file <path>', 'the fields as JSON or YAML; - reads standard input')
+    .option('--accept', 'you have opened the page, or the form needs no field')
+    .option('--decline', 'say no; the server is told so')
+    .option('--cancel', 'give no answer; the server is told so');
+  withAnswerOptions(
+    command,
+    'of the question that you have read (see `requests`); without it you are shown the question',
+  )
+    .addHelpText(
+      'after',
+      examples(
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --set name=Ann --set seats=2',
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --file answer.yaml',
+        'answer nightly-42 t2.c0 --as ann --digest 3f8a… --decline',
+      ),
+    )
+    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<ProvideOptions>();
+      assertOneWord(options);
+      const content =
+        options.file === undefined
+          ? undefined
+          : await readInput(options.file, { what: 'answer', code: 'DECISION_INVALID' }, terminal);
+      const words: Words = {
+        ...(options.set === undefined ? {} : { set: options.set }),
+        ...(content === undefined ? {} : { content }),
+        ...(options.accept === undefined ? {} : { accept: options.accept }),
+      };
+      const answered = await withSession(
+        terminal,
+        options,
+        async ({ countersign }) => await answerCall(countersign.run(runId), callId, words, options, terminal),
+      );
+      print(terminal, answeredText(runId, answered), options.json === true);
+    });
+}
+
+function assertOneWord({ set, file, accept, decline, cancel }: ProvideOptions): void {
+  const says = set !== undefined || file !== undefined || accept === true;
+  if ([says, decline === true, cancel === true].filter(Boolean).length === 1) return;
+  throw new CountersignError(
+    'USAGE',
+    'Say what you answer: --set, --file or --accept; or --decline; or --cancel. Nothing was sent.',
+  );
+}
+
+async function answerCall(
+  run: RunHandle,
+  callId: string,
+  words: Words,
+  options: ProvideOptions,
+  terminal: Terminal,
+): Promise<Answered> {
+  const { comment, decline, cancel } = options;
+  return await answerPause(run, callId, options, {
+    kind: 'input',
+    asksNot: 'is asked nothing by its server',
+    unread: (request) => print(terminal, requestsAnswer(run.runId, [request], { full: true }), options.json === true),
+    say: ({ requests }, base): ProvisionInput => {
+      const answer = { ...base, ...(comment === undefined ? {} : { comment }) };
+      if (decline === true) return { kind: 'decline', ...answer };
+      if (cancel === true) return { kind: 'cancel', ...answer };
+      return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
+    },
+    send: async (said) => await run.provideInput(said),
+    // Fields are read by the form, which is gone by then.
+    told: (fact) => [
+      [fact.answer, decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide'],
+      [fact.comment, comment],
+    ],
+  });
+}
+
+const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } as const;
+
+function answeredText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  return pauseAnswer(runId, answered, {
+    // Sound: it was just seen to be a key of it.
+    word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
+    colour: answer === 'provide' ? 'green' : 'yellow',
+    next: 'the server is told',
+  });
+}
+
+// `countersign resolve`: says what became of a call that was sent and whose answer was lost.
+
+interface ResolveOptions extends AnswerOptions {
+  readonly result?: string;
+  readonly message?: string;
+}
+
+type Word =
+  | { readonly kind: 'retry' }
+  | { readonly kind: 'succeeded'; readonly result: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+export function addResolve(program: Command, terminal: Terminal): void {
+  const command = program
+    .command('resolve')
+    .summary('say what became of a call whose answer was lost')
+    .description(
+      'Say what became of a call that was sent and whose answer was lost. Look at its server first. retry sends it again; succeeded and failed record what you found, and the model is told that you did',
+    )
+    .argument('<run>', 'run id')
+    .argument('<call>', 'call id, such as t2.c0')
+    .argument('<answer>', 'retry, succeeded or failed')
+    .requiredOption('--as <id>', 'who says so')
+    .option('--result <text>', 'of succeeded: told to the model as your words')
+    .option('--message <text>', 'of failed: told to the model as your words');
+  withAnswerOptions(command)
+    .addHelpText(
+      'after',
+      examples(
+        'resolve nightly-42 t2.c0 succeeded --as ann --result "Payment 4711 is booked."',
+        'resolve nightly-42 t2.c0 failed --as ann --message "No payment is there."',
+        'resolve nightly-42 t2.c0 retry --as ann --digest 3f8a…',
+      ),
+    )
+    .action(async (runId: string, callId: string, answer: string, _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<ResolveOptions>();
+      const word = wordOf(answer, options);
+      const resolved = await withSession(
+        terminal,
+        options,
+        async ({ countersign }) => await resolveCall(countersign.run(runId), callId, word, options),
+      );
+      print(terminal, resolvedText(runId, resolved), options.json === true);
+    });
+}
+
+function wordOf(answer: string, { result, message }: ResolveOptions): Word {
+  if (answer === 'retry' && result === undefined && message === undefined) return { kind: 'retry' };
+  if (answer === 'succeeded' && result !== undefined && message === undefined) return { kind: 'succeeded', result };
+  if (answer === 'failed' && message !== undefined && result === undefined) return { kind: 'failed', message };
+  throw new CountersignError(
+    'USAGE',
+    'Say retry, or succeeded with --result TEXT, or failed with --message TEXT. Nothing was sent.',
+  );
+}
+
+async function resolveCall(run: RunHandle, callId: string, word: Word, options: ResolveOptions): Promise<Answered> {
+  const { comment } = options;
+  return await answerPause(run, callId, options, {
+    kind: 'outcome',
+    asksNot: 'does not wait to hear what became of it',
+    say: (_, base): ResolutionInput => ({ ...word, ...base, ...(comment === undefined ? {} : { comment }) }),
+    send: async (said) => await run.resolveOutcome(said),
+    told: (fact) => [
+      [fact.answer, word.kind],
+      [fact.comment, comment],
+      [fact.recordedHash, recordedHash(word)],
+    ],
+  });
+}
+
+function resolvedText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  return pauseAnswer(runId, answered, {
+    word: answer,
+    colour: answer === 'failed' ? 'red' : 'green',
+    ...(answer === 'retry' ? { next: 'it is sent again' } : {}),
+  });
+}
+
+// `countersign authorize`: answers a server that wants another authorization for a call.
+
+interface AuthorizeOptions extends AnswerOptions {
+  readonly scope?: readonly string[];
+  readonly again?: true;
+  readonly ref?: string;
+  readonly grantFile?: string;
+  readonly decline?: string;
+}
+
+export function addAuthorize(program: Command, terminal: Terminal): void {
+  const command = program
+    .command('authorize')
+    .summary('give what a server wants before it takes a call')
+    .description(
+      'Answer a call whose server wants another authorization: consent to the scopes that it names, for this call alone; or give a fresh grant in place of your own',
+    )
+    .argument('<run>', 'run id')
+    .argument('<call>', 'call id, such as t2.c0')
+    .requiredOption('--as <id>', 'who says it: an approver of the request, or whose grant it replaces')
+    .option('--scope <scope>', 'consent to this scope; all that the request names, each by name', repeated)
+    .option('--again', 'where no scope is named: let it be tried once more')
+    .option('--ref <ref>', 'the vault entry in place of the grant')
+    .option('--grant-file <file>', 'a sealed grant as JSON, {server, jwe}, or - for standard input')
+    .option('--decline <reason>', 'neither: the call ends');
+  withAnswerOptions(command)
+    .addHelpText(
+      'after',
+      examples(
+        'authorize nightly-42 t2.c0 --as bob --scope tickets.admin',
+        'authorize nightly-42 t2.c0 --as ann --ref ann-tickets',
+        "authorize nightly-42 t2.c0 --as bob --decline 'not for this run'",
+      ),
+    )
+    .action(async (runId: string, callId: string, _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<AuthorizeOptions>();
+      assertOne(options);
+      const answered = await withSession(terminal, options, async ({ countersign }) => {
+        const run = countersign.run(runId);
+        return await answerPause(run, callId, options, {
+          kind: 'authorization',
+          asksNot: 'waits for no authorization',
+          say: async (about, base) => await answerTo(about, base, options, terminal),
+          send: async (said) => await run.authorize(said),
+          // A grant is of the server that the request names, which is gone by then.
+          told: (fact) => [
+            [fact.answer, kindOf(options)],
+            [fact.comment, options.decline ?? options.comment],
+          ],
+        });
+      });
+      print(terminal, authorizedText(runId, answered), options.json === true);
+    });
+}
+
+function assertOne({ scope, again, ref, grantFile, decline, comment }: AuthorizeOptions): void {
+  if ([scope, again, ref, grantFile, decline].filter((each) => each !== undefined).length !== 1)
+    throw new CountersignError(
+      'USAGE',
+      'Say one thing: --scope (each that is named), --again, --ref, --grant-file or --decline.',
+    );
+  if (decline !== undefined && comment !== undefined)
+    throw new CountersignError('USAGE', '--decline holds the reason; --comment goes with the others.');
+}
+
+function kindOf({ ref, grantFile, decline }: AuthorizeOptions): AuthorizationInput['kind'] {
+  if (decline !== undefined) return 'decline';
+  return ref === undefined && grantFile === undefined ? 'consent' : 'grant';
+}
+
+async function answerTo(
+  { server, scopes = [] }: AuthorizationPause,
+  base: AnswerBase,
+  { scope = [], ref, grantFile, decline, comment }: AuthorizeOptions,
+  terminal: Terminal,
+): Promise<AuthorizationInput> {
+  if (decline !== undefined) return { kind: 'decline', ...base, reason: decline };
+  const noted = { ...base, ...(comment === undefined ? {} : { comment }) };
+  if (ref !== undefined) return { kind: 'grant', ...noted, grant: { server, ref } };
+  if (grantFile !== undefined) {
+    const given = await readInput(grantFile, { what: 'grant', code: 'GRANT_INVALID' }, terminal);
+    return { kind: 'grant', ...noted, grant: parseAs(Grant, given, 'GRANT_INVALID', 'grant') };
+  }
+  if (scopes.length === new Set(scope).size && scopes.every((each) => scope.includes(each)))
+    return { kind: 'consent', ...noted };
+  const wanted = scopes.map((each) => `--scope ${visible(each)}`).join(' ');
+  throw new CountersignError(
+    'DECISION_INVALID',
+    `Call ${base.callId} waits for consent to ${wanted === '' ? 'another try (--again)' : wanted}; name exactly that.`,
+    { callId: base.callId },
+  );
+}
+
+function authorizedText(runId: string, answered: Answered): Answer {
+  const { answer } = answered.ack;
+  const declined = answer === 'decline';
+  return pauseAnswer(runId, answered, {
+    word: answer,
+    colour: declined ? 'red' : 'green',
+    ...(declined ? {} : { next: 'it is sent again' }),
+  });
+}

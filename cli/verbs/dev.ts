@@ -1,0 +1,166 @@
+/** `countersign dev`: everything on this machine, for trying things out. */
+import { relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { CountersignError } from '../../contracts/errors.ts';
+import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
+import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
+import { print } from '../answered.ts';
+import { prepareFolder, writeConfig } from '../dev/folder.ts';
+import { demoModel } from '../dev/model.ts';
+import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
+import { examples } from '../examples.ts';
+import { type GlobalOptions, port } from '../options.ts';
+import type { Terminal } from '../terminal.ts';
+import { type DevAddresses, devAnswer } from '../views/dev.ts';
+
+interface DevOptions extends GlobalOptions {
+  readonly directory: string;
+  readonly port: number;
+  readonly uiPort: number;
+  readonly filesPort: number;
+  readonly untilEof?: true;
+}
+
+/** Those that every other command looks for. */
+const DEFAULT_PORT = 7233;
+const DEFAULT_DIRECTORY = '.countersign';
+
+export function addDev(program: Command, terminal: Terminal): void {
+  program
+    .command('dev')
+    .summary('Temporal, a worker and a demo MCP server on this machine')
+    .description('Run Temporal with its UI, a worker and a demo MCP server on this machine, until Ctrl-C')
+    .option('--directory <folder>', 'database, artifacts and the files of the demo MCP server', DEFAULT_DIRECTORY)
+    .option('--port <number>', 'of Temporal; 0: any that is free', port, DEFAULT_PORT)
+    .option('--ui-port <number>', 'of Temporal UI', port, 8233)
+    .option('--files-port <number>', 'of the demo MCP server', port, 8234)
+    .option('--until-eof', 'end when standard input does, for programs that start this one')
+    .addHelpText(
+      'after',
+      `${examples('dev', 'dev --port 0 --ui-port 0 --files-port 0 --directory /tmp/try')}\n
+With a countersign.yaml here, or --config, the worker uses that; it may name the demo MCP server as \${COUNTERSIGN_FILES_URL},
+and needs egress.allowLoopback: true for what is on this machine.`,
+    )
+    .action(async (_own: unknown, command: Command) => {
+      await dev(command.optsWithGlobals<DevOptions>(), terminal);
+    });
+}
+
+async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
+  const interrupted = askedToEnd(terminal, options.untilEof === true);
+  const stack = new Stack();
+  try {
+    const addresses = await startAll(stack, options, terminal, interrupted);
+    if (addresses === undefined) return;
+    print(terminal, devAnswer(addresses), options.json === true);
+    const ended = await Promise.race([stack.firstEnded(), interrupted.then(() => undefined)]);
+    if (ended !== undefined)
+      throw new CountersignError('ENGINE_UNAVAILABLE', `${ended} ended by itself; everything else is stopped.`);
+  } finally {
+    if (options.json !== true && !stack.isEmpty) terminal.err('\nstopping …\n');
+    for (const trouble of await stack.stop()) terminal.err(`did not stop well: ${trouble}\n`);
+  }
+}
+
+/** @returns undefined where somebody asked to end before all was up */
+async function startAll(
+  stack: Stack,
+  options: DevOptions,
+  terminal: Terminal,
+  interrupted: Promise<void>,
+): Promise<DevAddresses | undefined> {
+  const executable = findTemporalCli(terminal);
+  const model = demoModel(terminal.env);
+  const namespace = options.namespace ?? 'default';
+  // Before the first slow step, so that a mistake is told at once.
+  const ports = {
+    temporal: await choosePort({ port: options.port, option: '--port', what: 'Temporal' }),
+    ui: await choosePort({ port: options.uiPort, option: '--ui-port', what: 'Temporal UI' }),
+    files: await choosePort({ port: options.filesPort, option: '--files-port', what: 'the demo MCP server' }),
+  };
+  const directory = resolve(terminal.directory, options.directory);
+  const folder = await prepareFolder(directory);
+  const filesUrl = filesystemServerUrl(ports.files);
+  await writeConfig(folder, model, filesUrl);
+  const loaded = await configOf(options, terminal, folder.config, filesUrl);
+  if (options.json !== true) terminal.err('starting Temporal, the demo MCP server and a worker …\n');
+  // Loaded here, since they take a second: other commands do without.
+  const [{ startDevServer }, { startWorkers }, { installWorkerLog }] = await Promise.all([
+    import('../../workers/dev-server.ts'),
+    import('../../workers/worker.ts'),
+    import('../runtime.ts'),
+  ]);
+  const log = installWorkerLog(loaded.config);
+  let wanted = true;
+  void interrupted.then(() => (wanted = false));
+  const files = await stack.start(
+    'The demo MCP server',
+    () => startFilesystemServer(folder.files, ports.files),
+    ({ exited }) => exited,
+    (made) => made.stop(),
+  );
+  if (!wanted) return undefined;
+  const engine = await stack.start(
+    'Temporal',
+    () =>
+      startDevServer({
+        executable,
+        dbFilename: folder.database,
+        port: ports.temporal,
+        uiPort: ports.ui,
+        namespace,
+        ownGroup: true,
+      }),
+    ({ exited }) => exited,
+    (made) => made.stop(),
+  );
+  if (!wanted) return undefined;
+  const workers = await stack.start(
+    'The worker',
+    () => startWorkers({ loaded, connectionOptions: { address: engine.address }, namespace, log }),
+    ({ stopped }) => stopped,
+    (made) => made.stop(),
+  );
+  if (!wanted) return undefined;
+  const shown = (path: string): string => {
+    const near = relative(terminal.directory, path);
+    return near.startsWith('..') ? path : near;
+  };
+  return {
+    address: engine.address,
+    namespace,
+    uiUrl: engine.uiUrl ?? '',
+    files: { url: files.url, folder: folder.files },
+    model: loaded.path === folder.config ? model.label : undefined,
+    config: shown(loaded.path ?? folder.config),
+    directory: shown(directory),
+    taskQueue: loaded.config.taskQueue,
+    trust: loaded.config.trust,
+    buildId: workers.buildId ?? '',
+    environment: {
+      ...(options.port === DEFAULT_PORT ? {} : { TEMPORAL_ADDRESS: engine.address }),
+      ...(namespace === 'default' ? {} : { TEMPORAL_NAMESPACE: namespace }),
+      ...(options.directory === DEFAULT_DIRECTORY || loaded.path !== folder.config
+        ? {}
+        : { COUNTERSIGN_CONFIG: folder.config }),
+    },
+  };
+}
+
+/** A configuration of the user's own goes before the one for trying things out. */
+async function configOf(
+  { config }: DevOptions,
+  { env, directory }: Terminal,
+  built: string,
+  filesUrl: string,
+): Promise<LoadedConfig> {
+  const environment = { ...env, COUNTERSIGN_FILES_URL: filesUrl };
+  const own = await loadConfig(config, environment, directory);
+  return own.path === undefined ? await loadConfig(built, environment, directory) : own;
+}
+
+async function askedToEnd(terminal: Terminal, withInput: boolean): Promise<void> {
+  const signal = terminal.interrupted();
+  const aborted = new Promise<void>((done) => signal.addEventListener('abort', () => done(), { once: true }));
+  await Promise.race(withInput ? [aborted, terminal.input()] : [aborted]);
+}

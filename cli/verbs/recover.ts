@@ -1,0 +1,90 @@
+/**
+ * `countersign recover`: the way out for a run that no worker can take on.
+ *
+ * 1. Shows what it would do, and does it with --yes alone.
+ * 2. Resets to the last workflow task up to which this build replays the history; where all of it replays there is nothing to recover.
+ * 3. A history that this build fails on by its own fault, as far as can be told, is left alone, unless --anyway says otherwise:
+ *    another build is likely to go on with it.
+ */
+import type { Command } from 'commander';
+import { livingHistory } from '../../client/run/recovery.ts';
+import { failingTask } from '../../client/run/stuck.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { print } from '../answered.ts';
+import { examples } from '../examples.ts';
+import type { GlobalOptions } from '../options.ts';
+import { type Session, withSession } from '../session.ts';
+import { readingOptions, toldOf } from '../stuck-run.ts';
+import type { Terminal } from '../terminal.ts';
+import { type Recovering, recoveryText } from '../views/recovery.ts';
+
+interface RecoverCommandOptions extends GlobalOptions {
+  readonly yes?: true;
+  readonly anyway?: true;
+  readonly reason?: string;
+}
+
+export function addRecover(program: Command, terminal: Terminal): void {
+  program
+    .command('recover')
+    .summary('the way out for a run that is stuck')
+    .description(
+      'Reset a stuck run to the last workflow task that can be replayed. Shows what is undone and asked again; does it with --yes. A call that may run only once is not sent again by itself',
+    )
+    .argument('<run>', 'run id, or catalog/<tenant>/<server>')
+    .option('--yes', 'do it')
+    .option('--anyway', 'also where another build can go on with the run')
+    .option('--reason <text>', 'kept by Temporal (default: countersign recover)')
+    .addHelpText('after', examples('recover nightly-42', 'recover nightly-42 --yes'))
+    .action(async (runId: string, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<RecoverCommandOptions>();
+      const recovering = await withSession(terminal, options, (session) => recovered(session, runId, options));
+      print(
+        terminal,
+        { json: recovering, text: (paint) => recoveryText(recovering, Date.now(), paint) },
+        options.json === true,
+      );
+      if (options.yes === true && recovering.kind === 'refused')
+        throw new CountersignError('REPLAY_FAILED', `${recovering.why} Nothing was done.`, { runId });
+    });
+}
+
+async function recovered(
+  { client, countersign, settings, deadlineMs }: Session,
+  runId: string,
+  { yes, anyway, reason }: RecoverCommandOptions,
+): Promise<Recovering> {
+  const {
+    history,
+    runId: execution,
+    isOpen,
+  } = await client.connection.withDeadline(Date.now() + deadlineMs, async () => await livingHistory(client, runId));
+  if (!isOpen)
+    throw new CountersignError('RUN_CLOSED', `Run ${runId} has ended; there is nothing to recover.`, { runId });
+  const replaying = await readingOptions(settings, client.options.namespace);
+  const { answersOf, soundnessOf } = await import('../../workers/replay/replayed-run.ts');
+  const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');
+  const soundness = await soundnessOf(runId, history, replaying);
+  const failing = failingTask(history);
+  if (soundness.kind === 'whole') return { kind: 'sound', runId, ...(failing && { failing }) };
+  const { task } = soundness;
+  const diagnosis = await diagnosisOf(runId, history, soundness, replaying);
+  const { answers } = await answersOf(runId, { history, runId: execution, task }, replaying);
+  const to = { task, execution, ...(reason === undefined ? {} : { reason }) };
+  const plan = await countersign.run(runId).recover({ ...to, dry: true });
+  const shown = {
+    ...plan,
+    diagnosis: toldOf(diagnosis),
+    ...(failing && { failing }),
+    ...(answers.state && { state: answers.state }),
+  };
+  if (diagnosis.cause === 'build' && anyway !== true)
+    return {
+      kind: 'refused',
+      ...shown,
+      why: `Another build than this one (${diagnosis.writtenBy ?? 'unnamed'}) can go on with the run, as far as can be told: run that one. Where it fails as well, --anyway resets all the same.`,
+    };
+  if (yes !== true) return { kind: 'shown', ...shown };
+  const { became = '' } = await countersign.run(runId).recover(to);
+  return { kind: 'done', ...shown, became };
+}

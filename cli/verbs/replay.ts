@@ -1,0 +1,199 @@
+/** `countersign replay`: does the current workflow code still take the histories it must? */
+import { resolve } from 'node:path';
+import type { Client } from '@temporalio/client';
+import type { Command } from 'commander';
+import { listExecutions } from '../../client/engine/executions.ts';
+import { sentenceOf } from '../../client/run/stuck.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { visible } from '../../domain/text/escape.ts';
+import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
+import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
+import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
+import { print } from '../answered.ts';
+import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../broken-ledger.ts';
+import { examples } from '../examples.ts';
+import type { GlobalOptions } from '../options.ts';
+import { locate, withSession } from '../session.ts';
+import { type ClientSettings, loadClientSettings } from '../settings.ts';
+import { toldOf } from '../stuck-run.ts';
+import type { Paint, Terminal } from '../terminal.ts';
+
+interface ReplayOptions extends GlobalOptions {
+  readonly live?: true;
+  readonly query?: string;
+  readonly diagnoseAll?: true;
+}
+
+const RECORDED = 'test/replay/histories';
+
+export function addReplay(program: Command, terminal: Terminal): void {
+  program
+    .command('replay')
+    .summary('do recorded histories replay with this code?')
+    .description(
+      'Replay recorded histories, or those of a live namespace, with the current workflow code; exit code 7 if one diverges',
+    )
+    .argument('[paths...]', `files, or folders of *.json (default: ${RECORDED})`)
+    .option('--live', 'the histories of a live namespace instead')
+    .option('--query <filter>', 'which of them, as a visibility query (default: all running)')
+    .option('--diagnose-all', `say why of every history that fails (default: of the first ${MOST_DIAGNOSED})`)
+    .addHelpText(
+      'after',
+      `${examples('replay', 'replay run.json', 'replay --live', `replay --live --query "ExecutionStatus = 'Completed' AND CountersignTenant = 'acme'"`)}\n
+Histories are files of \`temporal workflow show -o json\`. Digests cover the namespace: name it with --namespace where it was not \`default\`.`,
+    )
+    .action(async (paths: string[], _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<ReplayOptions>();
+      const outcomes =
+        options.live === true
+          ? await replayLive(paths, options, terminal)
+          : await replayFiles(paths, options, terminal);
+      report(outcomes, options, terminal);
+    });
+}
+
+async function replayFiles(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
+  if (options.query !== undefined) throw new CountersignError('USAGE', '--query goes with --live.');
+  const { historyFiles, recordedHistories } = await import('../../workers/replay/recorded-history.ts');
+  const chosen = paths.length > 0 ? paths : [RECORDED];
+  const files = await historyFiles(chosen.map((path) => resolve(terminal.directory, path)));
+  const settings = await loadClientSettings(options.config, terminal);
+  return await replay(recordedHistories(files), locate(options).namespace, settings, options, terminal);
+}
+
+async function replayLive(paths: readonly string[], options: ReplayOptions, terminal: Terminal): Promise<Diagnosed[]> {
+  if (paths.length > 0)
+    throw new CountersignError('USAGE', '--live takes histories from the namespace; leave the paths out.');
+  const { liveHistories } = await import('../../workers/replay/replay.ts');
+  const filter = options.query ?? `ExecutionStatus = 'Running'`;
+  return await withSession(terminal, options, async ({ client, settings, deadlineMs }) =>
+    replay(
+      inTime(
+        liveHistories(
+          client,
+          listExecutions(client, `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND (${filter})`),
+        ),
+        client,
+        deadlineMs,
+      ),
+      client.options.namespace,
+      settings,
+      options,
+      terminal,
+    ),
+  );
+}
+
+/** Each history in its time: a namespace may hold thousands. */
+async function* inTime(
+  histories: AsyncGenerator<Recorded>,
+  { connection }: Client,
+  deadlineMs: number,
+): AsyncGenerator<Recorded> {
+  for (;;) {
+    const next = await connection.withDeadline(Date.now() + deadlineMs, () => histories.next());
+    if (next.done === true) return;
+    yield next.value;
+  }
+}
+
+async function replay(
+  histories: AsyncIterable<Recorded>,
+  namespace: string,
+  settings: ClientSettings,
+  options: ReplayOptions,
+  terminal: Terminal,
+): Promise<Diagnosed[]> {
+  const [{ bundleForReplay, compareHistories }, { installSilentLog }] = await Promise.all([
+    import('../../workers/replay/semantics.ts'),
+    import('../runtime.ts'),
+  ]);
+  installSilentLog();
+  const bundle = await bundleForReplay();
+  const replaying = { bundle, config: settings, namespace };
+  const given = new Map<string, History>();
+  const outcomes: Diagnosed[] = [];
+  for await (const outcome of diagnosedOf(
+    compareHistories(kept(histories, given), replaying),
+    async ({ name, workflowId }) => await diagnosed(workflowId, given.get(name), replaying),
+    options.diagnoseAll === true ? Number.POSITIVE_INFINITY : MOST_DIAGNOSED,
+  )) {
+    given.delete(outcome.name);
+    outcomes.push(outcome);
+    if (options.json !== true) terminal.out(`${outcomeText(outcome, terminal.paint)}\n`);
+  }
+  return outcomes;
+}
+
+/** The histories, and each beside until its outcome is there. */
+async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
+  for await (const recorded of histories) {
+    if (recorded.kind === 'history') given.set(recorded.name, recorded.history);
+    yield recorded;
+  }
+}
+
+/** Why it does not replay. A history of which nothing replays, or that stops the replayer, says nothing more than its error. */
+async function diagnosed(
+  workflowId: string,
+  history: History | undefined,
+  replaying: Replaying,
+): Promise<Diagnosis | undefined> {
+  if (history === undefined) return undefined;
+  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
+    import('../../workers/replay/replayed-run.ts'),
+    import('../../workers/replay/diagnosis.ts'),
+  ]);
+  try {
+    const soundness = await soundnessOf(workflowId, history, replaying);
+    return soundness.kind === 'whole' ? undefined : await diagnosisOf(workflowId, history, soundness, replaying);
+  } catch {
+    return undefined;
+  }
+}
+
+function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: Paint): string {
+  if (error === undefined) return `${paint('green', 'ok    ')}  ${visible(name)}`;
+  // --json has all of what the native part of the replayer prints of itself.
+  const why = [
+    sentenceOf(error.message),
+    ...(diagnosis === undefined ? [] : [diagnosis.text]),
+    ...(notLookedAt === true ? ['Why was not looked at, since others failed before; --diagnose-all does.'] : []),
+  ];
+  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((text) => `        ${visible(text)}`)].join('\n');
+}
+
+function report(outcomes: readonly Diagnosed[], options: ReplayOptions, terminal: Terminal): void {
+  const failed = outcomes.filter(({ error }) => error !== undefined).length;
+  const results = outcomes.map(({ name, workflowId, error, diagnosis, notLookedAt }) => ({
+    name,
+    workflowId,
+    ok: error === undefined,
+    ...(error === undefined ? {} : { error: error.message }),
+    ...(diagnosis === undefined ? {} : { diagnosis: toldOf(diagnosis) }),
+    ...(notLookedAt && { notLookedAt }),
+  }));
+  const causes = causesOf(outcomes);
+  print(
+    terminal,
+    {
+      json: { replayed: outcomes.length, failed, zoneChecked: false, ...(failed === 0 ? {} : { causes }), results },
+      text: () =>
+        outcomes.length === 0
+          ? 'There was no history to replay.'
+          : `${outcomes.length - failed} of ${outcomes.length} histories replay.`,
+    },
+    options.json === true,
+  );
+  if (options.json !== true && outcomes.length > 0)
+    terminal.err(
+      'What workers of trust mode signed wrote was taken as it is marked: no key of the zone is here to check it.\n',
+    );
+  if (failed > 0)
+    throw new CountersignError(
+      'REPLAY_FAILED',
+      `${failed} of ${outcomes.length} histories do not replay with this code${causesText(causes)}`,
+      { failed, ...causes },
+    );
+}

@@ -1,0 +1,136 @@
+/** `countersign requests`: what waits for a decision, in one run or in all. */
+import type { Command } from 'commander';
+import type { Retry, RunHandle } from '../../client/index.ts';
+import type { InboxFilter, WaitingRun } from '../../client/run/inbox.ts';
+import type { AuthorizationPause, Pause } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { ruleAt } from '../../domain/policy/approvers.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { type Answer, print } from '../answered.ts';
+import { examples } from '../examples.ts';
+import { type GlobalOptions, wholeNumber } from '../options.ts';
+import { withSession } from '../session.ts';
+import type { Terminal } from '../terminal.ts';
+import { memoToolText, table, timeLeft } from '../views/format.ts';
+import { requestText, shownTo } from '../views/request.ts';
+import { retryText } from '../views/run.ts';
+
+interface RequestsOptions extends GlobalOptions {
+  readonly full?: true;
+  readonly reveal?: true;
+  readonly tenant?: string;
+  readonly group?: string;
+  readonly most?: number;
+}
+
+export function addRequests(program: Command, terminal: Terminal): void {
+  program
+    .command('requests')
+    .summary('what waits for a decision, in one run or in all')
+    .description('What waits for a decision: of one run in full, without a run id of all runs')
+    .argument('[run]', 'run id')
+    .option('--full', 'cut nothing')
+    .option('--reveal', 'show arguments that policy keeps out of lists: look at them before you decide')
+    .option('--tenant <name>', 'only runs of this tenant')
+    .option('--group <name>', 'only runs that wait for this group')
+    .option('--most <count>', 'runs at the most (default: 100)', wholeNumber)
+    .addHelpText(
+      'after',
+      examples('requests', 'requests --group ops', 'requests nightly-42 --full', 'requests nightly-42 --json'),
+    )
+    .action(async (runId: string | undefined, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<RequestsOptions>();
+      const answer = await withSession(terminal, options, async ({ countersign }) =>
+        runId === undefined
+          ? inboxAnswer(await countersign.waiting(filterOf(options)))
+          : await requestsOf(countersign.run(runId), options),
+      );
+      print(terminal, answer, options.json === true);
+    });
+}
+
+function filterOf({ tenant, group, most }: RequestsOptions): InboxFilter {
+  return {
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(group === undefined ? {} : { group }),
+    ...(most === undefined ? {} : { most }),
+  };
+}
+
+function inboxAnswer(runs: readonly WaitingRun[]): Answer {
+  const now = Date.now();
+  return {
+    json: { runs },
+    text: (paint) => {
+      if (runs.length === 0) return 'No run waits for a decision.';
+      const rows = runs.map(({ runId, pending }) => [
+        visible(runId),
+        String(pending.count),
+        pending.nextDeadline === undefined ? '' : timeLeft(pending.nextDeadline, now),
+        `${pending.requests.map(({ callId, server, tool, reminded, about }) => `${visible(callId)} ${memoToolText(server, tool)}${about === undefined ? '' : ` (${about})`}${reminded === true ? ' (reminded)' : ''}`).join(', ')}${pending.truncated ? ', …' : ''}`,
+      ]);
+      return `${table(paint, [['RUN', 'WAITING', 'FIRST DEADLINE', 'CALLS'], ...rows])}\n\n${paint('dim', `Read one in full: countersign requests ${visible(runs[0]?.runId ?? '')}`)}`;
+    },
+  };
+}
+
+async function requestsOf(run: RunHandle, options: RequestsOptions): Promise<Answer> {
+  const requests = await run.requests();
+  return requestsAnswer(run.runId, requests, options, await run.retries());
+}
+
+export function requestsAnswer(
+  runId: string,
+  requests: readonly ApprovalRequest[],
+  options: RequestsOptions,
+  retries: readonly Retry[] = [],
+): Answer {
+  const now = Date.now();
+  const [full, reveal] = [options.full === true, options.reveal === true];
+  const open = requests.filter(({ status }) => status === 'open');
+  const others = requests.filter(({ status }) => status !== 'open');
+  return {
+    json: {
+      runId,
+      requests: requests.map((request) => shownTo(request, reveal)),
+      ...(retries.length === 0 ? {} : { retries }),
+    },
+    text: (paint) => {
+      const shown = [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint));
+      const first = open[0];
+      const tried = retries.map((each) => `Tried again: ${retryText(each)}`);
+      if (first === undefined)
+        return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`, ...tried].join('\n\n');
+      const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
+      const who = rule.allOf[0]?.ids[0] ?? 'ID';
+      const { what, name, words } = answering(first.about);
+      const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
+      return [...shown, ...tried, paint('dim', next)].join('\n\n');
+    },
+  };
+}
+
+interface Answering {
+  readonly what: string;
+  /** Of the command. */
+  readonly name: string;
+  /** What is left to say. No word of a server stands here: the line is for a shell. */
+  readonly words: string;
+}
+
+function answering(about: Pause | undefined): Answering {
+  if (about === undefined) return { what: 'Decide', name: 'approve', words: '' };
+  switch (about.kind) {
+    case 'outcome':
+      return { what: 'Say what became of it', name: 'resolve', words: ' retry|succeeded|failed' };
+    case 'input':
+      return { what: 'Answer the server', name: 'answer', words: ' --set FIELD=VALUE|--accept|--decline' };
+    case 'authorization':
+      return { what: 'Give what it wants', name: 'authorize', words: ` ${givingOf(about)}|--decline REASON` };
+  }
+}
+
+function givingOf({ wants, scopes }: AuthorizationPause): string {
+  if (wants === 'grant') return '--ref REF|--grant-file FILE';
+  return scopes === undefined ? '--again' : '--scope SCOPE';
+}

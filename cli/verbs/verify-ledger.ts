@@ -1,0 +1,334 @@
+/**
+ * `countersign verify-ledger`: is the record of a run, or of a catalog, whole and unchanged?
+ *
+ * 1. Exit code 7 where it is not, with each entry that is wrong and how. The report is on standard output in either case.
+ * 2. Asks nobody where a copy is named, unless --live says so.
+ */
+import type { Client } from '@temporalio/client';
+import type { Command } from 'commander';
+import { type CheckedHead, checkLedger, type LedgerFault, type LedgerReport } from '../../client/ledger/check.ts';
+import type { LedgerCopy } from '../../client/ledger/files.ts';
+import { checkHead, type HeadKeys, readHeadKeys } from '../../client/ledger/heads.ts';
+import { compareWithHistory, readDeeds } from '../../client/ledger/history.ts';
+import { checkNamedKeys, checkProofs, namedSignatures, type ProofReport } from '../../client/ledger/proofs.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
+import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { GENESIS } from '../../domain/run/journal.ts';
+import { doubledIn } from '../../domain/signing/keys.ts';
+import { print } from '../answered.ts';
+import { type BrokenBy, brokenBy, isRecordInDoubt } from '../broken-ledger.ts';
+import { examples } from '../examples.ts';
+import { readTrustFile } from '../files.ts';
+import {
+  type LedgerHead,
+  ledgerOwner,
+  type LedgerOwner,
+  namedCopy,
+  type SourceOptions,
+  textOf,
+} from '../ledger-sources.ts';
+import { type Session, withSession } from '../session.ts';
+import { configuredKeys } from '../settings.ts';
+import { ledgerOfStuck, type StuckRun, toldOrRead } from '../stuck-run.ts';
+import type { Terminal } from '../terminal.ts';
+import { stuckJson } from '../views/recovery.ts';
+import { type Verified, verifiedText } from '../views/verified-ledger.ts';
+
+interface VerifyOptions extends SourceOptions {
+  readonly keys?: string;
+  readonly head?: string;
+  /** False with --no-trust. */
+  readonly trust?: string | false;
+  readonly live?: true;
+  /** False with --no-history. */
+  readonly history: boolean;
+}
+
+export function addVerifyLedger(program: Command, terminal: Terminal): void {
+  program
+    .command('verify-ledger')
+    .summary('is the record of a run whole and unchanged?')
+    .description(
+      "Check a run's ledger: every entry follows the one before it, none was changed, dropped or swapped, signed heads hold, and Temporal's history says the same",
+    )
+    .argument('<run>', 'run id, or catalog/<tenant>/<server>')
+    .option('--file <file>', 'check what `countersign ledger` exported, as JSON or JSONL, without a server')
+    .option('--records <directory>', 'check what ledger.directory holds of the run, without a server')
+    .option('--first-run <id>', 'with --records: which run of this id, by its first Temporal run id')
+    .option('--segment <sha256>', 'check the artifact store, from the newest segment back, without a server')
+    .option(
+      '--keys <file>',
+      'public keys of the workers (JWK set, JWK, PEM): every entry must stand under a signed head',
+    )
+    .option(
+      '--trust <file>',
+      'trusted keys (trust.jwks): the start and every decision must be signed with one of them that may say so (default: those of the configuration)',
+    )
+    .option('--no-trust', 'check no signatures of people and services')
+    .option('--live', 'compare a named copy with the run itself, and with history')
+    .option('--no-history', "do not compare with Temporal's history")
+    .option('--head <sha256>', 'the head that was noted earlier or elsewhere; it must be an entry of this ledger')
+    .addHelpText(
+      'after',
+      examples(
+        'verify-ledger nightly-42',
+        'verify-ledger nightly-42 --records /srv/ledger --keys worker.jwks.json',
+        'verify-ledger nightly-42 --trust trust.jwks',
+        'verify-ledger nightly-42 --file nightly-42.jsonl --head 5c1d…',
+      ),
+    )
+    .action(async (runId: string, _own: unknown, command: Command) => {
+      const options = command.optsWithGlobals<VerifyOptions>();
+      const { file, records, segment } = options;
+      // What the run tells has no signed heads.
+      if (options.keys !== undefined && file === undefined && records === undefined && segment === undefined)
+        throw new CountersignError(
+          'USAGE',
+          'A run shows no signed heads, so --keys would check nothing. Name where they are kept: --records DIRECTORY (ledger.directory), or --file FILE.',
+        );
+      const trusted = await trustedOf(runId, options, terminal);
+      const keys =
+        options.keys === undefined ? undefined : await readHeadKeys(await textOf(options.keys, 'key file', terminal));
+      const copy = await namedCopy(runId, options, terminal);
+      const checked = copy === undefined ? undefined : await checkCopy(copy, keys, trusted);
+      const live =
+        copy !== undefined && options.live !== true
+          ? undefined
+          : await withSession(terminal, options, async (session) => {
+              const owner = ledgerOwner(session.countersign, runId);
+              // Asked first: the ledger may grow meanwhile, and never shrinks.
+              const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
+              const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
+              const head = told ?? (await read.head());
+              return await checkLive({ owner: read, head, stuck }, runId, session.client, options.history, trusted);
+            });
+      const { verified, own } = combined(runId, { copy, checked, live, trusted }, options.head);
+      const because = options.history
+        ? await whyBroken(own, { copy, live }, async (compared) =>
+            withSession(terminal, options, async (session) => brokenBy(session, runId, compared)),
+          )
+        : undefined;
+      report(terminal, runId, { ...verified, ...(because && { because }) }, options.json === true);
+    });
+}
+
+/** Undefined where nothing speaks against the record, or it cannot be said. */
+async function whyBroken(
+  faults: readonly LedgerFault[],
+  { copy, live }: Pick<Sources, 'copy' | 'live'>,
+  ask: (compared: Parameters<typeof brokenBy>[2]) => Promise<BrokenBy>,
+): Promise<BrokenBy | undefined> {
+  if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
+  const compared = { copy: copy.entries, run: live.entries };
+  if (!isRecordInDoubt(faults, compared)) return undefined;
+  // The faults are told, whether or not it can be said why.
+  return await ask(compared).catch(() => undefined);
+}
+
+/** @throws CountersignError `USAGE`, `CONFIG_INVALID` */
+async function trustedOf(
+  runId: string,
+  options: VerifyOptions,
+  terminal: Terminal,
+): Promise<readonly TrustedJwk[] | undefined> {
+  const { trust, history, live } = options;
+  if (trust === undefined && history && !runId.startsWith('catalog/')) {
+    const isCopy = [options.file, options.records, options.segment].some((source) => source !== undefined);
+    return await configuredKeys(options.config, terminal, !isCopy || live === true);
+  }
+  if (trust === undefined || trust === false) return undefined;
+  if (runId.startsWith('catalog/'))
+    throw new CountersignError(
+      'USAGE',
+      'The signatures of a catalog are verified when it is changed, and not from its ledger. Leave out --trust.',
+    );
+  if (!history)
+    throw new CountersignError(
+      'USAGE',
+      "What was signed stands in Temporal's history. Leave out --no-history, or --trust.",
+    );
+  const keys = await readTrustFile(terminal, trust);
+  const path = doubledIn(keys);
+  if (path === undefined) return keys;
+  throw new CountersignError('CONFIG_INVALID', `In ${trust}, ${path} stands there twice; one key is one voice.`, {
+    path,
+  });
+}
+
+/** @param proofs undefined where nobody asked for them */
+function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined): ProofReport {
+  return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
+}
+
+interface CheckedCopy {
+  readonly report: LedgerReport;
+  readonly proofs: ProofReport;
+  readonly heads: readonly CheckedHead[];
+}
+
+async function checkCopy(
+  copy: LedgerCopy,
+  keys: HeadKeys | undefined,
+  trusted: readonly TrustedJwk[] | undefined,
+): Promise<CheckedCopy> {
+  const checks = await Promise.all(copy.signedHeads.map(async (signed) => checkHead(signed, copy.place, keys)));
+  const heads = checks.flatMap((check) => (check.kind === 'head' ? [check.head] : []));
+  const foreign = checks.flatMap((check) => (check.kind === 'foreign' ? [check.fault] : []));
+  const checked = checkLedger(copy.entries, heads, keys !== undefined);
+  const proofs = proofsOf(copy.entries, trusted && checkNamedKeys(copy.entries, trusted));
+  return { heads, proofs, report: { ...checked, faults: [...copy.faults, ...foreign, ...checked.faults] } };
+}
+
+interface CheckedRun {
+  readonly entries: readonly AnyEntry[];
+  readonly report: LedgerReport;
+  readonly proofs: ProofReport;
+  readonly historyFrom?: number;
+  readonly stuck?: StuckRun;
+}
+
+/** What can be read of a run that answers nothing. */
+function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
+  const { state, snapshot } = stuck.answers;
+  return {
+    head: async () => state ?? snapshot ?? { ledgerLength: 0, ledgerHead: GENESIS },
+    ledger: async () => await ledgerOfStuck(session, stuck),
+  };
+}
+
+/** The run's own count and head are compared too: a ledger cut off at its end is a valid chain. */
+async function checkLive(
+  {
+    owner,
+    head,
+    stuck,
+  }: { readonly owner: LedgerOwner; readonly head: LedgerHead; readonly stuck: StuckRun | undefined },
+  runId: string,
+  client: Client,
+  history: boolean,
+  trusted: readonly TrustedJwk[] | undefined,
+): Promise<CheckedRun> {
+  const { ledgerHead, ledgerLength } = head;
+  const read = stuck === undefined ? {} : { stuck };
+  const before = await owner.ledger();
+  const checked = checkLedger(before);
+  const faults: LedgerFault[] = [...checked.faults];
+  if (before.length < ledgerLength)
+    faults.push({ kind: 'truncated', seq: before.length, reason: `is cut off: ${ledgerLength} entries were written` });
+  else if (ledgerLength > 0 && before[ledgerLength - 1]?.hash !== ledgerHead)
+    faults.push({ kind: 'rewritten', seq: ledgerLength - 1, reason: 'is not the one that the run itself ends with' });
+  if (!history || runId.startsWith('catalog/'))
+    return { entries: before, proofs: proofsOf(before, undefined), report: { ...checked, faults }, ...read };
+  const deeds = await readDeeds(client, runId, stuck === undefined ? undefined : stuck.upTo + 1);
+  faults.push(...compareWithHistory({ before, after: await owner.ledger() }, deeds));
+  const { namespace } = client.options;
+  const proofs = trusted && checkProofs(before, { namespace, workflowId: runId, trusted, deeds });
+  return {
+    entries: before,
+    proofs: proofsOf(before, proofs),
+    report: { ...checked, faults },
+    historyFrom: deeds.from,
+    ...read,
+  };
+}
+
+interface Sources {
+  readonly copy: LedgerCopy | undefined;
+  readonly checked: CheckedCopy | undefined;
+  readonly live: CheckedRun | undefined;
+  readonly trusted: readonly TrustedJwk[] | undefined;
+}
+
+interface Combined {
+  readonly verified: Verified;
+  /** Faults of what was read; whoever named another head may have noted that of another run. */
+  readonly own: readonly LedgerFault[];
+}
+
+function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Combined {
+  const read = checked?.report ?? live?.report;
+  // One of the two was read.
+  if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
+  const entries = copy?.entries ?? live?.entries ?? [];
+  // The run's own were verified; a copy may have entries that the run has not.
+  const proofs =
+    live === undefined
+      ? (checked?.proofs ?? proofsOf(entries, undefined))
+      : together(live.proofs, proofsBeside(live, copy?.entries ?? [], trusted));
+  const own = [
+    ...read.faults,
+    ...proofs.faults,
+    ...(copy === undefined || live === undefined ? [] : [...live.report.faults, ...differences(copy.entries, live)]),
+  ];
+  const faults = [
+    ...own,
+    ...(head === undefined || entries.some(({ hash }) => hash === head)
+      ? []
+      : [{ kind: 'missing', seq: read.length, reason: `is not there: none has the hash ${head}` } as const]),
+  ];
+  const whole: Verified = {
+    runId,
+    verdict: verdictOf(faults, trusted !== undefined && proofs.unchecked === 0),
+    ...read,
+    faults,
+    heads: (checked?.heads ?? []).map(({ kid, from, to, verified }) => ({ kid, from, to, verified })),
+    ...(live?.historyFrom === undefined ? {} : { historyFrom: live.historyFrom }),
+    signatures: { checked: proofs.checked, unchecked: proofs.unchecked },
+    ...(live?.stuck === undefined ? {} : { stuck: live.stuck }),
+  };
+  return { verified: whole, own };
+}
+
+/** A chain that holds together may be forged as a whole, by whoever may write to Temporal: signatures tell. */
+function verdictOf(faults: readonly LedgerFault[], isProven: boolean): Verified['verdict'] {
+  if (faults.length > 0) return 'broken';
+  return isProven ? 'intact' : 'chained';
+}
+
+/** Of entries that only the copy has: of a branch that a reset left, or put there by somebody. */
+function proofsBeside(
+  { entries }: CheckedRun,
+  copy: readonly AnyEntry[],
+  trusted: readonly TrustedJwk[] | undefined,
+): ProofReport {
+  const known = new Set(entries.map(({ hash }) => hash));
+  const own = copy.filter(({ hash }) => !known.has(hash));
+  return proofsOf(own, trusted && checkNamedKeys(own, trusted, copy));
+}
+
+function together(one: ProofReport, other: ProofReport): ProofReport {
+  return {
+    faults: [...one.faults, ...other.faults],
+    checked: one.checked + other.checked,
+    unchecked: one.unchecked + other.unchecked,
+  };
+}
+
+/** Of a copy and the run, entry by entry: the first that differs is the one that was written anew. */
+function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: CheckedRun): LedgerFault[] {
+  const hashes = new Set(copy.map(({ hash }) => hash));
+  const first = entries.find(({ hash }) => !hashes.has(hash));
+  if (first === undefined) return [];
+  const { seq } = first;
+  if (copy.some((entry) => entry.seq === seq))
+    return [{ kind: 'rewritten', seq, reason: 'is another one in the copy than in the run' }];
+  return ended
+    ? [{ kind: 'truncated', seq, reason: 'is cut off in the copy: the run has ended, and goes on to more' }]
+    : [];
+}
+
+function report(terminal: Terminal, runId: string, verified: Verified, asJson: boolean): void {
+  const { stuck, ...rest } = verified;
+  const json = stuck === undefined ? rest : { ...rest, stuck: stuckJson(stuck) };
+  print(terminal, { json, text: (paint) => verifiedText(verified, paint) }, asJson);
+  const [first] = verified.faults;
+  if (first === undefined) return;
+  const more = verified.faults.length === 1 ? '' : ` There are ${verified.faults.length - 1} more.`;
+  throw new CountersignError('LEDGER_BROKEN', `Entry ${first.seq} of the ledger of ${runId} ${first.reason}.${more}`, {
+    runId,
+    seq: first.seq,
+    kind: first.kind,
+    ...(verified.because === undefined ? {} : { cause: verified.because.cause }),
+  });
+}

@@ -1,0 +1,107 @@
+/** Times as people read them. */
+import { bounded, named, spaced, visible } from '../../domain/text/escape.ts';
+import type { Paint } from '../terminal.ts';
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+] as const;
+
+/** The two largest units: `23 h 59 min`. */
+export function duration(ms: number): string {
+  let rest = Math.max(0, Math.floor(ms / 1_000));
+  const parts: string[] = [];
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(`${count} ${unit}`);
+    // `1 d 5 s` would look exact and is not worth reading.
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(' ') || '0 s';
+}
+
+/** @param instant ISO */
+export function timeLeft(instant: string, now: number): string {
+  const left = Date.parse(instant) - now;
+  return left > 0 ? `${duration(left)} left` : `passed ${duration(-left)} ago`;
+}
+
+/** Down to the second, in UTC as everything on the wire. Some come from whoever may write to the namespace, and are no times. */
+export function shortInstant(instant: string): string {
+  return visible(instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z'));
+}
+
+// Lines of `label  value`, aligned.
+
+/** A label that is longer stands out and moves no other. */
+const WIDEST_LABEL = 24;
+const WIDEST_CELL = 160;
+
+/** A field without a value is left out. */
+export type Field = readonly [label: string, value: string | undefined];
+
+export function fields(paint: Paint, rows: readonly Field[], indent = 2): string {
+  const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
+  const width = Math.min(WIDEST_LABEL, Math.max(...shown.map(([label]) => label.length)));
+  return shown
+    .map(([label, value]) => `${' '.repeat(indent)}${paint('dim', label.padEnd(width))}  ${value}`)
+    .join('\n');
+}
+
+/** Columns as wide as their widest cell, within reason; the first row is the head. */
+export function table(paint: Paint, rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.min(WIDEST_CELL, Math.max(...rows.map((row) => row[column]?.length ?? 0))),
+  );
+  return rows
+    .map((row, index) => {
+      const line = row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd();
+      return index === 0 ? paint('dim', line) : line;
+    })
+    .join('\n');
+}
+
+// Small pieces of lines that people read.
+
+/** Free text of people, models and servers: cut, and inert. */
+export function said(text: string): string {
+  return bounded(visible(text), 200);
+}
+
+/** Of a hash, as much as tells it from others. */
+export function short(hash: string): string {
+  return `${visible(hash.slice(0, 12))}…`;
+}
+
+/** A tool as people read it: its server has named it. */
+export function toolText(server: string, tool: string): string {
+  return `${named(server)}/${named(tool)}`;
+}
+
+/** The same of a memo, in which the name has been made visible already, which does nothing to it a second time, and may be cut. */
+export function memoToolText(server: string, tool: string): string {
+  const shown = spaced(tool);
+  return `${named(server)}/${/^[^\s"\\,;()]+$/u.test(shown) ? shown : `"${shown.replaceAll('"', '\\"')}"`}`;
+}
+
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** A foreign name, cut. */
+export function shortName(name: string): string {
+  return bounded(named(name), 200);
+}
+
+/** Foreign names, as many as fit into a line. */
+export function names(list: readonly string[], most = 20): string {
+  const shown = list.slice(0, most).map(shortName).join(', ');
+  return list.length > most ? `${shown}, and ${list.length - most} more` : shown;
+}

@@ -1,0 +1,92 @@
+/** How a catalog begins: with its first message, in one request, so that two who connect a server at once connect the same. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
+import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
+import { CountersignError } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
+import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../contracts/schemas/catalog.ts';
+import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
+
+/** As far as a client needs to know it. */
+export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
+
+/**
+ * For one attempt: Temporal's client takes each operation once.
+ *
+ * @param isSigned this client signs: the workers are in trust mode `signed`
+ */
+export function catalogStart(
+  { tenant, server }: CatalogIdentity,
+  taskQueue: string,
+  isSigned = false,
+): WithStartWorkflowOperation<ToolCatalog> {
+  return new WithStartWorkflowOperation<ToolCatalog>(CATALOG_WORKFLOW, {
+    workflowId: catalogId({ tenant, server }),
+    taskQueue,
+    args: [{ tenant, server, ...(isSigned ? { signed: true as const } : {}) }],
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    typedSearchAttributes: new TypedSearchAttributes([
+      { key: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'), value: tenant },
+      { key: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'), value: [server] },
+    ]),
+    staticSummary: `Tool catalog of ${server}`,
+  });
+}
+
+/**
+ * Who terminates a catalog takes away what operators have said of its tools; a new one would begin without a word about it.
+ * @throws CountersignError `CATALOG_VERSION_CONFLICT` where the last catalog of this name was connected once and was ended from outside
+ */
+export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
+  const last = await client.workflow
+    .getHandle(catalogId({ tenant, server }))
+    .describe()
+    .catch((error: unknown) => {
+      if (error instanceof WorkflowNotFoundError) return undefined;
+      throw error;
+    });
+  if (last === undefined || last.status.name === 'RUNNING') return;
+  const status = last.typedSearchAttributes.get(defineSearchAttributeKey('CountersignStatus', 'KEYWORD'));
+  if (status !== 'connected' && status !== 'disconnected') return;
+  throw new CountersignError(
+    'CATALOG_VERSION_CONFLICT',
+    `The catalog of ${server} was ended from outside (${last.status.name.toLowerCase()}), and with it what was set of its tools. Export it, then connect it anew (--anew), and import it.`,
+    { tenant, server },
+  );
+}
+
+// Waiting for the end of a catalog's refresh.
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * The report of the newest refresh, once it is that one or a later one.
+ *
+ * @param read of the catalog as it is; less where it is still the one of this mark
+ * @throws CountersignError `RESULT_UNCERTAIN` where it goes on
+ */
+export async function refreshEnd(
+  { tenant, server }: CatalogIdentity,
+  read: (known?: string) => Promise<CatalogSnapshot | CatalogUnchanged>,
+  refresh: number,
+  deadlineMs: number,
+): Promise<RefreshReport> {
+  const end = Date.now() + deadlineMs;
+  let known: string | undefined;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
+    const snapshot = await read(known);
+    known = snapshot.mark;
+    const report = 'unchanged' in snapshot ? undefined : snapshot.lastRefresh;
+    if (report !== undefined && report.refresh >= refresh) return report;
+    const left = end - Date.now();
+    if (left <= 0)
+      throw new CountersignError(
+        'RESULT_UNCERTAIN',
+        `Refresh ${refresh} of ${server} did not end in time; it goes on. See: countersign catalog show ${server} --tenant ${tenant}`,
+        { tenant, server, refresh },
+      );
+    await pause(Math.min(pauseMs, left));
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * Is a record what was recorded? Says of each entry that is not, which one and how.
+ *
+ * Owns: the chain, its branches, and that signed heads name it. Does not own: signatures (`heads.ts`), Temporal's
+ * history (`history.ts`), where lines come from.
+ * 1. Reads lines in the order in which they stand, and goes on after a fault: one fault hides no other.
+ */
+import type { AnyEntry, LedgerHead } from '../../contracts/schemas/ledger.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import { EMPTY_DIGEST, extendDigest, GENESIS } from '../../domain/run/journal.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+
+export type FaultKind =
+  /** Its hash is not that of what it says. */
+  | 'altered'
+  /** It is sound in itself and not what followed, or was signed: it or one before it was written anew. */
+  | 'rewritten'
+  | 'missing'
+  | 'reordered'
+  /** What was signed to be there is cut off at the end. */
+  | 'truncated'
+  /** A second entry in one place, and no reset that explains it. */
+  | 'forked'
+  /** A head of another run, by an unknown key, or with a signature that does not hold. */
+  | 'foreign-head'
+  | 'unsigned'
+  /** Temporal's history and the ledger do not say the same. */
+  | 'history'
+  | 'unreadable'
+  /** A decision, or the start, without a signature. */
+  | 'proof-unsigned'
+  /** What was signed is not what the entry, or the message, says. */
+  | 'proof-altered'
+  /** Signed with a key that is not trusted for the tenant. */
+  | 'proof-foreign-key'
+  /** Signed with a key that may not speak for that person or group, or had been replaced by then. */
+  | 'proof-not-entitled'
+  /** Not taken while its signature was good. */
+  | 'proof-expired';
+
+export interface LedgerFault {
+  readonly kind: FaultKind;
+  /** Of the entry; where it is about a stretch, of its first. */
+  readonly seq: number;
+  /** Goes on after "entry 7". */
+  readonly reason: string;
+}
+
+export interface CheckedHead extends LedgerHead {
+  readonly kid: string;
+  /** False where no keys were given. */
+  readonly verified: boolean;
+}
+
+export interface LedgerReport {
+  readonly faults: readonly LedgerFault[];
+  /** Of the longest branch. */
+  readonly length: number;
+  readonly head: string;
+  /** 1 where the workflow was never reset after something was recorded. */
+  readonly branches: number;
+  /** Entries of that branch that stand under a head; under a verified one where keys were given. */
+  readonly signedTo: number;
+  /** Does that branch end with the end of the run? A record of a run that goes on does not. */
+  readonly ended: boolean;
+}
+
+export function checkLedger(
+  entries: readonly AnyEntry[],
+  heads: readonly CheckedHead[] = [],
+  mustBeSigned = false,
+): LedgerReport {
+  const chain = new Chain(entries);
+  const faults = [...chain.faults, ...headFaults(chain, heads), ...forkFaults(chain, heads)];
+  const tips = chain.tips();
+  const signed = new Set(heads.map(({ head }) => head));
+  if (mustBeSigned) faults.push(...tips.flatMap((tip) => unsignedFault(chain, tip, signed)));
+  const longest = tips.toSorted((one, other) => other.seq - one.seq)[0];
+  return {
+    faults: faults.toSorted((one, other) => one.seq - other.seq),
+    length: longest === undefined ? 0 : longest.seq + 1,
+    head: longest?.hash ?? GENESIS,
+    branches: tips.length,
+    signedTo: longest === undefined ? 0 : chain.signedTo(longest, signed),
+    ended: longest !== undefined && longest.fact.kind === 'run.ended',
+  };
+}
+
+class Chain {
+  readonly faults: LedgerFault[] = [];
+  readonly byHash = new Map<string, AnyEntry>();
+  readonly #after = new Map<string, AnyEntry[]>();
+  #highest = -1;
+
+  constructor(entries: readonly AnyEntry[]) {
+    const everywhere = new Set(entries.map(({ hash }) => hash));
+    for (const entry of entries) this.#add(entry, everywhere);
+  }
+
+  #add(entry: AnyEntry, everywhere: ReadonlySet<string>): void {
+    const { seq, prev, hash } = entry;
+    const { hash: _, ...body } = entry;
+    if (hashOf(body) !== hash) this.#fault('altered', seq, 'was changed after it was written');
+    // Delivered twice it may stand there twice; where one of the two was changed that was said.
+    if (this.byHash.has(hash)) return;
+    const before = this.byHash.get(prev);
+    if (seq === 0 ? prev !== GENESIS : before?.seq !== seq - 1) this.#misplaced(entry, everywhere.has(prev));
+    this.byHash.set(hash, entry);
+    this.#after.set(prev, [...(this.#after.get(prev) ?? []), entry]);
+    this.#highest = Math.max(this.#highest, seq);
+  }
+
+  #misplaced({ seq, prev }: AnyEntry, isElsewhere: boolean): void {
+    const next = this.#highest + 1;
+    if (isElsewhere) return this.#fault('reordered', seq, 'does not stand after the entry that it follows');
+    if (seq > next) return this.#fault('missing', next, seq === next + 1 ? 'is missing' : `to ${seq - 1} are missing`);
+    const what = seq === 0 ? 'does not begin a chain' : `does not follow entry ${seq - 1}`;
+    this.#fault('rewritten', seq, `${what} (it names ${prev.slice(0, 12)}…): one of them was written anew`);
+  }
+
+  #fault(kind: FaultKind, seq: number, reason: string): void {
+    this.faults.push({ kind, seq, reason });
+  }
+
+  tips(): AnyEntry[] {
+    return [...this.byHash.values()].filter(({ hash }) => !this.#after.has(hash));
+  }
+
+  /** Second and further entries in one place. */
+  forks(): AnyEntry[] {
+    return [...this.#after.values()].flatMap(([, ...others]) => others);
+  }
+
+  holds(seq: number): boolean {
+    return seq <= this.#highest;
+  }
+
+  /** The tip's own number of entries, back to the newest that is under a head. */
+  signedTo(tip: AnyEntry, signed: ReadonlySet<string>): number {
+    for (let at: AnyEntry | undefined = tip; at !== undefined; at = this.byHash.get(at.prev))
+      if (signed.has(at.hash)) return at.seq + 1;
+    return 0;
+  }
+
+  /** Does this entry stand on the way back from that one? */
+  leadsTo(entry: AnyEntry, last: AnyEntry): boolean {
+    let at: AnyEntry | undefined = last;
+    while (at !== undefined && at.seq > entry.seq) at = this.byHash.get(at.prev);
+    return at?.hash === entry.hash;
+  }
+
+  /** `prev` of entry `from` on the way back from this one. */
+  previousOf(last: AnyEntry, from: number): string | undefined {
+    let at: AnyEntry | undefined = last;
+    while (at !== undefined && at.seq > from) at = this.byHash.get(at.prev);
+    return at?.seq === from ? at.prev : undefined;
+  }
+}
+
+function headFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] {
+  return heads.flatMap(({ from, to, head, previousHead, kid }): LedgerFault[] => {
+    const last = chain.byHash.get(head);
+    if (last === undefined && !chain.holds(to - 1))
+      return [{ kind: 'truncated', seq: to - 1, reason: `was signed by ${kid} and is cut off at the end` }];
+    // Which of them it is, only another copy can say.
+    if (last?.seq !== to - 1)
+      return [
+        {
+          kind: 'rewritten',
+          seq: to - 1,
+          reason: `is not the one that ${kid} signed: an entry from ${from} to ${to - 1}, or one before them, was written anew`,
+        },
+      ];
+    const before = chain.previousOf(last, from);
+    if (before === previousHead || before === undefined) return [];
+    return [{ kind: 'rewritten', seq: from, reason: `does not follow the one that ${kid} signed` }];
+  });
+}
+
+function forkFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] {
+  const ofResets = heads
+    .filter(({ resetOf }) => resetOf !== undefined)
+    .flatMap(({ head, from }) => ({ last: chain.byHash.get(head), from }));
+  const isOfReset = (entry: AnyEntry): boolean =>
+    ofResets.some(({ last, from }) => last !== undefined && from <= entry.seq && chain.leadsTo(entry, last));
+  return chain
+    .forks()
+    .filter((entry) => !isOfReset(entry))
+    .map(({ seq }) => ({ kind: 'forked', seq, reason: 'stands there twice, and no reset of the run explains it' }));
+}
+
+function unsignedFault(chain: Chain, tip: AnyEntry, signed: ReadonlySet<string>): LedgerFault[] {
+  const signedTo = chain.signedTo(tip, signed);
+  if (signedTo > tip.seq) return [];
+  return [{ kind: 'unsigned', seq: signedTo, reason: `to ${tip.seq} stand under no signed head` }];
+}
+
+/** Is the stored conversation the one that the ledger names, wherever it names it? @param messages all of them */
+export function conversationFaults(entries: readonly AnyEntry[], messages: readonly Message[]): LedgerFault[] {
+  const digests = [EMPTY_DIGEST];
+  for (const message of messages) digests.push(extendDigest(digests.at(-1) ?? EMPTY_DIGEST, message));
+  return entries.flatMap(({ seq, fact }): LedgerFault[] => {
+    const { conversation } = fact;
+    if (typeof conversation !== 'object' || conversation === null) return [];
+    // Sound: an object may be read at any name; what comes out is unknown.
+    const { length, digest } = conversation as { length?: unknown; digest?: unknown };
+    if (digests[Number(length)] === digest) return [];
+    return [
+      {
+        kind: 'altered',
+        seq,
+        reason: `names another conversation than is stored: a message before ${Number(length)} was changed`,
+      },
+    ];
+  });
+}

@@ -1,0 +1,146 @@
+/** Ledgers that lie in files: what the directory sink of the ledger port has written, and exports. No Temporal is asked. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CountersignError } from '../../contracts/errors.ts';
+import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
+import type { LedgerFault } from './check.ts';
+import type { HeadPlace } from './heads.ts';
+
+export interface LedgerCopy {
+  readonly place: HeadPlace;
+  /** In the order in which they stand there. */
+  readonly entries: readonly AnyEntry[];
+  readonly signedHeads: readonly string[];
+  readonly faults: readonly LedgerFault[];
+}
+
+/** @param name of the file, for faults */
+export function readLines(text: string, workflowId: string, name: string): LedgerCopy {
+  const entries: AnyEntry[] = [];
+  const signedHeads: string[] = [];
+  const faults: LedgerFault[] = [];
+  let place: HeadPlace = { workflowId };
+  const lines = text.split('\n');
+  for (const [index, line] of lines.entries()) {
+    const isLast = index === lines.length - 1;
+    if (line === '' && isLast) break;
+    const parsed = LedgerLine.safeParse(jsonOf(line));
+    const seq = (entries.at(-1)?.seq ?? -1) + 1;
+    if (!parsed.success) {
+      const kind = isLast ? 'truncated' : 'unreadable';
+      faults.push({
+        kind,
+        seq,
+        reason: `should follow in ${name}, whose line ${index + 1} is ${isLast ? 'cut off' : 'no ledger line'}`,
+      });
+      continue;
+    }
+    const { namespace, firstRunId } = parsed.data;
+    const isOther =
+      parsed.data.workflowId !== workflowId ||
+      (place.firstRunId ?? firstRunId) !== firstRunId ||
+      (place.namespace ?? namespace) !== namespace;
+    if (isOther) {
+      faults.push({
+        kind: 'unreadable',
+        seq,
+        reason: `should follow in ${name}, whose line ${index + 1} is of another run`,
+      });
+      continue;
+    }
+    place = { namespace, workflowId, firstRunId };
+    if ('entry' in parsed.data) entries.push(parsed.data.entry);
+    else signedHeads.push(parsed.data.signedHead);
+  }
+  return { place, entries, signedHeads, faults };
+}
+
+/**
+ * What `ledger.directory` holds of a run.
+ *
+ * @param firstRunId needed where there were several runs of this id
+ * @throws CountersignError `RUN_NOT_FOUND`, `USAGE`
+ */
+export async function readRecords(root: string, workflowId: string, firstRunId?: string): Promise<LedgerCopy> {
+  const folders = await foldersOf(root, workflowId, firstRunId);
+  const [folder, another] = folders;
+  if (folder === undefined)
+    throw new CountersignError('RUN_NOT_FOUND', `There is no record of ${workflowId} in ${root}.`, {
+      runId: workflowId,
+    });
+  if (another !== undefined)
+    throw new CountersignError(
+      'USAGE',
+      `There are records of ${folders.length} runs of this id. Name one with --first-run: ${folders.map(({ first }) => first).join(', ')}.`,
+      { runId: workflowId },
+    );
+  const names = (await readdir(folder.path)).filter((name) => name.endsWith('.jsonl')).toSorted();
+  const copies = await Promise.all(
+    names.map(async (name) => readLines(await readFile(join(folder.path, name), 'utf8'), workflowId, name)),
+  );
+  const all = copies.flatMap(({ entries }) => entries);
+  const known = new Set(all.map(({ hash }) => hash));
+  return {
+    place: {
+      ...copies.find(({ place }) => place.firstRunId !== undefined)?.place,
+      workflowId,
+      firstRunId: folder.first,
+    },
+    entries: all,
+    signedHeads: copies.flatMap(({ signedHeads }) => signedHeads),
+    faults: copies.flatMap((copy, index) => mended(copy, copies.slice(index + 1), known)),
+  };
+}
+
+/** A file that a crash has cut off harms nothing where what it misses came again. */
+function mended(
+  { entries, faults }: LedgerCopy,
+  later: readonly LedgerCopy[],
+  known: ReadonlySet<string>,
+): readonly LedgerFault[] {
+  const last = entries.at(-1);
+  const isMended = later.some((copy) => {
+    const [first] = copy.entries;
+    return first !== undefined && (last === undefined ? known.has(first.hash) : first.prev === last.hash);
+  });
+  return isMended ? faults.filter(({ kind }) => kind !== 'truncated') : faults;
+}
+
+async function foldersOf(
+  root: string,
+  workflowId: string,
+  firstRunId: string | undefined,
+): Promise<{ readonly path: string; readonly first: string }[]> {
+  const shown = `${encodeURIComponent(workflowId).slice(0, 120)}~`;
+  const found: { path: string; first: string }[] = [];
+  const letters = await readdir(root, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    throw new CountersignError('USAGE', `The directory ${root} cannot be read (${error.code ?? 'error'}).`);
+  });
+  for (const { name: letter } of letters.filter((entry) => entry.isDirectory()))
+    for (const name of await readdir(join(root, letter))) {
+      const first = name.slice(shown.length);
+      if (name.startsWith(shown) && (firstRunId ?? first) === first && !first.includes('~'))
+        found.push({ path: join(root, letter, name), first });
+    }
+  return found;
+}
+
+/** @returns undefined where it is not JSON */
+export function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of what a fact or a payload has there, whatever it is. */
+export function fieldOf(value: unknown, field: string): unknown {
+  // Sound: an object may be read at any name; what comes out is unknown.
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
+}
+
+export function textAt(value: unknown, field: string): string | undefined {
+  const found = fieldOf(value, field);
+  return typeof found === 'string' ? found : undefined;
+}

@@ -1,0 +1,85 @@
+/** Whether ledger heads were signed by a key that is known, and of the run that they stand with. */
+import { compactVerify, type CryptoKey, decodeProtectedHeader, importJWK, importSPKI } from 'jose';
+import { z } from 'zod';
+import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { LedgerHead } from '../../contracts/schemas/ledger.ts';
+import { fromBase64url } from '../../domain/text/base64url.ts';
+import type { CheckedHead, LedgerFault } from './check.ts';
+
+/** Public keys by key id; one under `*` stands for every id. */
+export type HeadKeys = ReadonlyMap<string, CryptoKey | Uint8Array>;
+
+const PublicJwk = z.looseObject({
+  kty: z.literal('OKP'),
+  crv: z.literal('Ed25519'),
+  x: z.string(),
+  kid: z.string().optional(),
+  /** The private half, given by mistake. */
+  d: z.undefined().optional(),
+});
+const JwkSet = z.object({ keys: z.array(PublicJwk).min(1) });
+
+/** @param text a JWK, a JWK set, or a public key in PEM @throws CountersignError `USAGE` */
+export async function readHeadKeys(text: string): Promise<HeadKeys> {
+  try {
+    if (text.includes('-----BEGIN PUBLIC KEY-----')) return new Map([['*', await importSPKI(text.trim(), HEAD_ALG)]]);
+    const value: unknown = JSON.parse(text);
+    const set = JwkSet.safeParse(value);
+    const keys = set.success ? set.data.keys : [PublicJwk.parse(value)];
+    const read = new Map<string, CryptoKey | Uint8Array>();
+    for (const { kty, crv, x, kid } of keys) read.set(kid ?? '*', await importJWK({ kty, crv, x }, HEAD_ALG));
+    return read;
+  } catch {
+    // Without the cause: it may quote a private key that was given by mistake.
+    throw new CountersignError(
+      'USAGE',
+      'The key file holds no public Ed25519 keys: it must be a JWK set, a JWK, or PEM as openssl pkey -pubout writes it.',
+    );
+  }
+}
+
+export interface HeadPlace {
+  readonly namespace?: string | undefined;
+  readonly workflowId: string;
+  readonly firstRunId?: string | undefined;
+}
+
+export type HeadCheck =
+  | { readonly kind: 'head'; readonly head: CheckedHead }
+  | { readonly kind: 'foreign'; readonly fault: LedgerFault };
+
+/** @param keys absent: only what the head says is compared */
+export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKeys): Promise<HeadCheck> {
+  const foreign = (reason: string, seq = 0): HeadCheck => ({
+    kind: 'foreign',
+    fault: { kind: 'foreign-head', seq, reason },
+  });
+  let head: LedgerHead;
+  let kid: string;
+  // Bits that stand for nothing may not differ either: what was signed has one spelling.
+  if (signed.split('.').some((part) => fromBase64url(part) === undefined))
+    return foreign('stands beside a signed head that cannot be read');
+  try {
+    const header = decodeProtectedHeader(signed);
+    head = LedgerHead.parse(JSON.parse(Buffer.from(signed.split('.')[1] ?? '', 'base64url').toString()));
+    kid = header.kid ?? '';
+    if (header.typ !== HEAD_TYPE || header.alg !== HEAD_ALG)
+      return foreign('stands beside a signature of another kind');
+  } catch {
+    return foreign('stands beside a signed head that cannot be read');
+  }
+  const seq = head.to - 1;
+  for (const field of ['namespace', 'workflowId', 'firstRunId'] as const)
+    if (place[field] !== undefined && place[field] !== head[field])
+      return foreign(`stands beside a signed head of another run: its ${field} is ${head[field]}`, seq);
+  if (keys === undefined) return { kind: 'head', head: { ...head, kid, verified: false } };
+  const key = keys.get(kid) ?? keys.get('*');
+  if (key === undefined) return foreign(`stands beside a head that is signed by ${kid}, whose key was not given`, seq);
+  try {
+    await compactVerify(signed, key, { algorithms: [HEAD_ALG] });
+  } catch {
+    return foreign(`stands beside a head whose signature by ${kid} does not hold`, seq);
+  }
+  return { kind: 'head', head: { ...head, kid, verified: true } };
+}

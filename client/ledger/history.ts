@@ -1,0 +1,364 @@
+/**
+ * Do a ledger and Temporal's history say the same? Of decisions, messages, dispatches and outcomes, in both directions, for as
+ * long as the history is retained.
+ *
+ * 1. The ledger is read before and after the history: what is in neither reading of it may be under way, and is no fault.
+ */
+import { createHash } from 'node:crypto';
+import { type Client, isGrpcServiceError } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { ACTIVITIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
+import type { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/answer.ts';
+import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { Answerable } from '../../domain/request/call-state.ts';
+import { recordedHash } from '../../domain/request/outcome.ts';
+import { responsesHash } from '../../domain/request/provision.ts';
+import { isEdit } from '../../domain/request/rights.ts';
+import type { Parsed } from '../../domain/shapes/fields.ts';
+import { parseAuthorization, parseDecision, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
+import type { AnswerPurpose } from '../../domain/signing/answer.ts';
+import { openMessage } from '../../domain/signing/message.ts';
+import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import type { LedgerFault } from './check.ts';
+import { fieldOf, textAt } from './files.ts';
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_NOT_FOUND = 5;
+
+type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+type HistoryEvent = NonNullable<History['events']>[number];
+type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
+
+/** As it stands in history. */
+interface SentMessage {
+  readonly message: unknown;
+  /** When Temporal recorded it, epoch ms. */
+  readonly at: number;
+}
+
+export interface RecordedDeeds {
+  /** What the run was started with; `at` is absent where its first execution is not retained any more. */
+  start: { readonly spec: unknown; readonly at?: number };
+  /** Entries before this one are of executions whose history is not retained any more. */
+  from: number;
+  /** Decision id, or message id → hashes of what came with it, of which one is that of its signature. */
+  readonly sent: Map<string, readonly string[]>;
+  /** The same messages, whole. */
+  readonly messages: Map<string, readonly SentMessage[]>;
+  /** Those whose update was answered without an error. */
+  readonly accepted: Set<string>;
+  /** `callId/attempt` of dispatches. */
+  readonly dispatched: Set<string>;
+  /** Call id → hash of the outcome with which its last dispatch ended, save where it is not known how. */
+  readonly outcomes: Map<string, string>;
+  /** Calls whose last dispatch ended without an answer: only a person's word makes their outcome known. */
+  readonly lost: Set<string>;
+}
+
+/**
+ * @param before event of the newest execution up to which it is read; absent: all of it
+ * @throws as Temporal does where the newest execution cannot be read
+ */
+export async function readDeeds(client: Client, workflowId: string, before?: number): Promise<RecordedDeeds> {
+  const deeds: RecordedDeeds = {
+    start: { spec: undefined },
+    from: 0,
+    sent: new Map(),
+    messages: new Map(),
+    accepted: new Set(),
+    dispatched: new Set(),
+    outcomes: new Map(),
+    lost: new Set(),
+  };
+  const chain: HistoryEvent[][] = [];
+  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
+  while (runId !== undefined && runId !== '') {
+    let events: HistoryEvent[];
+    try {
+      events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+    } catch (error) {
+      // The newest must be there; earlier ones are forgotten first. Whatever else went wrong, they were not looked at.
+      if (chain.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
+      break;
+    }
+    const isNewest = chain.length === 0;
+    chain.unshift(isNewest && before !== undefined ? events.filter(({ eventId }) => Number(eventId) < before) : events);
+    runId = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
+  }
+  const first = chain[0]?.[0];
+  const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
+  deeds.start = { spec: input[0], ...(runId === '' || runId === undefined ? { at: tsToMs(first?.eventTime) } : {}) };
+  // Whoever starts a run hands over nothing: a first execution that says so does not hide what comes before.
+  deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
+  for (const events of chain) await readExecution(client, events, deeds);
+  return deeds;
+}
+
+/** Facts that messages of people become, and the updates that bring them: a new kind of answer does not compile without its row. */
+const SAID: Readonly<Record<AnswerFactKind | 'said', string>> = {
+  'decision.accepted': UPDATES.decide,
+  'outcome.resolved': UPDATES.resolveOutcome,
+  'input.provided': UPDATES.provideInput,
+  'authorization.given': UPDATES.authorize,
+  said: UPDATES.say,
+};
+const RECORDED: readonly string[] = Object.values(SAID);
+
+async function readExecution(client: Client, events: readonly HistoryEvent[], deeds: RecordedDeeds): Promise<void> {
+  const updates = new Map<string, string>();
+  const scheduled = { calls: new Map<string, string>(), polls: new Map<string, string>() };
+  for (const event of events) {
+    const signal = event.workflowExecutionSignaledEventAttributes;
+    const at = tsToMs(event.eventTime);
+    if (signal?.signalName === SIGNALS.decide)
+      noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
+    // After a reset an update that is applied again stands there as admitted, and is accepted without being repeated.
+    const accepted =
+      event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
+      event.workflowExecutionUpdateAdmittedEventAttributes?.request;
+    const name = accepted?.input?.name ?? '';
+    if (RECORDED.includes(name))
+      noteSent(deeds, { message: (await decoded(client, accepted?.input?.args?.payloads))[0], at }, (id) =>
+        updates.set(accepted?.meta?.updateId ?? '', id),
+      );
+    const done = event.workflowExecutionUpdateCompletedEventAttributes;
+    const answered = updates.get(done?.meta?.updateId ?? '');
+    if (answered !== undefined && done?.outcome?.success !== undefined && done.outcome.success !== null)
+      deeds.accepted.add(answered);
+    await noteCall(client, event, scheduled, deeds);
+  }
+}
+
+function noteSent(deeds: RecordedDeeds, sent: SentMessage, found: ((id: string) => void) | undefined): void {
+  const { message } = sent;
+  const id = textAt(message, 'decisionId') ?? textAt(message, 'messageId');
+  if (id === undefined || typeof message !== 'object' || message === null) return;
+  const texts = Object.values(message).filter((value): value is string => typeof value === 'string');
+  deeds.sent.set(id, [...(deeds.sent.get(id) ?? []), ...texts.map(sha256)]);
+  deeds.messages.set(id, [...(deeds.messages.get(id) ?? []), sent]);
+  found?.(id);
+}
+
+async function noteCall(
+  client: Client,
+  event: HistoryEvent,
+  { calls, polls }: Readonly<Record<'calls' | 'polls', Map<string, string>>>,
+  deeds: RecordedDeeds,
+): Promise<void> {
+  const scheduled = event.activityTaskScheduledEventAttributes;
+  if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    const callId = textAt(input, 'callId') ?? '';
+    const attempt = typeof input === 'object' && input !== null && 'attempt' in input ? String(input.attempt) : '';
+    calls.set(String(event.eventId), callId);
+    deeds.dispatched.add(`${callId}/${attempt}`);
+    deeds.outcomes.delete(callId);
+    deeds.lost.delete(callId);
+  }
+  // It sends nothing; what it ends with is how the call ended that it asks for.
+  if (scheduled?.activityType?.name === ACTIVITIES.resumeCall) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    calls.set(String(event.eventId), textAt(input, 'callId') ?? '');
+  }
+  // The same call, not sent again: only what a poll says at last counts, and one that failed says nothing.
+  if (scheduled?.activityType?.name === ACTIVITIES.pollTask) {
+    const [input] = await decoded(client, scheduled.input?.payloads);
+    polls.set(String(event.eventId), textAt(input, 'callId') ?? '');
+  }
+  const completed = event.activityTaskCompletedEventAttributes;
+  const ended = completed ?? event.activityTaskFailedEventAttributes ?? event.activityTaskTimedOutEventAttributes;
+  const at = String(ended?.scheduledEventId);
+  const callId = calls.get(at) ?? (ended === completed ? polls.get(at) : undefined);
+  if (callId === undefined) return;
+  const [result] = await decoded(client, completed?.result?.payloads);
+  const outcome = fieldOf(result, 'outcome');
+  // What is not known may be sent again, or become known to be lost: the run decides what it says of it.
+  const isEnded = textAt(result, 'kind') === 'ended';
+  if (isEnded && textAt(outcome, 'kind') !== 'unknown') {
+    deeds.outcomes.set(callId, hashOf(outcome));
+    deeds.lost.delete(callId);
+  } else if (isEnded || ended !== completed) deeds.lost.add(callId);
+}
+
+/** @param before entries that were there before the history was read; `after`: those that were there when it had been read */
+export function compareWithHistory(
+  { before, after }: { readonly before: readonly AnyEntry[]; readonly after: readonly AnyEntry[] },
+  deeds: RecordedDeeds,
+): LedgerFault[] {
+  const faults: LedgerFault[] = [];
+  const fault = (at: number, reason: string): void => void faults.push({ kind: 'history', seq: at, reason });
+  for (const { seq, fact } of before.slice(deeds.from)) {
+    const id = textAt(fact, 'decisionId') ?? textAt(fact, 'messageId');
+    if (Object.hasOwn(SAID, fact.kind) && id !== undefined && !isInput(fact)) {
+      const hashes = deeds.sent.get(id);
+      const signature = fact['signature'];
+      const signed = textAt(signature, 'sha256');
+      if (hashes === undefined) fault(seq, `is ${fact.kind} of ${id}, which nobody sent to the run`);
+      else if (signed !== undefined && !hashes.includes(signed))
+        fault(seq, `is ${fact.kind} of ${id} under another signature than was sent`);
+    }
+    if (fact.kind === 'dispatched' && !deeds.dispatched.has(`${textAt(fact, 'callId')}/${String(fact['attempt'])}`))
+      fault(seq, `says that ${textAt(fact, 'callId')} was dispatched, which history does not`);
+    const isKnown = fact.kind === 'outcome' && fact['outcome'] !== 'unknown';
+    const outcome = isKnown ? deeds.outcomes.get(textAt(fact, 'callId') ?? '') : undefined;
+    if (outcome !== undefined && outcome !== textAt(fact, 'outcomeHash'))
+      fault(seq, `is another outcome of ${textAt(fact, 'callId')} than its dispatch had`);
+    if (isKnown && deeds.lost.has(textAt(fact, 'callId') ?? '') && !isResolved(before, fact))
+      fault(seq, `says what became of ${textAt(fact, 'callId')}, which its dispatch does not and nobody has said`);
+  }
+  return [...faults, ...missingFrom(after, deeds)];
+}
+
+/** Has a person said that this is what became of the call? */
+function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): boolean {
+  return entries.some(
+    ({ fact }) =>
+      fact.kind === 'outcome.resolved' && fact['callId'] === outcome['callId'] && fact['answer'] === outcome['outcome'],
+  );
+}
+
+/** What history has and the ledger has not. */
+function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
+  const facts = entries.map(({ fact }) => fact);
+  // A dispatch names the decision that it follows from, and does not take its place; of an edit that was refused it is said so.
+  const told = facts.filter(({ kind }) => Object.hasOwn(SAID, kind) || kind === 'decision.refused');
+  const known = new Set(told.map((fact) => textAt(fact, 'decisionId') ?? textAt(fact, 'messageId')));
+  const dispatched = new Set(
+    facts.map((fact) => `${fact.kind === 'dispatched' ? textAt(fact, 'callId') : ''}/${String(fact['attempt'])}`),
+  );
+  const settled = new Set(facts.map((fact) => (fact.kind === 'outcome' ? textAt(fact, 'callId') : undefined)));
+  const isOver = facts.at(-1)?.kind === 'run.ended';
+  const missing = (reason: string): LedgerFault => ({ kind: 'history', seq: entries.length, reason });
+  return [
+    ...[...deeds.accepted].filter((id) => !known.has(id)).map((id) => missing(`is not there: ${id} was accepted`)),
+    ...[...deeds.dispatched]
+      .filter((id) => !dispatched.has(id))
+      .map((id) => missing(`is not there: ${id} was dispatched`)),
+    // While the run goes on it may be about to say so.
+    ...[...deeds.outcomes.keys()]
+      .filter((callId) => isOver && !settled.has(callId))
+      .map((callId) => missing(`is not there: the outcome of ${callId}`)),
+  ];
+}
+
+/** The message that a run begins with was not sent to it: it stands in its spec. */
+function isInput(fact: AnyEntry['fact']): boolean {
+  return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
+}
+
+/** Where the ledger of the oldest execution begins: what continue-as-new handed over, entries that came while it was stored among it. */
+function carriedLength([, carry]: readonly unknown[]): number {
+  if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
+  const { journal } = carry;
+  if (typeof journal !== 'object' || journal === null || !('ledgerLength' in journal)) return 0;
+  const since = 'since' in journal && Array.isArray(journal.since) ? journal.since.length : 0;
+  return Number(journal.ledgerLength) + since;
+}
+
+async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
+  return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+// Answers to requests as people signed them, to be compared with what a ledger says of them.
+
+/** What an entry says of an answer besides who gave it to what: its field, and what was signed. */
+type Said = readonly (readonly [string, readonly string[], unknown])[];
+
+interface AnswerKind<Message> {
+  readonly purpose: AnswerPurpose;
+  readonly parse: (value: unknown) => Parsed<Message>;
+  readonly said: (message: Message) => Said;
+  /** Taken later than it came. */
+  readonly isJudged: (message: Message) => boolean;
+}
+
+const DECISION: AnswerKind<Decision> = {
+  purpose: 'decide',
+  parse: parseDecision,
+  said: (decision) => [
+    ['decision', ['decision'], decision.kind],
+    ['comment', ['comment'], decision.kind === 'reject' ? decision.reason : decision.comment],
+    ['deadline', ['until'], decision.kind === 'extend' ? decision.until : undefined],
+    ['change of arguments', ['edited', 'to'], isEdit(decision) ? hashOf(decision.arguments) : undefined],
+    ['answer', ['answerHash'], decision.kind === 'respond' ? sha256Hex(decision.answer) : undefined],
+    ['scope', ['remember'], decision.kind === 'approve' ? decision.remember : undefined],
+  ],
+  isJudged: isEdit,
+};
+
+const RESOLUTION: AnswerKind<Resolution> = {
+  purpose: 'resolveOutcome',
+  parse: parseResolution,
+  said: (resolution) => [
+    ['answer', ['answer'], resolution.kind],
+    ['comment', ['comment'], resolution.comment],
+    ['result', ['recordedHash'], recordedHash(resolution)],
+  ],
+  isJudged: () => false,
+};
+
+const PROVISION: AnswerKind<Provision> = {
+  purpose: 'provideInput',
+  parse: parseProvision,
+  said: (provision) => [
+    ['answer', ['answer'], provision.kind],
+    ['comment', ['comment'], provision.comment],
+    ['answers', ['responsesHash'], responsesHash(provision)],
+  ],
+  isJudged: () => false,
+};
+
+const AUTHORIZATION: AnswerKind<Authorization> = {
+  purpose: 'authorize',
+  parse: parseAuthorization,
+  said: (given) => [
+    ['answer', ['answer'], given.kind],
+    ['comment', ['comment'], given.kind === 'decline' ? given.reason : given.comment],
+    ['grant', ['grantHash'], given.kind === 'grant' ? hashOf(given.grant) : undefined],
+  ],
+  isJudged: () => false,
+};
+
+/** Facts that record what a person answered to a request. */
+type AnswerFactKind = Extract<LedgerFact, { decisionId: string; digest: string }>['kind'];
+
+/** A new kind of answer does not compile without its row. */
+const READERS: Readonly<Record<AnswerFactKind, (sent: SentMessage) => SignedAnswer | undefined>> = {
+  'decision.accepted': (sent) => signedAs(sent, DECISION),
+  'outcome.resolved': (sent) => signedAs(sent, RESOLUTION),
+  'input.provided': (sent) => signedAs(sent, PROVISION),
+  'authorization.given': (sent) => signedAs(sent, AUTHORIZATION),
+};
+
+export function isAnswerFact(kind: string): kind is AnswerFactKind {
+  return Object.hasOwn(READERS, kind);
+}
+
+export interface SignedAnswer {
+  readonly message: Answerable;
+  readonly signature: string;
+  readonly purpose: AnswerPurpose;
+  readonly said: Said;
+  readonly isJudged: boolean;
+}
+
+/** What was sent, as the answer that an entry of this kind is of; undefined where it is none. */
+export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
+  return isAnswerFact(kind) ? READERS[kind](sent) : undefined;
+}
+
+/** As the run kept it: defaults written out. */
+function signedAs<Message extends Answerable>(
+  { message: input }: SentMessage,
+  { purpose, parse, said, isJudged }: AnswerKind<Message>,
+): SignedAnswer | undefined {
+  const { message, signature } = openMessage(input);
+  const shape = parse(message);
+  if (shape.kind === 'bad' || signature === undefined) return undefined;
+  return { message: shape.value, signature, purpose, said: said(shape.value), isJudged: isJudged(shape.value) };
+}

@@ -1,0 +1,126 @@
+/** Reads a run's ledger in order, whichever part stands in the living execution and whichever in stored segments; and checks it. */
+import type { Client } from '@temporalio/client';
+import { CountersignError } from '../../contracts/errors.ts';
+import { QUERIES } from '../../contracts/names.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import { type LedgerEntry, Segment } from '../../contracts/schemas/ledger.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
+
+/** Where closed segments are: the artifact store of the workers, or a copy of it. */
+export interface ArtifactReader {
+  get(ref: ArtifactRef): Promise<Uint8Array>;
+}
+
+export interface LedgerSource {
+  readonly workflowId: string;
+  /** Temporal run; without it, whichever lives when it is asked. */
+  readonly runId?: string;
+  readonly artifacts: ArtifactReader | undefined;
+}
+
+/** The page that begins with this entry, or with the first one that the execution holds. */
+export async function ledgerPage(client: Client, source: LedgerSource, from: number): Promise<LedgerPage> {
+  return await client.workflow
+    .getHandle(source.workflowId, source.runId)
+    .query<LedgerPage, [number, number]>(QUERIES.ledger, from, Number.MAX_SAFE_INTEGER);
+}
+
+/** Entries from this number on, as far as they are written now. @param ask gives a page */
+export async function* entriesFrom(
+  source: LedgerSource,
+  from: number,
+  ask: (from: number) => Promise<LedgerPage>,
+): AsyncGenerator<LedgerEntry> {
+  for (let next = from; ;) {
+    const page = await ask(next);
+    // Also in the middle: the run may continue as new between two pages.
+    if (page.from > next) yield* await storedEntries(source, page, next);
+    yield* page.entries;
+    next = page.from + page.entries.length;
+    if (page.entries.length === 0 || next >= page.total) return;
+  }
+}
+
+export async function readLedger(client: Client, source: LedgerSource): Promise<readonly LedgerEntry[]> {
+  const entries: LedgerEntry[] = [];
+  for await (const entry of entriesFrom(source, 0, (from) => ledgerPage(client, source, from))) entries.push(entry);
+  return entries;
+}
+
+/** Entries from this number up to where the page begins. */
+async function storedEntries(
+  { workflowId, artifacts }: LedgerSource,
+  { segment: newest, from: end }: LedgerPage,
+  from: number,
+): Promise<LedgerEntry[]> {
+  const stretches: LedgerEntry[][] = [];
+  let [ref, reached] = [newest, end];
+  while (reached > from) {
+    if (ref === undefined) {
+      const message = `The stored segments of ${workflowId} do not reach back to entry ${from}.`;
+      throw new CountersignError('ARTIFACT_CORRUPT', message, { runId: workflowId, seq: from });
+    }
+    if (artifacts === undefined) throw outOfReach(workflowId, end);
+    const { ledger, previous } = await readSegment(artifacts, ref).catch((error: unknown) => {
+      throw error instanceof CountersignError && error.code === 'ARTIFACT_MISSING'
+        ? outOfReach(workflowId, end, error)
+        : error;
+    });
+    stretches.unshift(ledger.entries);
+    [ref, reached] = [previous, ledger.from];
+  }
+  return stretches.flat().filter(({ seq }) => seq >= from);
+}
+
+export interface StoredRun {
+  readonly entries: readonly LedgerEntry[];
+  readonly messages: readonly Message[];
+}
+
+/** All of it, from the newest stored segment back to the first. No Temporal is asked. @throws CountersignError `USAGE`, `ARTIFACT_…` */
+export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string): Promise<StoredRun> {
+  const segments: Segment[] = [];
+  let ref: ArtifactRef | undefined = { sha256: newest, bytes: 0, contentType: '' };
+  while (ref !== undefined) {
+    const segment: Segment = await readSegment(artifacts, ref);
+    if (segment.workflowId !== workflowId)
+      throw new CountersignError('USAGE', `The segment is of another run: ${segment.workflowId}.`, {
+        runId: workflowId,
+      });
+    segments.unshift(segment);
+    ref = segment.previous;
+  }
+  return {
+    entries: segments.flatMap(({ ledger }) => ledger.entries),
+    messages: segments.flatMap(({ transcript }) => transcript.messages),
+  };
+}
+
+async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise<Segment> {
+  const text = new TextDecoder().decode(await artifacts.get(ref));
+  return parseAs(Segment, JSON.parse(text), 'ARTIFACT_CORRUPT', 'stored segment');
+}
+
+/** @param from the first entry that needs no store */
+function outOfReach(runId: string, from: number, cause?: CountersignError): CountersignError {
+  const reason = cause?.message ?? 'Give this client access to it.';
+  return new CountersignError(
+    'ARTIFACT_MISSING',
+    `Entries of ${runId} before ${from} stand in the artifact store. ${reason} It can be watched from entry ${from} on without.`,
+    { runId, from },
+    { cause },
+  );
+}
+
+/** @throws CountersignError `LEDGER_BROKEN` */
+export function assertIntact(entries: readonly LedgerEntry[], runId: string): Extract<LedgerCheck, { kind: 'intact' }> {
+  const check = verifyChain(entries);
+  if (check.kind === 'intact') return check;
+  throw new CountersignError('LEDGER_BROKEN', `Entry ${check.seq} of the ledger of ${runId} ${check.reason}.`, {
+    runId,
+    seq: check.seq,
+  });
+}

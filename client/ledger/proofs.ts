@@ -1,0 +1,242 @@
+/**
+ * Were the decisions of a ledger, and its start, signed by who may make them? Each entry is matched with the message in Temporal's
+ * history, and that is verified with the keys that are given.
+ *
+ * Owns: that an entry says what was signed, and when. Does not own: what a signature proves (`domain/signing/message.ts`).
+ * 1. Whoever asks holds the run to be signed: what is not is a fault, or leaving out signatures would hide everything.
+ * 2. What cannot be verified here is counted as unchecked, never as good.
+ */
+import { SIGNING } from '../../contracts/crypto.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
+import { RunSpec } from '../../contracts/schemas/run-spec.ts';
+import type { TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
+import type { Answerable } from '../../domain/request/call-state.ts';
+import { specHash } from '../../domain/request/digest.ts';
+import { checkSignedAnswer } from '../../domain/signing/answer.ts';
+import { signatureEvidence, wasGoodAt } from '../../domain/signing/jws.ts';
+import { trustedKeysFor } from '../../domain/signing/keys.ts';
+import { checkSignature, openMessage } from '../../domain/signing/message.ts';
+import { canonicalJson, hashOf, sha256Hex } from '../../domain/text/canonical.ts';
+import type { Refusal } from '../../domain/text/refusal.ts';
+import type { LedgerFault } from './check.ts';
+import { fieldOf, textAt } from './files.ts';
+import { isAnswerFact, type RecordedDeeds, signedAnswer, type SignedAnswer } from './history.ts';
+
+export interface ProofReport {
+  readonly faults: readonly LedgerFault[];
+  /** Signatures of people and services that were verified, or were looked for and not found good. */
+  readonly checked: number;
+  /** Those that were not: nobody had the message, or the keys. */
+  readonly unchecked: number;
+}
+
+export interface ProofParts {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly trusted: readonly TrustedJwk[];
+  readonly deeds: Pick<RecordedDeeds, 'from' | 'start' | 'messages'>;
+}
+
+/** How one entry fails; undefined where it does not. */
+type Doubt = Pick<LedgerFault, 'kind' | 'reason'> | undefined;
+
+interface Place {
+  readonly namespace: string;
+  readonly workflowId: string;
+  readonly tenant: string;
+  readonly keys: readonly TrustedKey[];
+}
+
+/** @param entries of the run itself, all of them */
+export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): ProofReport {
+  const { deeds, namespace, workflowId } = parts;
+  const place = { namespace, workflowId, ...believed(entries, parts.trusted) };
+  const [first] = entries;
+  const faults: LedgerFault[] =
+    first === undefined || first.fact.kind === 'run.started'
+      ? []
+      : [{ kind: 'proof-unsigned', seq: first.seq, reason: 'does not say who started the run' }];
+  let [checked, unchecked] = [0, 0];
+  for (const entry of entries.filter(isProvable)) {
+    const { seq, fact } = entry;
+    // The messages of executions that Temporal has forgotten are gone, and the spec is handed on without what was asked first.
+    const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
+    const doubt = isForgotten
+      ? forgottenDoubt(fact, place)
+      : fact.kind === 'run.started'
+        ? startDoubt(fact, deeds.start, place)
+        : decisionDoubt(entry, deeds, place);
+    if (doubt !== undefined) faults.push({ ...doubt, seq });
+    if (isForgotten) unchecked += 1;
+    else checked += 1;
+  }
+  return { faults, checked, unchecked };
+}
+
+/**
+ * Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature.
+ * @param whole where the start stands, if `entries` are a part of it
+ */
+export function checkNamedKeys(
+  entries: readonly AnyEntry[],
+  trusted: readonly TrustedJwk[],
+  whole: readonly AnyEntry[] = entries,
+): ProofReport {
+  const place = believed(whole, trusted);
+  const decisions = entries.filter(isAnswer);
+  const faults = decisions.flatMap(({ seq, fact }): LedgerFault[] => {
+    const doubt = namedDoubt(fact, place);
+    return doubt === undefined ? [] : [{ ...doubt, seq }];
+  });
+  return { faults, checked: 0, unchecked: entries.filter(isProvable).length };
+}
+
+/** Where nobody gave keys: how many signatures the ledger names. */
+export function namedSignatures(entries: readonly AnyEntry[]): number {
+  return entries.filter(({ fact }) => textAt(fact['signature'], 'sha256') !== undefined).length;
+}
+
+function isProvable(entry: AnyEntry): boolean {
+  return entry.fact.kind === 'run.started' || isAnswer(entry);
+}
+
+/** To a request, of whatever kind: each is signed for its own update. */
+function isAnswer({ fact }: AnyEntry): boolean {
+  return isAnswerFact(fact.kind);
+}
+
+function believed(entries: readonly AnyEntry[], trusted: readonly TrustedJwk[]): Pick<Place, 'tenant' | 'keys'> {
+  const tenant = textAt(entries.find(({ fact }) => fact.kind === 'run.started')?.fact, 'tenant') ?? '';
+  return { tenant, keys: trustedKeysFor(trusted, tenant) };
+}
+
+function startDoubt(fact: AnyEntry['fact'], { spec, at }: RecordedDeeds['start'], place: Place): Doubt {
+  const { message, signature } = openMessage(spec);
+  const parsed = RunSpec.safeParse(message);
+  if (!parsed.success) return altered('names a spec that history does not have');
+  const { id, groups, tenant } = parsed.data.initiator;
+  const said = [fact['initiator'], fact['tenant'], fact['specHash']];
+  const other = ['initiator', 'tenant', 'specHash'].find(
+    (_name, index) => said[index] !== [id, tenant, specHash(parsed.data)][index],
+  );
+  if (other !== undefined) return altered(`says another ${other} than the spec that the run was started with`);
+  const { namespace, workflowId, keys } = place;
+  const about = {
+    purpose: 'start',
+    namespace,
+    tenant,
+    workflowId,
+    payload: hashOf(message),
+    person: id,
+    groups,
+  } as const;
+  const checked = checkSignature(signature, about, { keys }, undefined);
+  if (checked.kind === 'refuse') return doubtOf(checked, `the start by ${id}`);
+  if (at === undefined || wasGoodAt(signature ?? '', at / 1_000)) return undefined;
+  return { kind: 'proof-expired', reason: `is of a start by ${id} whose signature was not good when the run began` };
+}
+
+function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds'], place: Place): Doubt {
+  const id = textAt(fact, 'decisionId') ?? '';
+  const what = `the decision ${id} of ${textAt(fact['approver'], 'id')}`;
+  const named = textAt(fact['signature'], 'sha256');
+  if (named === undefined) return unsigned(what);
+  const sent = (messages.get(id) ?? []).find(
+    ({ message }) => sha256Hex(openMessage(message).signature ?? '') === named,
+  );
+  if (sent === undefined) return altered(`names a signature for ${what} that history does not have`);
+  const answer = signedAnswer(fact.kind, sent);
+  if (answer === undefined) return altered(`is of ${what}, which is no decision as it was sent`);
+  const { signature, purpose, isJudged } = answer;
+  if (!isSame(fact['signature'], signatureEvidence(signature)))
+    return altered(`names another key, id or issuer for ${what} than its signature has`);
+  const checked = checkSignedAnswer(purpose, { ...answer.message, signature }, place, place, undefined);
+  if (checked.kind === 'refuse') return doubtOf(checked, what);
+  const other = otherThanSigned(fact, answer.message, answer.said);
+  if (other !== undefined) return altered(`says another ${other} for ${what} than was signed`);
+  // Temporal's own time is that of its event: a task begins before it, and an edit is judged after it.
+  const isInTime =
+    wasGoodAt(signature, Date.parse(at) / 1_000, isJudged ? SIGNING.recordedWithin : 0) &&
+    wasGoodAt(signature, sent.at / 1_000, SIGNING.recordedWithin);
+  return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
+}
+
+/** The part of the entry that is not what the approver has signed. */
+function otherThanSigned(
+  fact: AnyEntry['fact'],
+  { approver, callId, digest, runId }: Answerable,
+  said: SignedAnswer['said'],
+): string | undefined {
+  const groups = fieldOf(fact['approver'], 'groups');
+  // The ledger keeps those that the rule of the request names.
+  const areSigned = Array.isArray(groups) && groups.every((group) => approver.groups.includes(String(group)));
+  const pairs: readonly (readonly [string, unknown, unknown])[] = [
+    ['call', fact['callId'], callId],
+    ['approver', textAt(fact['approver'], 'id'), approver.id],
+    ['list of groups', areSigned, true],
+    ['digest', fact['digest'], digest],
+    ['Temporal run', fact['runId'], runId],
+    ...said.map(([name, [field = '', inner], signed]) => {
+      const told = fact[field];
+      return [name, inner === undefined ? told : textAt(told, inner), signed] as const;
+    }),
+  ];
+  return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
+}
+
+/** The start names no key in the ledger: nothing is left to look at. */
+function forgottenDoubt(fact: AnyEntry['fact'], place: Place): Doubt {
+  return fact.kind === 'run.started' ? undefined : namedDoubt(fact, place);
+}
+
+/** What the entry itself tells of its signature. */
+function namedDoubt(fact: AnyEntry['fact'], { tenant, keys }: Pick<Place, 'tenant' | 'keys'>): Doubt {
+  const person = textAt(fact['approver'], 'id') ?? '';
+  const what = `the decision ${textAt(fact, 'decisionId')} of ${person}`;
+  const kid = textAt(fact['signature'], 'kid');
+  if (kid === undefined) return unsigned(what);
+  const key = keys.find((each) => each.kid === kid);
+  if (key === undefined) return foreign(what, kid, tenant);
+  const groups = fieldOf(fact['approver'], 'groups');
+  const isEntitled =
+    (key.sub === undefined ? person.startsWith(`${key.iss}|`) : person === `${key.iss}|${key.sub}`) &&
+    Array.isArray(groups) &&
+    groups.every((group) => key.groups.includes(String(group)));
+  return isEntitled ? undefined : notEntitled(what, kid);
+}
+
+function doubtOf({ code, facts }: Refusal, what: string): Doubt {
+  const kid = String(facts['kid'] ?? 'of no readable name');
+  if (code === 'SIGNATURE_MISSING') return unsigned(what);
+  if (code === 'TRUST_KEY_UNKNOWN') return foreign(what, kid);
+  if (code === 'SIGNER_NOT_ENTITLED') return notEntitled(what, kid);
+  const part = facts['path'] === undefined ? '' : ` (its ${String(facts['path'])})`;
+  return altered(`is of ${what}, whose signature does not hold${part}`);
+}
+
+function altered(reason: string): Doubt {
+  return { kind: 'proof-altered', reason };
+}
+
+function unsigned(what: string): Doubt {
+  return { kind: 'proof-unsigned', reason: `is of ${what}, which nobody has signed` };
+}
+
+function foreign(what: string, kid: string, tenant?: string): Doubt {
+  const where = tenant === undefined ? "the run's tenant" : `tenant ${tenant}`;
+  return {
+    kind: 'proof-foreign-key',
+    reason: `is of ${what}, signed with key ${kid}, which is not trusted for ${where}`,
+  };
+}
+
+function notEntitled(what: string, kid: string): Doubt {
+  return {
+    kind: 'proof-not-entitled',
+    reason: `is of ${what}, signed with key ${kid}, which may not speak for them and their groups, or had been replaced by then`,
+  };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson({ value: one }) === canonicalJson({ value: other });
+}

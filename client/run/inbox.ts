@@ -1,0 +1,57 @@
+/** What waits for a decision, across all runs of a namespace, by visibility: no run is woken for it. */
+import type { Client } from '@temporalio/client';
+import type { CountersignError } from '../../contracts/errors.ts';
+import { PENDING_MEMO, RUN_WORKFLOW } from '../../contracts/names.ts';
+import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { PendingMemo } from '../../contracts/schemas/request.ts';
+import { listExecutions } from '../engine/executions.ts';
+
+export interface InboxFilter {
+  readonly tenant?: string;
+  /** Only runs that wait for this group. */
+  readonly group?: string;
+  /** Runs at the most; default 100. */
+  readonly most?: number;
+}
+
+export interface WaitingRun {
+  readonly runId: string;
+  readonly startedAt: string;
+  readonly pending: PendingMemo;
+}
+
+export async function listWaiting(client: Client, { tenant, group, most = 100 }: InboxFilter): Promise<WaitingRun[]> {
+  const conditions = [
+    `WorkflowType = ${quoted(RUN_WORKFLOW)}`,
+    `ExecutionStatus = 'Running'`,
+    'CountersignPending > 0',
+    ...(tenant === undefined ? [] : [`CountersignTenant = ${quoted(tenant)}`]),
+    ...(group === undefined ? [] : [`CountersignApproverGroups = ${quoted(group)}`]),
+  ];
+  const waiting: WaitingRun[] = [];
+  let unread: CountersignError | undefined;
+  for await (const { workflowId, startTime, memo } of listExecutions(client, conditions.join(' AND '))) {
+    const pending = memo?.[PENDING_MEMO];
+    if (isUndecodable(pending)) {
+      unread ??= unreadable(pending);
+      continue;
+    }
+    // Visibility lags behind a run by moments: one that has just been decided shows no memo any more.
+    if (pending === undefined || pending === null) continue;
+    waiting.push({
+      runId: workflowId,
+      startedAt: startTime.toISOString(),
+      pending: parseAs(PendingMemo, pending, 'INTERNAL', 'memo'),
+    });
+    if (waiting.length >= most) break;
+  }
+  // One that somebody else has started hides none of the others; where none can be read, a key is missing.
+  if (waiting.length === 0 && unread !== undefined) throw unread;
+  return waiting;
+}
+
+/** A string of the visibility query language: quotes are doubled by a backslash (Temporal list filter). */
+export function quoted(value: string): string {
+  return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}

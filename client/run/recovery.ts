@@ -1,0 +1,199 @@
+/**
+ * The way out for a run that no worker can take on: its workflow is reset to the last task that can be replayed (docs/adr/0045).
+ *
+ * Owns: what is shown before, and the reset. Does not own: which task that is (a replay says so), what the run does after.
+ * 1. The execution that was looked at is reset, or none: a run that has gone on meanwhile is left alone.
+ * 2. Asked for twice, it is done once.
+ */
+import type { Client } from '@temporalio/client';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import { tsToMs } from '@temporalio/common/lib/time.js';
+import { CountersignError } from '../../contracts/errors.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
+import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
+import { fieldOf, textAt } from '../ledger/files.ts';
+
+/** Messages and stops that were sent to the run are sent to it again (temporal.api.enums.v1.ResetReapplyType). */
+const REAPPLY_ALL = 3;
+
+type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+
+/** The newest execution of a workflow, and its history. */
+export interface LivingHistory {
+  readonly workflowId: string;
+  /** Temporal run id. */
+  readonly runId: string;
+  readonly isOpen: boolean;
+  readonly history: History;
+}
+
+export interface Recovery {
+  readonly runId: string;
+  /** Temporal run that is reset. */
+  readonly execution: string;
+  /** Event of the completed workflow task that is undone, with all after it. */
+  readonly task: number;
+  readonly discarded: DiscardedPart;
+  /** Temporal run that goes on; absent where nothing was done. */
+  readonly became?: string;
+}
+
+export interface RecoverOptions {
+  /** Event of a completed workflow task: it and all after it are undone. */
+  readonly task: number;
+  /** Temporal run that the event is of. */
+  readonly execution: string;
+  /** Kept by Temporal. */
+  readonly reason?: string;
+  /** Only say what would be undone. */
+  readonly dry?: boolean;
+}
+
+export async function livingHistory(client: Client, workflowId: string): Promise<LivingHistory> {
+  const { runId, status } = await client.workflow.getHandle(workflowId).describe();
+  const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+  return { workflowId, runId, isOpen: status.name === 'RUNNING', history };
+}
+
+/** @throws CountersignError `USAGE`, `RUN_CLOSED` */
+export async function recover(client: Client, workflowId: string, options: RecoverOptions): Promise<Recovery> {
+  const { task, execution, reason = 'countersign recover', dry = false } = options;
+  const { runId, isOpen, history } = await livingHistory(client, workflowId);
+  if (runId !== execution)
+    throw new CountersignError('USAGE', `Run ${workflowId} has gone on in another Temporal run. Look at it anew.`, {
+      runId: workflowId,
+    });
+  if (!isOpen) throw new CountersignError('RUN_CLOSED', `Run ${workflowId} has ended.`, { runId: workflowId });
+  const event = history.events?.find(({ eventId }) => Number(eventId) === task);
+  if (!event?.workflowTaskCompletedEventAttributes)
+    throw new CountersignError('USAGE', `Event ${task} of run ${workflowId} completes no workflow task.`, {
+      runId: workflowId,
+    });
+  const found = { runId: workflowId, execution, task, discarded: await discardedPart(client, history, task) };
+  if (dry) return found;
+  const answer = await client.workflowService.resetWorkflowExecution({
+    namespace: client.options.namespace,
+    workflowExecution: { workflowId, runId },
+    reason,
+    requestId: `recover/${runId}/${task}`,
+    workflowTaskFinishEventId: event.eventId ?? null,
+    resetReapplyType: REAPPLY_ALL,
+  });
+  return { ...found, became: answer.runId };
+}
+
+// Lists everything that a reset of a run would take back: decisions that stop counting, messages that Temporal sends again, calls that were
+// sent.
+//
+// Reads the newest execution; changes nothing.
+
+type HistoryEvent = NonNullable<History['events']>[number];
+type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
+
+export interface DiscardedCall {
+  readonly callId: string;
+  readonly server: string;
+  readonly tool: string;
+  /** When it was handed to a worker. */
+  readonly at: string;
+  readonly ending: SendEnding;
+  /** By the operator's word, as the run has it: it is sent again by itself. */
+  readonly repeatable: boolean;
+}
+
+export interface DiscardedAnswer {
+  /** Name of the update. */
+  readonly update: string;
+  readonly id: string;
+  readonly callId?: string;
+  readonly by?: string;
+}
+
+interface DiscardedPart {
+  /** Events from the workflow task on. */
+  readonly events: number;
+  readonly answers: readonly DiscardedAnswer[];
+  readonly calls: readonly DiscardedCall[];
+}
+
+/** @param from event of the completed workflow task that is undone, with all after it */
+export async function discardedPart(client: Client, history: History, from: number): Promise<DiscardedPart> {
+  const events = history.events ?? [];
+  const repeatable = new Set<string>();
+  const calls = new Map<string, DiscardedCall>();
+  const answers: DiscardedAnswer[] = [];
+  for (const event of events) {
+    const isDiscarded = Number(event.eventId) >= from;
+    const completed = event.activityTaskCompletedEventAttributes;
+    const [result] = await decoded(client, completed?.result?.payloads);
+    for (const callId of repeatableIn(result)) repeatable.add(callId);
+    if (!isDiscarded) continue;
+    const scheduled = event.activityTaskScheduledEventAttributes;
+    if (scheduled?.activityType?.name === ACTIVITIES.callTool) {
+      const [input] = await decoded(client, scheduled.input?.payloads);
+      calls.set(String(event.eventId), callOf(event, input));
+    }
+    const ended = completed ?? event.activityTaskTimedOutEventAttributes ?? event.activityTaskCanceledEventAttributes;
+    const call = calls.get(String(ended?.scheduledEventId));
+    if (ended && call)
+      calls.set(String(ended.scheduledEventId), {
+        ...call,
+        ending: completed ? endingOf(result) : Number(ended.startedEventId ?? 0) === 0 ? 'unsent' : 'unknown',
+      });
+    const accepted = event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest;
+    if (accepted) answers.push(answerOf(accepted, (await decoded(client, accepted.input?.args?.payloads))[0]));
+  }
+  return {
+    events: events.filter(({ eventId }) => Number(eventId) >= from).length,
+    answers,
+    calls: [...calls.values()].map((call) => ({ ...call, repeatable: repeatable.has(call.callId) })),
+  };
+}
+
+function callOf(event: HistoryEvent, input: unknown): DiscardedCall {
+  const target = fieldOf(input, 'target');
+  return {
+    callId: textAt(input, 'callId') ?? 'cannot be read',
+    server: textAt(target, 'server') ?? '',
+    tool: textAt(target, 'tool') ?? '',
+    at: new Date(tsToMs(event.eventTime)).toISOString(),
+    ending: 'unknown',
+    repeatable: false,
+  };
+}
+
+function answerOf(
+  {
+    input,
+    meta,
+  }: NonNullable<NonNullable<HistoryEvent['workflowExecutionUpdateAcceptedEventAttributes']>['acceptedRequest']>,
+  message: unknown,
+): DiscardedAnswer {
+  const callId = textAt(message, 'callId');
+  const by = textAt(fieldOf(message, 'approver'), 'id');
+  return {
+    update: input?.name ?? '',
+    id: meta?.updateId ?? '',
+    ...(callId === undefined ? {} : { callId }),
+    ...(by === undefined ? {} : { by }),
+  };
+}
+
+/** Call ids whose verdict, in a model step or from the judge, says so. */
+function repeatableIn(result: unknown): readonly string[] {
+  const judged = fieldOf(result, 'judged') ?? result;
+  const judgements = fieldOf(judged, 'judgements');
+  if (!Array.isArray(judgements)) return [];
+  return judgements.flatMap((each: unknown) =>
+    fieldOf(each, 'repeatable') === true ? [textAt(each, 'callId') ?? ''] : [],
+  );
+}
+
+/** What cannot be read is shown as such, not thrown: the run is broken already. */
+async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
+  try {
+    return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);
+  } catch {
+    return [];
+  }
+}

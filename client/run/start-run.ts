@@ -1,0 +1,267 @@
+/**
+ * Starting a run, once (INV-D3): the same id with the same spec is the same run.
+ *
+ * 1. Nothing is started where the spec is not valid, and no clear secret leaves this process (INV-S1).
+ */
+import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { defineSearchAttributeKey, type Payload, TypedSearchAttributes } from '@temporalio/common';
+import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
+import type { JWK } from 'jose';
+import { CountersignError } from '../../contracts/errors.ts';
+import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { type Grant, RunSpec, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { Discovery } from '../../contracts/schemas/tool.ts';
+import { specHash } from '../../domain/request/digest.ts';
+import { screenSpec } from '../../domain/run/spec-screen.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { listedWithin } from '../../domain/views/temporal-ui.ts';
+import { type Engine, unserved } from '../engine/engine.ts';
+import { assertSpecFits } from '../engine/update.ts';
+import { sealAuthorization } from '../signing/sealing.ts';
+import { signed, type Signer } from '../signing/signing.ts';
+
+export interface StartRunOptions {
+  /** Workflow id; choose one that names the work, so that starting twice is harmless. */
+  readonly runId: string;
+  readonly spec: RunSpecInput;
+  /** Server name → OAuth token for it. Sealed here; never sent in clear. */
+  readonly authorizations?: Readonly<Record<string, string>>;
+  readonly taskQueue?: string;
+}
+
+export interface StartedRun {
+  readonly runId: string;
+  /** False where the run was there already. */
+  readonly started: boolean;
+}
+
+/** Where a server is, and the public key of the zone whose workers may open grants for it. */
+export interface SealingTarget {
+  readonly url: string;
+  /** P-256, with its `kid`. */
+  readonly key: JWK;
+}
+
+/** By server name, from the caller's own configuration: a run must not say where its tokens go. */
+export type SealingTargets = Readonly<Record<string, SealingTarget>>;
+
+const DEFAULT_GRANT_SECONDS = 30 * 86_400;
+
+/** @param signer where the workers are in trust mode `signed` */
+export async function startRun(
+  engine: Engine,
+  targets: SealingTargets,
+  options: StartRunOptions,
+  signer?: Signer,
+): Promise<StartedRun> {
+  const { runId, authorizations = {} } = options;
+  if (runId.startsWith('catalog/'))
+    throw new CountersignError(
+      'SPEC_INVALID',
+      'runId must not begin with catalog/: catalogs have such ids. Choose another.',
+      {
+        path: 'runId',
+      },
+    );
+  const finding = screenSpec(options.spec);
+  if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
+  const servers = Object.keys(authorizations);
+  const checked = parseAs(RunSpec, options.spec, 'SPEC_INVALID', 'run spec');
+  // Sealing binds to the hash, so the hash knows which servers get a grant and not its ciphertext.
+  const hash = specHash({ ...checked, grants: [...checked.grants, ...servers.map((server) => ({ server }))] });
+  const grants = await Promise.all(servers.map((server) => seal(engine, targets, options, server, hash)));
+  const spec: RunSpecInput =
+    grants.length === 0 ? options.spec : { ...options.spec, grants: [...checked.grants, ...grants] };
+  const sent = signer === undefined ? spec : await signedSpec(engine, signer, runId, spec, checked);
+  assertSpecFits(sent);
+  return await engine.call(runId, () => startOnce(engine, options, sent, checked, hash));
+}
+
+async function signedSpec(
+  { namespace }: Engine,
+  signer: Signer,
+  workflowId: string,
+  spec: RunSpecInput,
+  { initiator: { id: person, groups, tenant } }: RunSpec,
+): Promise<RunSpecInput> {
+  const { signature: _, ...unsigned } = spec;
+  return await signed(signer, unsigned, { purpose: 'start', namespace, tenant, workflowId, person, groups });
+}
+
+async function seal(
+  engine: Engine,
+  targets: SealingTargets,
+  { runId, spec, authorizations }: StartRunOptions,
+  server: string,
+  hash: string,
+): Promise<Grant> {
+  const target = Object.hasOwn(targets, server) ? targets[server] : undefined;
+  const path = `authorizations.${server}`;
+  if (target === undefined) {
+    throw new CountersignError(
+      'SEALING_KEY_MISSING',
+      `${path}: this client has no sealing key for server ${server}; add it to the client's \`servers\`.`,
+      { path },
+    );
+  }
+  const named = spec.servers?.find(({ name }) => name === server);
+  if (named === undefined) throw new CountersignError('SPEC_INVALID', `${path} names no server of the run.`, { path });
+  if (named.url !== undefined && canonicalServerUrl(named.url) !== canonicalServerUrl(target.url)) {
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `${path}: the spec names another URL for ${server} than this client's \`servers\`; a token goes only where its owner said.`,
+      { path },
+    );
+  }
+  const jwe = await sealAuthorization({
+    authorization: authorizations?.[server] ?? '',
+    serverUrl: target.url,
+    binding: { namespace: engine.namespace, workflowId: runId, specHash: hash },
+    key: target.key,
+    expiresInSeconds: spec.limits?.wallClockSeconds ?? DEFAULT_GRANT_SECONDS,
+  });
+  return { server, jwe };
+}
+
+async function startOnce(
+  engine: Engine,
+  options: StartRunOptions,
+  spec: RunSpecInput,
+  checked: RunSpec,
+  hash: string,
+): Promise<StartedRun> {
+  const { runId, taskQueue = DEFAULT_TASK_QUEUE } = options;
+  try {
+    await engine.client.workflow.start(RUN_WORKFLOW, {
+      workflowId: runId,
+      taskQueue,
+      args: [spec],
+      // With FAIL the answer itself says whether the run is new; an existing one is compared below.
+      workflowIdConflictPolicy: 'FAIL',
+      workflowIdReusePolicy: 'REJECT_DUPLICATE',
+      memo: { [SPEC_HASH_MEMO]: hash },
+      typedSearchAttributes: attributesOf(runId, checked),
+      staticSummary: `${checked.agent.name} for ${bounded(visible(checked.initiator.id), 60)}`,
+    });
+    return { runId, started: true };
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+    const { memo } = await engine.client.workflow.getHandle(runId).describe();
+    if (memo?.[SPEC_HASH_MEMO] === hash) return { runId, started: false };
+    throw new CountersignError(
+      'RUN_ID_CONFLICT',
+      `Run ${runId} exists with another spec; choose another id, or send the spec it was started with.`,
+      { runId },
+      { cause: error },
+    );
+  }
+}
+
+function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSearchAttributes {
+  return new TypedSearchAttributes([
+    { key: defineSearchAttributeKey('CountersignStatus', 'KEYWORD'), value: 'running' },
+    { key: defineSearchAttributeKey('CountersignPending', 'INT'), value: 0 },
+    { key: defineSearchAttributeKey('CountersignInitiator', 'KEYWORD'), value: initiator.id },
+    { key: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'), value: initiator.tenant },
+    {
+      key: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'),
+      value: [...listedWithin(servers.map(({ name }) => name))],
+    },
+    { key: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'), value: runId },
+  ]);
+}
+
+// The first word of a worker about a run that was just started: its spec is taken, or the reason why it is not.
+//
+// 1. Read from the run's history by long poll: nothing is asked of the run, and nothing is left in it.
+
+/** `temporal.api.enums.v1.EventType`. */
+const WORKFLOW_EXECUTION_FAILED = 3;
+const WORKFLOW_TASK_COMPLETED = 7;
+const CLOSED: ReadonlySet<number> = new Set([2, 4, 21, 27, 28]);
+
+/** Of `allowedTools`, what a server does not have. */
+export interface MissingTool {
+  readonly server: string;
+  readonly name: string;
+  /** Names of that server that may be meant. */
+  readonly near: readonly string[];
+}
+
+export interface FirstWord {
+  /** `taken`: a worker has it, and has not said yet whether the spec is taken. `silent`: no worker has it. */
+  readonly word: 'listed' | 'prepared' | 'failed' | 'taken' | 'silent';
+  readonly missing: readonly MissingTool[];
+}
+
+export async function firstWord(engine: Engine, workflowId: string, withinMs: number): Promise<FirstWord> {
+  const end = Date.now() + withinMs;
+  let word: FirstWord['word'] = 'silent';
+  const missing: MissingTool[] = [];
+  let nextPageToken: Uint8Array | undefined;
+  for (;;) {
+    const token = nextPageToken;
+    const left = Math.max(1, end - Date.now());
+    const page = await engine.read(workflowId, async () => await poll(engine, workflowId, token), left);
+    for (const event of page?.history?.events ?? []) {
+      const { eventType } = event;
+      if (eventType === WORKFLOW_EXECUTION_FAILED) return { word: 'failed', missing };
+      // A model is asked once all tools are listed.
+      const scheduled = event.activityTaskScheduledEventAttributes?.activityType?.name;
+      if (scheduled === 'modelStep' || CLOSED.has(eventType ?? 0)) return { word: 'listed', missing };
+      const payloads = event.activityTaskCompletedEventAttributes?.result?.payloads;
+      // The first activity of a run is the one that checks its spec; those after it list tools.
+      if (payloads) {
+        word = 'prepared';
+        missing.push(...missingIn(await decoded(engine, payloads)));
+      }
+      if (eventType === WORKFLOW_TASK_COMPLETED && word === 'silent') word = 'taken';
+    }
+    nextPageToken = page?.nextPageToken ?? undefined;
+    if (page === undefined || nextPageToken === undefined || nextPageToken.length === 0 || Date.now() >= end)
+      return { word, missing };
+  }
+}
+
+async function poll({ client: { connection, options } }: Engine, workflowId: string, token: Uint8Array | undefined) {
+  try {
+    return await connection.workflowService.getWorkflowExecutionHistory({
+      namespace: options.namespace,
+      execution: { workflowId },
+      waitNewEvent: true,
+      ...(token === undefined ? {} : { nextPageToken: token }),
+    });
+  } catch (error) {
+    // Silence up to the deadline is an answer, too.
+    if (isGrpcDeadlineError(error)) return undefined;
+    throw error;
+  }
+}
+
+async function decoded({ client }: Engine, payloads: Payload[]): Promise<unknown> {
+  const [value] = await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads).catch(() => []);
+  return value;
+}
+
+/** Whoever may write to the namespace can say it, too: what does not fit is left out. */
+function missingIn(value: unknown): MissingTool[] {
+  const { success, data } = Discovery.safeParse(value);
+  if (!success) return [];
+  return (data.missing ?? []).map(({ name, near }) => ({ server: data.server, name, near }));
+}
+
+/** @throws CountersignError `ENGINE_UNAVAILABLE` where no worker has taken the run */
+export async function assertTaken(engine: Engine, workflowId: string, withinMs: number): Promise<FirstWord> {
+  const first = await firstWord(engine, workflowId, withinMs);
+  if (first.word !== 'silent') return first;
+  throw (
+    (await unserved(engine.client, workflowId)) ??
+    new CountersignError(
+      'ENGINE_UNAVAILABLE',
+      `No worker has taken run ${workflowId} in ${Math.round(withinMs / 1_000)} s. It waits, and nothing of it is lost; are workers running, and can they keep up?`,
+      { runId: workflowId },
+    )
+  );
+}

@@ -1,0 +1,126 @@
+/**
+ * Sealing a caller's `authorization` for one server of one run, before it leaves the caller's process.
+ *
+ * 1. What comes out opens only for this namespace, workflow id, server URL and spec, until it expires, and only with the
+ *    private key of the server's zone (DESIGN §4).
+ * 2. The key comes from the caller's own configuration, never from the run or the server.
+ * 3. No error holds any part of the given value.
+ */
+import { FlattenedEncrypt, importJWK, type JWK } from 'jose';
+import { readAuthorization } from '../../contracts/access-token.ts';
+import { SEALING } from '../../contracts/crypto.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import type { Grant, GrantBinding, SealedGrant } from '../../contracts/schemas/run-spec.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+
+const LONGEST_LIFE_SECONDS = 31_536_000;
+
+export interface SealingRequest {
+  /** A plain OAuth access token; a `Bearer` prefix is taken off. */
+  readonly authorization: string;
+  readonly serverUrl: string;
+  readonly binding: Pick<GrantBinding, 'namespace' | 'workflowId' | 'specHash'>;
+  /** Public P-256 key of the server's zone, with its `kid`. */
+  readonly key: JWK;
+  /** At least as long as the run may wait; the token's own lifetime is its issuer's matter. */
+  readonly expiresInSeconds: number;
+  /** Milliseconds since the epoch. */
+  readonly now?: () => number;
+}
+
+export async function sealAuthorization(request: SealingRequest): Promise<SealedGrant> {
+  const given = readAuthorization(request.authorization);
+  if (given.kind === 'refused') {
+    throw new CountersignError('SPEC_INVALID', `The given authorization ${given.reason}.`, { path: 'authorization' });
+  }
+  const { expiresInSeconds } = request;
+  if (!Number.isInteger(expiresInSeconds) || expiresInSeconds < 1 || expiresInSeconds > LONGEST_LIFE_SECONDS) {
+    const message = `expiresInSeconds must be a whole number from 1 to ${LONGEST_LIFE_SECONDS}.`;
+    throw new CountersignError('USAGE', message, { path: 'expiresInSeconds' });
+  }
+  const { kid, key } = await sealingKey(request.key);
+  const now = (request.now ?? Date.now)();
+  const binding: GrantBinding = {
+    namespace: request.binding.namespace,
+    workflowId: request.binding.workflowId,
+    serverUrl: canonicalServerUrl(request.serverUrl),
+    specHash: request.binding.specHash,
+    exp: Math.floor(now / 1_000) + expiresInSeconds,
+  };
+  const text = new TextEncoder();
+  const jwe = await new FlattenedEncrypt(text.encode(given.token))
+    .setProtectedHeader({ alg: SEALING.alg, enc: SEALING.enc, kid })
+    .setAdditionalAuthenticatedData(text.encode(canonicalJson(binding)))
+    .encrypt(key);
+  const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
+  if (
+    header === undefined ||
+    encrypted_key === undefined ||
+    iv === undefined ||
+    tag === undefined ||
+    aad === undefined
+  ) {
+    throw new CountersignError('INTERNAL', 'The sealed grant came out incomplete; report this as a bug.');
+  }
+  return { protected: header, encrypted_key, iv, ciphertext, tag, aad };
+}
+
+type ImportedKey = Awaited<ReturnType<typeof importJWK>>;
+
+async function sealingKey(jwk: JWK): Promise<{ kid: string; key: ImportedKey }> {
+  const refuse = (reason: string): CountersignError =>
+    new CountersignError(
+      'SEALING_KEY_MISSING',
+      `The sealing key ${reason}. Give the public P-256 JWK, with its kid, of the zone that holds the server's credentials.`,
+    );
+  if (jwk.kid === undefined || jwk.kid === '') throw refuse('has no kid');
+  if (jwk.kty !== 'EC' || jwk.crv !== SEALING.curve) throw refuse(`is not a ${SEALING.curve} key`);
+  if (jwk.d !== undefined) throw refuse('is a private key, which no client may have');
+  try {
+    return {
+      kid: jwk.kid,
+      key: await importJWK({ kty: 'EC', crv: SEALING.curve, x: jwk.x ?? '', y: jwk.y ?? '' }, SEALING.alg),
+    };
+  } catch {
+    // The cause is left out: it says nothing that a reader of the message could use.
+    throw refuse('cannot be read');
+  }
+}
+
+// A grant for a run that is under way, in place of one that its server takes no more.
+
+export interface FreshGrant {
+  readonly server: string;
+  /** A plain OAuth access token. */
+  readonly authorization: string;
+  /** Where it goes and to which key it is sealed, of the caller's own configuration; never of the run. */
+  readonly target: { readonly url: string; readonly key: JWK };
+  /** Default: 30 days. */
+  readonly expiresInSeconds?: number;
+}
+
+const DEFAULT_SECONDS = 2_592_000;
+
+/** @param memo of the run, which holds what it was started with */
+export async function sealFresh(
+  { server, authorization, target, expiresInSeconds = DEFAULT_SECONDS }: FreshGrant,
+  { namespace, workflowId, memo }: { namespace: string; workflowId: string; memo: Record<string, unknown> | undefined },
+): Promise<Grant> {
+  const specHash = memo?.[SPEC_HASH_MEMO];
+  if (typeof specHash !== 'string')
+    throw new CountersignError(
+      'GRANT_INVALID',
+      `Run ${workflowId} does not say what it was started with (memo ${SPEC_HASH_MEMO}), so no grant can be bound to it. Give a vault reference.`,
+    );
+  const binding = { namespace, workflowId, specHash };
+  const jwe = await sealAuthorization({
+    authorization,
+    serverUrl: target.url,
+    binding,
+    key: target.key,
+    expiresInSeconds,
+  });
+  return { server, jwe };
+}

@@ -1,0 +1,52 @@
+/**
+ * An update to a run in trust mode `signed`: signed for the run as it is now, and sent again where the run has yet to read the key.
+ *
+ * 1. What was refused changed nothing, so it may be signed and sent anew under the same id (INV-G2).
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
+import { signed, type Signer, type ToSign } from './signing.ts';
+
+export interface SignedRun {
+  readonly namespace: string;
+  readonly workflowId: string;
+  state(): Promise<Pick<RunState, 'runId' | 'signing'>>;
+  /** Asks the run to read its keys anew. */
+  refreshTrust(): Promise<unknown>;
+}
+
+/** Between sendings: the run reads its keys meanwhile. */
+const PAUSES_MS = [50, 100, 200, 400, 800, 1_600];
+
+export type Said = Omit<ToSign, 'namespace' | 'tenant' | 'workflowId'>;
+
+/** @param about `runId` where the message says for which Temporal run it is; else the one that lives */
+export async function sendSigned<T, M extends object>(
+  run: SignedRun,
+  signer: Signer,
+  message: M,
+  about: Said,
+  send: (message: M) => Promise<T>,
+): Promise<T> {
+  let unknown: CountersignError | undefined;
+  for (const ms of PAUSES_MS) {
+    const { runId, signing } = await run.state();
+    try {
+      if (signing === undefined) return await send(message);
+      const { namespace, workflowId } = run;
+      return await send(
+        await signed(signer, message, { runId, ...about, namespace, workflowId, tenant: signing.tenant }),
+      );
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'TRUST_KEY_UNKNOWN') throw error;
+      unknown = error;
+    }
+    await run.refreshTrust().catch((error: unknown) => {
+      // Somebody has asked just now.
+      if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
+    });
+    await pause(ms);
+  }
+  throw unknown ?? new CountersignError('INTERNAL', 'nothing was sent');
+}

@@ -1,0 +1,131 @@
+/** Messages with a compact JWS over them (docs/guide/signing.md): exactly what the workers compare. */
+import { createPrivateKey, type JsonWebKey, type KeyObject, randomUUID, sign } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { SIGNING } from '../../contracts/crypto.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Name } from '../../contracts/schemas/json.ts';
+import { Assertion, type SignedPurpose } from '../../contracts/schemas/trust.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+
+export interface ToSign {
+  readonly purpose: SignedPurpose;
+  readonly namespace: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  /** Temporal run; absent for a spec. */
+  readonly runId?: string;
+  /** `issuer|subject`. */
+  readonly person: string;
+  readonly groups: readonly string[];
+  /** Id of the message; default a random one. */
+  readonly jti?: string;
+}
+
+/** Long enough for a worker that is slow, short enough that a message that was caught is of no use later. */
+const LIFE_SECONDS = 300;
+
+/** The message with its signature. @throws CountersignError `USAGE` where the person is no `issuer|subject` */
+export async function signed<T extends object>(
+  signer: Signer,
+  message: T,
+  about: ToSign,
+): Promise<T & { signature: string }> {
+  const { person, runId, jti = randomUUID(), ...rest } = about;
+  const bar = person.indexOf('|');
+  if (bar < 1 || bar === person.length - 1)
+    throw new CountersignError('USAGE', 'Who signs must be named as issuer|subject, as the trusted keys have it.', {
+      path: 'id',
+    });
+  const iat = Math.floor(Date.now() / 1_000);
+  const claims = {
+    ...rest,
+    ...(runId === undefined ? {} : { runId }),
+    payload: hashOf(message),
+    iat,
+    exp: iat + LIFE_SECONDS,
+    jti,
+    iss: person.slice(0, bar),
+    sub: person.slice(bar + 1),
+  };
+  const header = { alg: SIGNING.alg, kid: signer.kid, typ: SIGNING.typ };
+  const input = `${encoded(canonicalJson(header))}.${encoded(canonicalJson(claims))}`;
+  const signature = await signer.sign(new TextEncoder().encode(input));
+  return { ...message, signature: `${input}.${Buffer.from(signature).toString('base64url')}` };
+}
+
+function encoded(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+// Who signs for a client: a key that a service holds, or one person's own.
+//
+// 1. The private key stays behind `sign`: an HSM, an agent or a browser may hold it.
+
+export interface Signer {
+  /** As the trusted keys of the workers have it. */
+  readonly kid: string;
+  /** Ed25519 (RFC 8032) over these very bytes. */
+  sign(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>;
+  /** Claimed for messages that name none themselves: `say` and `stop`. */
+  readonly groups?: readonly string[];
+}
+
+/** @param key private Ed25519 key: a JWK with `d` (RFC 8037), or PKCS #8 in PEM. @throws CountersignError `USAGE` */
+export function createSigner(kid: string, key: JsonWebKey | string, groups?: readonly string[]): Signer {
+  const privateKey = importKey(key);
+  return {
+    kid,
+    sign: (bytes) => sign(null, bytes, privateKey),
+    ...(groups === undefined ? {} : { groups }),
+  };
+}
+
+/**
+ * A private JWK with its `kid`, as `countersign keys new` writes it; one of a person claims that person's groups.
+ *
+ * @param shown names the file in errors
+ * @param groups are claimed in place of them
+ * @throws CountersignError `USAGE`
+ */
+export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  const read = PrivateJwk.safeParse(jsonIn(text));
+  // The cause is left out: it may quote the file.
+  if (!read.success)
+    throw new CountersignError(
+      'USAGE',
+      `The signing key ${shown} is no private JWK with a kid. Make one with: countersign keys new`,
+    );
+  const { kid, countersign, ...key } = read.data;
+  return createSigner(kid, key, groups ?? (countersign?.kind === 'person' ? countersign.groups : undefined));
+}
+
+const PrivateJwk = z.looseObject({
+  kty: z.string(),
+  kid: Name,
+  countersign: Assertion.optional(),
+});
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function importKey(key: JsonWebKey | string): KeyObject {
+  let imported: KeyObject;
+  try {
+    imported = typeof key === 'string' ? createPrivateKey(key) : createPrivateKey({ key, format: 'jwk' });
+  } catch {
+    // The cause is left out: it may quote the key.
+    throw new CountersignError('USAGE', 'The signing key is no private key: a JWK with d, or PKCS #8 in PEM.');
+  }
+  if (imported.asymmetricKeyType === 'ed25519') return imported;
+  throw new CountersignError(
+    'USAGE',
+    `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`,
+  );
+}

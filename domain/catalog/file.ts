@@ -1,0 +1,123 @@
+/**
+ * What a file of tool policies would change in a catalog.
+ *
+ * 1. What was written out and is brought back unchanged changes nothing.
+ * 2. A file that was written for another definition than the tool has now loosens nothing.
+ * 3. A definition is acknowledged only where the file names its hash.
+ */
+import type { CatalogEntry, FiledTool, ToolChange, ToolSetting } from '../../contracts/schemas/catalog.ts';
+import type { ApproverList } from '../../contracts/schemas/policy.ts';
+import { canonicalJson } from '../text/canonical.ts';
+import { nearNames } from '../text/near-names.ts';
+import { changedSetting, directionsOf } from './settings.ts';
+
+/** What is absent stays as it is; null takes a rule away. */
+export interface WantedTool {
+  readonly enabled: boolean;
+  readonly requiresApproval: boolean;
+  readonly denied?: boolean;
+  readonly approvers?: ApproverList | null;
+  readonly deadlineSeconds?: number | null;
+  readonly definition?: string;
+}
+
+export interface PlannedTool {
+  readonly change: ToolChange;
+  readonly before: ToolSetting;
+  readonly after: ToolSetting;
+}
+
+export interface ImportPlan {
+  readonly tools: readonly PlannedTool[];
+  /** Not in the catalog; with the names that may have been meant. */
+  readonly unknown: readonly { readonly tool: string; readonly near: readonly string[] }[];
+  /** Would be loosened, and are not what they were when the file was written. */
+  readonly refused: readonly string[];
+  /** Are not what they were when the file was written, and nothing is loosened. */
+  readonly outdated: readonly string[];
+  /** In the catalog and not in the file: they stay as they are. */
+  readonly unnamed: readonly string[];
+}
+
+export function filedTool({ setting, acknowledged }: CatalogEntry): FiledTool {
+  return { ...setting, ...(acknowledged === undefined ? {} : { definition: acknowledged.hash }) };
+}
+
+/** A file says all of a tool. */
+export function wantedTool({ enabled, requiresApproval, denied, definition, ...rules }: FiledTool): WantedTool {
+  const { approvers, deadlineSeconds } = rules;
+  return {
+    enabled,
+    requiresApproval,
+    denied,
+    approvers: approvers ?? null,
+    deadlineSeconds: deadlineSeconds ?? null,
+    ...(definition === undefined ? {} : { definition }),
+  };
+}
+
+export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap<string, WantedTool>): ImportPlan {
+  const names = entries.map(({ name }) => name);
+  const known = new Set(names);
+  const tools: PlannedTool[] = [];
+  const refused: string[] = [];
+  const outdated: string[] = [];
+  for (const entry of entries) {
+    const want = wanted.get(entry.name);
+    if (want === undefined) continue;
+    const planned = plannedTool(entry, want);
+    if (want.definition === undefined || isOf(entry, want)) {
+      if (planned !== undefined) tools.push(planned);
+    } else if (planned !== undefined && loosens(planned)) refused.push(entry.name);
+    else {
+      outdated.push(entry.name);
+      if (planned !== undefined) tools.push(planned);
+    }
+  }
+  return {
+    tools,
+    refused,
+    outdated,
+    unknown: [...wanted.keys()]
+      .filter((tool) => !known.has(tool))
+      .map((tool) => ({ tool, near: nearNames(tool, names) })),
+    unnamed: names.filter((name) => !wanted.has(name)),
+  };
+}
+
+/** Undefined where all is as it should be. */
+function plannedTool(entry: CatalogEntry, want: WantedTool): PlannedTool | undefined {
+  const { name, setting: before, definition, acknowledged } = entry;
+  const isCurrent = isOf(entry, want);
+  const change = differing(before, want);
+  const after = changedSetting(before, { tool: name, ...change });
+  const acknowledges = isCurrent && acknowledged?.hash !== definition.hash;
+  if (Object.keys(change).length === 0 && !acknowledges) return undefined;
+  // Also where it is known already: the catalog then refuses to loosen a tool that changes meanwhile.
+  const bound = isCurrent && (acknowledges || loosens({ before, after }));
+  return { before, after, change: { tool: name, ...change, ...(bound ? { acknowledge: definition.hash } : {}) } };
+}
+
+/** Is the file about the definition that the tool has? Of a missing tool nobody can say what it will be. */
+function isOf({ status, definition, acknowledged }: CatalogEntry, want: WantedTool): boolean {
+  return want.definition === definition.hash && (status === 'available' || acknowledged?.hash === definition.hash);
+}
+
+function loosens({ before, after }: Pick<PlannedTool, 'before' | 'after'>): boolean {
+  return directionsOf(before, after).has('loosens');
+}
+
+function differing(setting: ToolSetting, want: WantedTool): Omit<ToolChange, 'tool'> {
+  const { enabled, requiresApproval, denied, approvers, deadlineSeconds } = want;
+  return {
+    ...(enabled === setting.enabled ? {} : { enabled }),
+    ...(requiresApproval === setting.requiresApproval ? {} : { requiresApproval }),
+    ...(isKept(denied, setting.denied) ? {} : { denied }),
+    ...(isKept(approvers, setting.approvers) ? {} : { approvers }),
+    ...(isKept(deadlineSeconds, setting.deadlineSeconds) ? {} : { deadlineSeconds }),
+  };
+}
+
+function isKept<T>(want: T | undefined, has: NonNullable<T> | undefined): want is undefined {
+  return want === undefined || canonicalJson(want) === canonicalJson(has ?? null);
+}

@@ -1,0 +1,127 @@
+/**
+ * A loosening that a second administrator must agree to.
+ *
+ * 1. Its digest covers what would change from what to what: what was shown is what is agreed to (INV-G2).
+ * 2. It binds the state it was planned on; where that has changed, it is outdated and changes nothing.
+ * 3. Nobody agrees to a change of their own, and nobody after its deadline. Both must have the right by then.
+ */
+import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
+import { hashOf } from '../text/canonical.ts';
+import { type CatalogPlan, type CatalogRefusal, missingRight, planned, policiesSet, refuse } from './settings.ts';
+import { type Catalog, type CatalogChange, catalogId } from './state.ts';
+
+const MOST_PENDING = 20;
+
+export interface Loosening {
+  readonly by: Approver;
+  readonly changes: readonly ToolChange[];
+  readonly trusted?: boolean;
+  readonly signature?: string;
+}
+
+/** @param now epoch ms */
+export function opened(
+  catalog: Catalog,
+  { by, changes, trusted, signature }: Loosening,
+  plan: Pick<CatalogPlan, 'edits'>,
+  now: number,
+): (CatalogChange & { readonly changeId: string }) | CatalogRefusal {
+  const open = catalog.pending.filter(({ deadline }) => Date.parse(deadline) > now);
+  if (open.length >= MOST_PENDING)
+    return refuse('LIMIT_REACHED', `${MOST_PENDING} changes wait already; decide some of them first.`);
+  const number = catalog.changesOpened + 1;
+  const changeId = `change-${number}`;
+  const digest = digestOf(catalog, { changeId, by, trusted }, plan);
+  const deadline = new Date(now + DEFAULT_DEADLINE_SECONDS * 1_000).toISOString();
+  const change: PendingChange = {
+    changeId,
+    digest,
+    by,
+    openedAt: new Date(now).toISOString(),
+    deadline,
+    ...(trusted === undefined ? {} : { trusted }),
+    changes: [...changes],
+    ...(signature === undefined ? {} : { signature }),
+  };
+  const expired = catalog.pending.filter((each) => !open.includes(each)).map((each) => closedFact(each, 'expired'));
+  return {
+    changeId,
+    catalog: { ...catalog, changesOpened: number, pending: [...open, change] },
+    facts: [...expired, { kind: 'catalog.change-opened', changeId, digest, by, deadline }],
+  };
+}
+
+/** @param now epoch ms */
+export function agreed(
+  catalog: Catalog,
+  decision: CatalogDecision,
+  rules: CatalogRules,
+  now: number,
+): CatalogChange | CatalogRefusal {
+  const { changeId, by, verdict } = decision;
+  const pending = catalog.pending.find((change) => change.changeId === changeId);
+  if (pending === undefined)
+    return refuse('REQUEST_NOT_OPEN', `No change ${changeId} waits; see the catalog.`, { changeId });
+  const rest = { ...catalog, pending: catalog.pending.filter((change) => change !== pending) };
+  if (decision.digest !== pending.digest)
+    return refuse('DIGEST_MISMATCH', `Change ${changeId} is another one than was shown; look at it again.`, {
+      changeId,
+    });
+  if (Date.parse(pending.deadline) <= now)
+    return refuse('DECISION_EXPIRED', `Change ${changeId} waited until ${pending.deadline}; ask for it again.`, {
+      changeId,
+    });
+  if (by.id === pending.by.id && verdict === 'approve')
+    return refuse('APPROVER_NOT_ENTITLED', `Somebody else than ${by.id} must agree to change ${changeId}.`, {
+      changeId,
+    });
+  if (missingRight(rules, by, ['loosen']) !== undefined)
+    return refuse('CATALOG_FORBIDDEN', `${by.id} may not loosen the catalogs of tenant ${catalog.tenant}.`, {
+      changeId,
+    });
+  if (verdict === 'reject') return { catalog: rest, facts: [closedFact({ ...pending, by }, 'rejected')] };
+  const plan = planned(catalog, pending.changes);
+  if (
+    plan.kind === 'refuse' ||
+    digestOf(catalog, pending, plan) !== pending.digest ||
+    missingRight(rules, pending.by, ['loosen', ...plan.needs]) !== undefined
+  )
+    return { catalog: rest, facts: [closedFact({ ...pending, by }, 'outdated')] };
+  const set = policiesSet(rest, plan, pending.by, {
+    agreed: by,
+    ...(pending.trusted === undefined ? {} : { trusted: pending.trusted }),
+    ...(pending.signature === undefined ? {} : { signature: pending.signature }),
+  });
+  return { catalog: set.catalog, facts: [closedFact({ ...pending, by }, 'approved'), ...set.facts] };
+}
+
+function digestOf(
+  catalog: Catalog,
+  { changeId, by, trusted }: Pick<PendingChange, 'changeId' | 'by' | 'trusted'>,
+  { edits }: Pick<CatalogPlan, 'edits'>,
+): string {
+  return hashOf({
+    catalog: catalogId(catalog),
+    changeId,
+    by,
+    connection: catalog.connection,
+    trusted,
+    edits: edits.map(({ before, setting, acknowledges }) => ({
+      tool: before.name,
+      before: before.setting,
+      after: setting,
+      definition: before.definition.hash,
+      acknowledges,
+    })),
+  });
+}
+
+function closedFact(
+  { changeId, by }: Pick<PendingChange, 'changeId' | 'by'>,
+  status: 'approved' | 'rejected' | 'expired' | 'outdated',
+): LedgerFact {
+  return { kind: 'catalog.change-closed', changeId, by, status };
+}

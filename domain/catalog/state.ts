@@ -1,0 +1,136 @@
+/**
+ * The state of a catalog, apart from its ledger: immutable, and all of it carried through continue-as-new.
+ *
+ * Owns: connection, version, what was answered. Does not own: discovery (`discovery.ts`), policy (`settings.ts`),
+ * who may (`settings.ts`).
+ * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
+ * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
+ */
+import type { Approver } from '../../contracts/schemas/answer.ts';
+import type {
+  CatalogAck,
+  CatalogConnection,
+  CatalogEntry,
+  CatalogStatus,
+  PendingChange,
+  RefreshReport,
+} from '../../contracts/schemas/catalog.ts';
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
+
+/** A message that was answered, kept so that the same one gets the same answer. */
+export interface AnsweredMessage {
+  readonly ack: CatalogAck;
+  readonly digest: string;
+}
+
+export interface Catalog extends CatalogIdentity {
+  readonly status: CatalogStatus;
+  readonly connection?: CatalogConnection;
+  readonly revision: number;
+  readonly policyVersion: number;
+  readonly refreshes: number;
+  readonly lastRefresh?: RefreshReport;
+  /** As the organisation said when somebody last asked. */
+  readonly newTools: 'ask' | 'strategy';
+  readonly entries: readonly CatalogEntry[];
+  readonly listings: Readonly<Record<string, ArtifactRef>>;
+  readonly pending: readonly PendingChange[];
+  readonly changesOpened: number;
+  readonly answered: readonly AnsweredMessage[];
+}
+
+export interface CatalogChange {
+  readonly catalog: Catalog;
+  readonly facts: readonly LedgerFact[];
+}
+
+/** Messages that are remembered. */
+const MOST_ANSWERED = 200;
+
+export function startCatalog({ tenant, server }: CatalogIdentity): Catalog {
+  return {
+    tenant,
+    server,
+    status: 'new',
+    revision: 0,
+    policyVersion: 0,
+    refreshes: 0,
+    newTools: 'ask',
+    entries: [],
+    listings: {},
+    pending: [],
+    changesOpened: 0,
+    answered: [],
+  };
+}
+
+/** Workflow id of a catalog; a part never holds a separator of its own. */
+export function catalogId({ tenant, server }: CatalogIdentity): string {
+  return `catalog/${encodeURIComponent(tenant)}/${encodeURIComponent(server)}`;
+}
+
+/** Another address is another server: what was acknowledged of the one is not acknowledged of the other. */
+export function connected(catalog: Catalog, connection: CatalogConnection, by: Approver): CatalogChange {
+  const policyVersion = catalog.policyVersion + 1;
+  const moved = catalog.connection !== undefined && catalog.connection.url !== connection.url;
+  return {
+    catalog: {
+      ...catalog,
+      status: 'connected',
+      connection,
+      policyVersion,
+      entries: moved ? catalog.entries.map(ofAnotherServer) : catalog.entries,
+    },
+    facts: [
+      { kind: 'catalog.connected', tenant: catalog.tenant, server: catalog.server, by, connection, policyVersion },
+    ],
+  };
+}
+
+/** Missing until that server has listed it. */
+function ofAnotherServer({ acknowledged: _, ...entry }: CatalogEntry): CatalogEntry {
+  return { ...entry, status: 'missing' };
+}
+
+/** Policy stays, and comes back with the next connection. */
+export function disconnected(catalog: Catalog, by: Approver): CatalogChange {
+  const policyVersion = catalog.policyVersion + 1;
+  return {
+    catalog: { ...catalog, status: 'disconnected', policyVersion },
+    facts: [{ kind: 'catalog.disconnected', by, policyVersion }],
+  };
+}
+
+/** Asks for the listing of the server; the number tells its end from that of an earlier one. */
+export function refreshAsked(catalog: Catalog): Catalog {
+  return { ...catalog, refreshes: catalog.refreshes + 1 };
+}
+
+export function answered(catalog: Catalog, ack: CatalogAck, digest: string): Catalog {
+  return { ...catalog, answered: [...catalog.answered, { ack, digest }].slice(-MOST_ANSWERED) };
+}
+
+export function entryOf(catalog: Pick<Catalog, 'entries'>, tool: string): CatalogEntry | undefined {
+  return catalog.entries.find(({ name }) => name === tool);
+}
+
+/** Has the server changed the tool since an operator looked at it? */
+export function hasDrifted({ definition, acknowledged }: CatalogEntry): boolean {
+  return acknowledged?.hash !== definition.hash;
+}
+
+/** Listings that no entry needs any more are forgotten. */
+export function withListings(catalog: Catalog): Catalog {
+  const used = new Set(
+    catalog.entries.flatMap(({ definition, acknowledged }) => [
+      String(definition.refresh),
+      ...(acknowledged === undefined ? [] : [String(acknowledged.refresh)]),
+    ]),
+  );
+  return {
+    ...catalog,
+    listings: Object.fromEntries(Object.entries(catalog.listings).filter(([number]) => used.has(number))),
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Who may decide, and when enough have.
+ *
+ * 1. A clause without ids and groups, now and later, is met by nobody, and so is the rule that it stands in (INV-G4).
+ * 2. People are counted, not votes: nobody counts twice for a clause.
+ * 3. Who counts depends on when they say it, not on what a timer has done: whoever counted when they agreed goes on counting.
+ */
+import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { ApproverClause, ApproverRule, PolicyInput } from '../../contracts/schemas/policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
+
+/** Somebody who says something of a request. */
+export interface Voter extends Approver {
+  /** Milliseconds after the request opened; at its opening where absent. */
+  readonly after?: number;
+}
+
+/**
+ * May this person say anything about it? Whoever counts for one clause may; of a rule that was recorded before several could meet
+ * it together, only who counts for all: what was refused then must stay refused in replay (INV-D1).
+ */
+export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
+  if (!canBeMet(rule)) return false;
+  const isNamed = (clause: ApproverClause): boolean => counts(clause, voter);
+  return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
+}
+
+/** Have these people, together, met every clause? */
+export function isMet(rule: ApproverRule, voters: readonly Voter[]): boolean {
+  return canBeMet(rule) && rule.allOf.every((clause) => missing(clause, voters) === 0);
+}
+
+/** Would one more bring the rule nearer to being met? */
+export function isWanted(rule: ApproverRule, voters: readonly Voter[], voter: Voter): boolean {
+  return rule.allOf.some((clause) => missing(clause, voters) > missing(clause, [...voters, voter]));
+}
+
+/** So many more people are needed, at least. */
+export function stillNeeded(rule: ApproverRule, voters: readonly Voter[]): number {
+  return Math.max(0, ...rule.allOf.map((clause) => missing(clause, voters)));
+}
+
+/** Does who may decide depend on the time? */
+export function isStaged({ allOf }: ApproverRule): boolean {
+  return allOf.some(({ escalate }) => escalate !== undefined);
+}
+
+/** Every group that counts at some time. */
+export function groupsOf({ allOf }: ApproverRule): string[] {
+  return allOf.flatMap((clause) => stagesOf(clause).flatMap(({ groups }) => groups));
+}
+
+/** The rule as it is so long after the request opened: who decides by then, and what is still to come. @param after ms */
+export function ruleAt(rule: ApproverRule, after: number): ApproverRule {
+  const allOf = rule.allOf.map((clause) => {
+    const { escalate, ...rest } = clause;
+    return isLater(escalate, after) ? { ...rest, ...peopleAt(clause, after) } : clause;
+  });
+  return { ...rule, allOf };
+}
+
+function isLater(escalate: ApproverClause['escalate'], after: number): escalate is NonNullable<typeof escalate> {
+  return escalate !== undefined && after >= escalate.afterSeconds * 1_000;
+}
+
+interface People {
+  readonly ids: string[];
+  readonly groups: string[];
+}
+
+function peopleAt({ ids, groups, escalate }: ApproverClause, after: number): People {
+  if (!isLater(escalate, after)) return { ids, groups };
+  if ('replace' in escalate) return escalate.replace;
+  return { ids: [...ids, ...escalate.add.ids], groups: [...groups, ...escalate.add.groups] };
+}
+
+function stagesOf(clause: ApproverClause): readonly People[] {
+  return [peopleAt(clause, 0), ...(clause.escalate === undefined ? [] : [peopleAt(clause, Number.POSITIVE_INFINITY)])];
+}
+
+function canBeMet({ allOf }: ApproverRule): boolean {
+  return (
+    allOf.length > 0 &&
+    allOf.every((clause) => stagesOf(clause).some(({ ids, groups }) => ids.length + groups.length > 0))
+  );
+}
+
+function missing(clause: ApproverClause, voters: readonly Voter[]): number {
+  const people = new Set(voters.filter((voter) => counts(clause, voter)).map(({ id }) => id));
+  return Math.max(0, (clause.need ?? 1) - people.size);
+}
+
+function counts(clause: ApproverClause, voter: Voter): boolean {
+  if (clause.not?.includes(voter.id) === true) return false;
+  const { ids, groups } = peopleAt(clause, voter.after ?? 0);
+  return ids.includes(voter.id) || groups.some((group) => voter.groups.includes(group));
+}
+
+/** For people: `2 of ann, group:ops, not ben, may edit`. */
+export function describeRule(rule: ApproverRule): string {
+  return rule.allOf.map(describeClause).join(' and ');
+}
+
+function describeClause({ ids, groups, need, not = [], may = [], remember = [], escalate }: ApproverClause): string {
+  const now = [
+    `${need === undefined ? '' : `${need} of `}${describePeople({ ids, groups })}`,
+    ...(not.length === 0 ? [] : [`not ${not.join(' or ')}`]),
+    ...(may.length === 0 ? [] : [`may ${may.join(' and ')}`]),
+    ...(remember.length === 0 ? [] : [`may remember ${remember.join(' or ')}`]),
+  ].join(', ');
+  if (escalate === undefined) return now;
+  const [how, later] = 'add' in escalate ? ['also', escalate.add] : ['only', escalate.replace];
+  return `${now}, after ${describeSeconds(escalate.afterSeconds)} ${how} ${describePeople(later)}`;
+}
+
+function describePeople({ ids, groups }: People): string {
+  return [...ids, ...groups.map((group) => `group:${group}`)].join(' or ') || 'nobody';
+}
+
+const UNITS = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+] as const;
+
+/** Exact, in the largest unit that is: `90 min`, not `1.5 h`. */
+function describeSeconds(seconds: number): string {
+  const [size, unit] = UNITS.find(([each]) => seconds % each === 0) ?? [1, 's'];
+  return `${seconds / size} ${unit}`;
+}
+
+// Who answers what is asked of a call besides consent, where nobody was asked for consent.
+//
+// 1. Those whom policy names where it names nobody in particular (`policy.approvers`), of each layer; else whoever started the run.
+
+export interface Answerers {
+  readonly approvers: ApproverRule;
+  readonly deadlineSeconds: number;
+}
+
+export function answerersOf(
+  { organisation, run }: { readonly organisation: PolicyInput; readonly run?: PolicyInput | undefined },
+  initiatorId: string,
+): Answerers {
+  const clauses = (
+    [
+      ['organisation', organisation],
+      ['run', run],
+    ] as const
+  ).flatMap(([layer, policy]) =>
+    policy?.approvers === undefined ? [] : [clauseOf(layer, policy.approvers, initiatorId)],
+  );
+  return {
+    approvers: {
+      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      ...(clauses.length > 1 ? { together: true as const } : {}),
+    },
+    deadlineSeconds: Math.min(
+      organisation.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS,
+      run?.deadlineSeconds ?? Number.POSITIVE_INFINITY,
+    ),
+  };
+}
+
+// A list of approvers as policy states it, as the clause that a request carries.
+
+type Stated = NonNullable<PolicyInput['approvers']>;
+
+export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
+  const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
+  const rights = { ...(may === undefined ? {} : { may }), ...(remember === undefined ? {} : { remember }) };
+  // Whatever else it may say: nobody but whoever started the run.
+  if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
+  return {
+    layer,
+    ids,
+    groups,
+    ...(need === undefined ? {} : { need }),
+    ...(notInitiator === true ? { not: [initiatorId] } : {}),
+    ...rights,
+    ...(escalate === undefined ? {} : { escalate: laterOf(escalate) }),
+  };
+}
+
+/** Defaults may be missing in a run's own policy. */
+function laterOf(stated: NonNullable<Stated['escalate']>): NonNullable<ApproverClause['escalate']> {
+  const { afterSeconds } = stated;
+  const { ids = [], groups = [] } = 'add' in stated ? stated.add : stated.replace;
+  return 'add' in stated ? { afterSeconds, add: { ids, groups } } : { afterSeconds, replace: { ids, groups } };
+}

@@ -1,0 +1,85 @@
+/**
+ * What the catalog says of one tool, as a layer of the judge.
+ *
+ * 1. It only tightens: where it has nothing to say, the other layers decide.
+ * 2. A tool nobody has said anything of starts as the organisation says; a definition nobody has looked at asks (INV-G4).
+ */
+import type { CatalogConnection, CatalogEntry } from '../../contracts/schemas/catalog.ts';
+import type { ApproverList } from '../../contracts/schemas/policy.ts';
+import { type Catalog, entryOf } from '../catalog/state.ts';
+
+export type CatalogView = Pick<Catalog, 'server' | 'status' | 'entries' | 'newTools'>;
+
+export type CatalogSay =
+  | { readonly kind: 'nothing'; readonly approvers?: ApproverList; readonly deadlineSeconds?: number }
+  | {
+      readonly kind: 'ask';
+      readonly rule: string;
+      readonly approvers?: ApproverList;
+      readonly deadlineSeconds?: number;
+    }
+  | {
+      readonly kind: 'deny';
+      readonly rule: string;
+      readonly code: 'TOOL_DISABLED' | 'TOOL_MISSING' | 'POLICY_DENIED';
+      readonly message: string;
+    };
+
+/** @param hash of the definition that would be called */
+export function catalogSays(catalog: CatalogView, tool: string, hash: string): CatalogSay {
+  const { server } = catalog;
+  if (catalog.status === 'disconnected')
+    return denied(`catalog/${server}/disconnected`, 'TOOL_DISABLED', `${server} was disconnected from the catalog.`);
+  const entry = entryOf(catalog, tool);
+  if (entry === undefined)
+    return catalog.newTools === 'strategy' ? { kind: 'nothing' } : { kind: 'ask', rule: `catalog/${server}/new` };
+  const rule = `catalog/${server}/tools/${tool}`;
+  const refusal = refusalOf(entry, rule, `${server}/${tool}`);
+  if (refusal !== undefined) return refusal;
+  const { approvers, deadlineSeconds, requiresApproval } = entry.setting;
+  const stated = {
+    ...(approvers === undefined ? {} : { approvers }),
+    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
+  };
+  if (entry.acknowledged?.hash !== hash) return { kind: 'ask', rule: `${rule}/drift`, ...stated };
+  return requiresApproval ? { kind: 'ask', rule, ...stated } : { kind: 'nothing', ...stated };
+}
+
+function refusalOf(
+  { setting, status }: CatalogEntry,
+  rule: string,
+  shown: string,
+): Extract<CatalogSay, { kind: 'deny' }> | undefined {
+  if (!setting.enabled) return denied(`${rule}/disabled`, 'TOOL_DISABLED', `${shown} is disabled in the catalog.`);
+  if (status === 'missing')
+    return denied(`${rule}/missing`, 'TOOL_MISSING', `${shown} is missing: its server does not list it any more.`);
+  if (setting.denied) return denied(rule, 'POLICY_DENIED', `${shown} is denied by ${rule}.`);
+  return undefined;
+}
+
+function denied(
+  rule: string,
+  code: Extract<CatalogSay, { kind: 'deny' }>['code'],
+  message: string,
+): Extract<CatalogSay, { kind: 'deny' }> {
+  return { kind: 'deny', rule, code, message };
+}
+
+/** Disabled and missing tools are not offered; a denied one is, and says so when it is called. */
+export function isOffered(catalog: CatalogView, tool: string): boolean {
+  if (catalog.status === 'disconnected') return false;
+  const entry = entryOf(catalog, tool);
+  return entry === undefined || (entry.setting.enabled && entry.status === 'available');
+}
+
+/**
+ * May what the server says of its tools exempt a call? Whoever has a say must trust it.
+ * @param configured what the operator's configuration says of the server; undefined where it does not name it
+ */
+export function trustsServer(
+  catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,
+  configured: boolean | undefined,
+): boolean {
+  if (catalog === undefined) return configured === true;
+  return catalog.connection?.trusted === true && configured !== false;
+}

@@ -1,0 +1,186 @@
+/**
+ * An approval with other arguments than were shown.
+ *
+ * Owns: when such a decision is refused, and what it makes of the request. Does not own: judging the edited call (an activity).
+ * 1. Only the arguments change: server, tool and call id are those that were asked about.
+ * 2. Other arguments are another proposal. Who agreed to the former ones has not agreed to these; who edits agrees (INV-G1).
+ * 3. It buys nothing: no more time than there was, and nobody decides who may not decide the edited call.
+ */
+import type { DecisionAck } from '../../contracts/schemas/answer.ts';
+import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { ShownRequest } from '../../contracts/wire/tools.ts';
+import { isMet, isWanted } from '../policy/approvers.ts';
+import { type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import type { Asking, CallState, Edit, InFlight, OpenRequest, ResolvedJudgement, Vote } from './call-state.ts';
+import { acceptedFact, answeredBy, namedIn } from './decision.ts';
+import { requestOpenedFact, verdictFact } from './facts.ts';
+import { type EditDecision, notPermitted, permits } from './rights.ts';
+
+/** Edits of one run that may be judged at once: each of them is an activity. */
+export const MOST_JUDGED_EDITS = 8;
+
+/** What can be refused before the edited call is judged. */
+export function refuseEdit(
+  run: Run,
+  state: Asking,
+  decision: EditDecision,
+  limits: Pick<Limits, 'argumentBytes' | 'argumentBytesPerTurn'>,
+): Refusal | undefined {
+  const { call } = state;
+  const { callId } = decision;
+  const about = { callId, path: 'arguments' };
+  if (hashOf(decision.arguments) === hashOf(call.arguments))
+    return refuse(
+      'DECISION_INVALID',
+      `The arguments are those that call ${callId} has; approve it without any.`,
+      about,
+    );
+  const bytes = bytesOf(decision.arguments);
+  if (bytes > limits.argumentBytes)
+    return refuse('ARGUMENTS_TOO_LARGE', `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`, about);
+  // Kept beside what takes their place: what the model proposed, and what the editor read.
+  const held = run.calls.reduce((sum, each) => sum + (each.call.callId === callId ? 0 : bytesHeld(each)), 0);
+  const before = bytesOf(call.arguments) + (state.edit === undefined ? 0 : bytesOf(state.edit.proposed));
+  const total = held + before + 2 * bytes;
+  return total > limits.argumentBytesPerTurn
+    ? refuse(
+        'ARGUMENTS_TOO_LARGE',
+        `With these the arguments of the turn have ${total} bytes; ${limits.argumentBytesPerTurn} are allowed.`,
+        about,
+      )
+    : undefined;
+}
+
+export interface EditVerdict {
+  readonly judgement: Judgement;
+  readonly policyVersion: string;
+}
+
+/**
+ * Records an admitted edit as the judge sees it: the call is approved with it, or waits, with these arguments, for those who
+ * must agree to them.
+ * @param at epoch ms
+ */
+export function acceptEdit(
+  run: Run,
+  state: Asking,
+  decision: EditDecision,
+  { judgement, policyVersion }: EditVerdict,
+  ids: RunIds,
+  at: number,
+): (Change & { readonly kind: 'accept'; readonly ack: DecisionAck }) | Refusal {
+  const { callId } = decision;
+  const { verdict } = judgement;
+  if (verdict.kind === 'deny')
+    return refuse(
+      verdict.code,
+      `Call ${callId} may not be made with these arguments; it waits as it was. ${verdict.message}`,
+      { callId, path: 'arguments' },
+    );
+  const target = sameTool(state.judgement, judgement);
+  if (target === undefined)
+    return refuse('TOOL_UNKNOWN', `Call ${callId} is no longer of the tool that was shown; it waits as it was.`, {
+      callId,
+    });
+  // Where policy would now let it run unasked, those who were asked still decide: only what is stricter counts.
+  const rule = verdict.kind === 'ask' ? verdict.approvers : state.request.approvers;
+  if (!permits(rule, 'edit')) return notPermitted('edit', callId);
+
+  const shown = state.judgement;
+  const isSeen = target.definitionHash === shown.target.definitionHash;
+  const approver = namedIn([state.request.approvers, rule], decision.approver);
+  const { comment: _, ...said } = decision;
+  // What was signed is kept as it was signed.
+  const vote: Vote = { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
+  // Nobody agrees to a tool that was not shown to them.
+  const voter = { ...approver, after: at - state.request.openedAt };
+  const counts = isSeen && isWanted(rule, [], voter);
+  const isEnough = counts && isMet(rule, [voter]);
+  const edit: Edit = {
+    by: approver.id,
+    at,
+    decisionId: decision.decisionId,
+    proposed: state.edit?.proposed ?? state.call.arguments,
+    shown: {
+      generation: state.request.generation,
+      approvers: state.request.approvers,
+      ...(state.edit === undefined ? {} : { arguments: state.call.arguments }),
+    },
+  };
+  const edited = {
+    call: { ...state.call, arguments: decision.arguments },
+    // Of a call that policy lets pass, the judge shows nothing.
+    judgement: { ...(isSeen ? shownOf(shown) : {}), ...judgement, target },
+    attempts: state.attempts,
+    edit,
+  };
+  // Extensions were made of what was shown before; the time that they gave stays.
+  const { extended: _extended, ...asked } = state.request;
+  const request = { ...asked, approvers: rule };
+  const next: CallState = isEnough
+    ? { status: 'approved', ...edited, request, made: vote }
+    : {
+        status: 'asking',
+        ...edited,
+        request: askedAnew(request, verdict.kind === 'ask' ? verdict.deadlineSeconds : undefined, approver.id, at),
+        ...(counts ? { votes: [vote] } : {}),
+      };
+  const status = isEnough ? 'approved' : 'edited';
+  return {
+    kind: 'accept',
+    ...answeredBy(replaceCall(run, next), decision, status, at),
+    facts: [
+      acceptedFact(run, state, { ...decision, approver }, status),
+      verdictFact(edited.call, edited.judgement, policyVersion),
+      ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
+    ],
+  };
+}
+
+/** For a dispatch: what the editor read, where the edit is among the decisions that let the call run. */
+export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): ShownRequest | undefined {
+  const decisions = made === undefined ? [] : [made, ...(made.further ?? [])];
+  return edit !== undefined && decisions.some(({ decision }) => decision.decisionId === edit.decisionId)
+    ? { arguments: edit.proposed, ...edit.shown }
+    : undefined;
+}
+
+function askedAnew(request: OpenRequest, deadlineSeconds: number | undefined, by: string, at: number): OpenRequest {
+  const deadline = deadlineSeconds === undefined ? request.deadline : at + deadlineSeconds * 1_000;
+  // The rule may be another one: what is due by it is told by it.
+  const { told: _, ...asked } = request;
+  return {
+    ...asked,
+    generation: request.generation + 1,
+    deadline: Math.min(request.deadline, deadline),
+    because: `${by} changed the arguments.`,
+  };
+}
+
+function sameTool({ target: was }: ResolvedJudgement, { target: is }: Judgement): ToolTarget | undefined {
+  return is?.server === was.server && is.serverUrl === was.serverUrl && is.tool === was.tool ? is : undefined;
+}
+
+function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'description' | 'annotations'> {
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...(annotations === undefined ? {} : { annotations }),
+  };
+}
+
+/** Arguments that travel with a call; those of an edit stand in its decision, too. */
+function bytesHeld(state: CallState): number {
+  const own = bytesOf(state.call.arguments);
+  const edit = 'edit' in state ? state.edit : undefined;
+  if (edit === undefined) return own;
+  const { proposed, shown } = edit;
+  return 2 * own + bytesOf(proposed) + (shown.arguments === undefined ? 0 : bytesOf(shown.arguments));
+}
+
+function bytesOf(args: JsonObject): number {
+  return byteLength(canonicalJson(args));
+}

@@ -1,0 +1,212 @@
+/**
+ * Answers to what a server asks for in the middle of a call: which fit, and which answer what is asked again.
+ *
+ * Pure. Does not own forms (`input.ts`), nor who may answer.
+ * 1. An answer is to one question: the same key, and the same request to the letter. What a server asks with another text, other
+ *    fields or another URL is another question, and a person is asked (INV-G4).
+ * 2. In one pass over a server's questions each answer is used once: a server that repeats a question has not taken the answer.
+ */
+import type {
+  FormField,
+  FormRequest,
+  InputAnswer,
+  InputRequest,
+  InputRequests,
+  InputResponse,
+} from '../../contracts/schemas/input.ts';
+import type { Run } from '../run/state.ts';
+import { isFields } from '../shapes/fields.ts';
+import { byteLength, canonicalJson } from '../text/canonical.ts';
+import type { CallState } from './call-state.ts';
+
+/** Times one call may wait for input; the default of the MCP SDK. */
+export const MOST_ROUNDS = 10;
+
+/** Of all answers of one message, as canonical JSON: they are carried as long as the call is open. */
+const MOST_ANSWER_BYTES = 32_768;
+
+/** What is wrong with answers to all of `requests`; undefined where they may be taken. */
+export function problemInResponses(requests: InputRequests, given: unknown): Problem | undefined {
+  if (!isFields(given)) return { path: '', reason: 'must be an object with an answer for each request' };
+  for (const key of Object.keys(given)) {
+    if (!Object.hasOwn(requests, key)) return { path: key, reason: 'is not among the requests' };
+  }
+  for (const [key, request] of Object.entries(requests)) {
+    if (!Object.hasOwn(given, key)) return { path: key, reason: 'has no answer' };
+    const problem = problemInResponse(request, given[key]);
+    if (problem !== undefined) return { ...problem, path: problem.path === '' ? key : `${key}.${problem.path}` };
+  }
+  if (byteLength(canonicalJson(given)) > MOST_ANSWER_BYTES)
+    return { path: '', reason: `must have at most ${MOST_ANSWER_BYTES} bytes` };
+  return undefined;
+}
+
+function problemInResponse(request: InputRequest, response: unknown): Problem | undefined {
+  if (!isFields(response)) return { path: '', reason: 'must be an object with an action' };
+  const { action, content, ...others } = response;
+  const [other] = Object.keys(others);
+  if (other !== undefined) return { path: other, reason: 'is no field of an answer' };
+  if (action !== 'accept' && action !== 'decline' && action !== 'cancel')
+    return { path: 'action', reason: 'must be accept or decline or cancel' };
+  if (action === 'accept' && request.kind === 'form') {
+    const problem = problemInForm(request, content);
+    return problem && { ...problem, path: problem.path === '' ? 'content' : `content.${problem.path}` };
+  }
+  if (content !== undefined) return { path: 'content', reason: 'goes only with an accepted form' };
+  return undefined;
+}
+
+/** The answers to these requests, those that were used in this pass left out, and the keys that have none. */
+export function answersTo(
+  requests: Readonly<Record<string, Pick<InputRequest, 'hash'>>>,
+  answers: readonly InputAnswer[],
+  used: readonly string[] = [],
+): { readonly responses: Readonly<Record<string, InputResponse>>; readonly missing: readonly string[] } {
+  const found: [string, InputResponse][] = [];
+  const missing: string[] = [];
+  for (const [key, { hash }] of Object.entries(requests)) {
+    const answer = used.includes(hash) ? undefined : answers.find((each) => each.hash === hash);
+    if (answer === undefined) missing.push(key);
+    else found.push([key, answer.response]);
+  }
+  return { responses: Object.fromEntries(found), missing };
+}
+
+/** With these answers, of which each replaces an earlier one to the same question. */
+export function withAnswers(
+  answers: readonly InputAnswer[],
+  requests: InputRequests,
+  responses: Readonly<Record<string, InputResponse>>,
+): readonly InputAnswer[] {
+  const fresh = Object.entries(requests).flatMap(([key, { hash }]): InputAnswer[] => {
+    const response = responses[key];
+    return response === undefined ? [] : [{ hash, response }];
+  });
+  const hashes = new Set(fresh.map(({ hash }) => hash));
+  return [...answers.filter(({ hash }) => !hashes.has(hash)), ...fresh];
+}
+
+// Whether an answer fits the form that it answers (MCP 2026-07-28, client/elicitation "Requested Schema").
+//
+// Pure. The sandbox holds no schema validator, and none is needed: a form is flat, and its kinds of fields are few.
+// 1. A problem names its field, never its value: values may be personal data.
+// 2. Every check costs time linear in the value.
+
+interface Problem {
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** UTF-16 units. A form is no place for documents. */
+export const LONGEST_TEXT = 10_000;
+
+export function problemInForm({ fields, required }: FormRequest, content: unknown): Problem | undefined {
+  if (!isFields(content)) return { path: '', reason: 'must be an object with the fields of the form' };
+  for (const name of Object.keys(content)) {
+    if (!Object.hasOwn(fields, name)) return { path: name, reason: 'is no field of the form' };
+  }
+  for (const [name, field] of Object.entries(fields)) {
+    const value = content[name];
+    if (value === undefined) {
+      if (required.includes(name)) return { path: name, reason: 'is required' };
+      continue;
+    }
+    const reason = whyNot(field, value);
+    if (reason !== undefined) return { path: name, reason };
+  }
+  return undefined;
+}
+
+function whyNot(field: FormField, value: unknown): string | undefined {
+  switch (field.type) {
+    case 'text':
+      return typeof value === 'string' ? whyNotText(field, value) : 'must be text';
+    case 'number':
+    case 'integer':
+      return whyNotNumber(field, value);
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : 'must be true or false';
+    case 'choice':
+      return isOption(field, value) ? undefined : `must be one of ${field.options.length} options`;
+    case 'choices':
+      return whyNotChoices(field, value);
+  }
+}
+
+type Of<T extends FormField['type']> = Extract<FormField, { type: T }>;
+
+function whyNotText(
+  { minLength = 0, maxLength = LONGEST_TEXT, format }: Of<'text'>,
+  value: string,
+): string | undefined {
+  if (value.length > LONGEST_TEXT) return `must have at most ${LONGEST_TEXT} characters`;
+  // JSON Schema counts characters, not UTF-16 units (2020-12, validation §6.3).
+  const length = [...value].length;
+  if (length < minLength) return `must have at least ${minLength} characters`;
+  if (length > maxLength) return `must have at most ${maxLength} characters`;
+  return format === undefined || FORMATS[format].test(value) ? undefined : `must be ${FORMATS[format].says}`;
+}
+
+const FORMATS = {
+  email: { says: 'an e-mail address', test: (text: string) => /^[^\s@]+@[^\s@]+$/.test(text) },
+  uri: { says: 'a URI with its scheme', test: (text: string) => /^[A-Za-z][A-Za-z0-9+.-]*:[\x21-\x7e]+$/.test(text) },
+  date: { says: 'a date like 2026-01-31', test: isDate },
+  'date-time': {
+    says: 'a time like 2026-01-31T09:00:00Z',
+    test: (text: string) =>
+      /^[0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})$/.test(text) &&
+      isDate(text.slice(0, 10)) &&
+      !Number.isNaN(Date.parse(text)),
+  },
+} as const;
+
+function isDate(text: string): boolean {
+  const ms = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  // 30 February is read as 2 March.
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
+}
+
+function whyNotNumber({ type, minimum, maximum }: Of<'number' | 'integer'>, value: unknown): string | undefined {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return 'must be a number';
+  if (type === 'integer' && !Number.isInteger(value)) return 'must be a whole number';
+  if (minimum !== undefined && value < minimum) return `must be at least ${minimum}`;
+  if (maximum !== undefined && value > maximum) return `must be at most ${maximum}`;
+  return undefined;
+}
+
+function whyNotChoices(field: Of<'choices'>, value: unknown): string | undefined {
+  const { minItems = 0, maxItems = field.options.length, options } = field;
+  if (!Array.isArray(value) || !value.every((item) => isOption(field, item)))
+    return `must be a list of some of ${options.length} options`;
+  if (new Set(value).size !== value.length) return 'must name each option once';
+  if (value.length < minItems) return `must name at least ${minItems} options`;
+  if (value.length > maxItems) return `must name at most ${maxItems} options`;
+  return undefined;
+}
+
+function isOption({ options }: Of<'choice' | 'choices'>, value: unknown): boolean {
+  return options.some((option) => option.value === value);
+}
+
+// What a run keeps of the questions that servers ask in the middle of calls, in bytes: it goes with the run from execution to
+// execution, and with each dispatch, of which Temporal takes 2 MiB (`limit.blobSize.error`).
+
+/** Of all open calls: questions, states and answers, as canonical JSON. What is over it is not asked. */
+export const MOST_ASKED_BYTES = 393_216;
+/** Above it: whoever was asked may answer. */
+export const ANSWER_ROOM_BYTES = 65_536;
+
+export function askedBytes({ calls }: Run): number {
+  return calls.reduce((sum, state) => sum + bytesOf(state), 0);
+}
+
+function bytesOf(state: CallState): number {
+  if (state.status === 'settled' || state.status === 'proposed') return 0;
+  const about = state.status === 'asking' ? state.request.about : undefined;
+  const held = state.status === 'in-flight' ? state.heldInput : undefined;
+  const kept = [
+    ...(about?.kind === 'input' ? [about] : []),
+    ...[state.input, held].filter((each) => each !== undefined),
+  ];
+  return kept.length === 0 ? 0 : byteLength(canonicalJson(kept));
+}

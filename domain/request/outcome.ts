@@ -1,0 +1,175 @@
+/**
+ * What a person says became of a call whose outcome is not known.
+ *
+ * 1. One who may decide is enough to record what became of it. To send it again takes all whom its rule wants: where one person
+ *    does not meet it, the call is asked anew, and whoever approves it reads that it may have run (INV-X1).
+ * 2. What is recorded is told apart from what a tool said: it bears the name of whoever said it (INV-X2).
+ */
+import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/answer.ts';
+import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { isMet } from '../policy/approvers.ts';
+import { type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { instant, isFields, isFiniteNumber, wholeNumber } from '../shapes/fields.ts';
+import { byteLength, sha256Hex } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { type CallState, type InFlight, settled } from './call-state.ts';
+import { tellDue } from './deadline.ts';
+import { namedIn } from './decision.ts';
+import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
+import { reopened } from './transitions.ts';
+
+/** Records an admitted resolution. @param at epoch ms */
+export function resolve(
+  run: Run,
+  asked: Paused<OutcomePause>,
+  resolution: SignedResolution,
+  ids: RunIds,
+  at: number,
+): Change & { readonly ack: PauseAck } {
+  const due = tellDue(asked, at);
+  // Sound: telling changes nothing but what was told.
+  const state = due.state as Paused<OutcomePause>;
+  const next = nextOf(state, resolution, at);
+  return {
+    ...remembering(replaceCall(run, next), 'outcome', resolution, at),
+    facts: [
+      ...due.facts,
+      resolvedFact(state, resolution),
+      ...(next.status === 'settled' ? [outcomeFact(resolution.callId, next.outcome, tokenOf(asked))] : []),
+      ...(next.status === 'asking' ? [requestOpenedFact(next, ids)] : []),
+    ],
+  };
+}
+
+function nextOf(state: Paused<OutcomePause>, resolution: SignedResolution, at: number): CallState {
+  const { approver } = resolution;
+  if (resolution.kind !== 'retry') {
+    const by = namedIn([state.request.approvers], approver);
+    return settled(state, recordedOutcome(resolution), undefined, { status: 'resolved', by, at });
+  }
+  const { request } = state;
+  const { definitionHash } = state.judgement.target;
+  const next = resumed(state, { resolution, decidedAt: at, request, definitionHash });
+  if (isMet(request.approvers, [answererOf(state, resolution, at)])) return next;
+  return reopened(next, {
+    at,
+    because: `OUTCOME_UNKNOWN: ${approver.id} wants the call sent again, and others must agree. It may have run: ${request.about.message}`,
+    approvers: request.approvers,
+    deadlineSeconds: Math.ceil((request.deadline - request.openedAt) / 1_000),
+  });
+}
+
+function tokenOf({ request: { about } }: Paused): TokenEvidence | undefined {
+  return 'token' in about ? about.token : undefined;
+}
+
+/** What is recorded stands in the transcript like a result, and is held to the same bound. */
+export function refuseLongResult(
+  resolution: SignedResolution,
+  { resultBytes }: Pick<Limits, 'resultBytes'>,
+): Refusal | undefined {
+  if (resolution.kind !== 'succeeded') return undefined;
+  const { callId, result } = resolution;
+  const bytes = byteLength(result);
+  if (bytes <= resultBytes) return undefined;
+  return refuse('DECISION_INVALID', `The result has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
+    callId,
+    path: 'result',
+  });
+}
+
+function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }>): Outcome {
+  const recordedBy = resolution.approver.id;
+  return resolution.kind === 'succeeded'
+    ? { kind: 'succeeded', result: { content: [{ type: 'text', text: resolution.result }] }, recordedBy }
+    : // It was sent: nobody says that nothing came of it.
+      { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
+}
+
+/** What is said of the call itself. */
+type Said =
+  | { readonly kind: 'retry' }
+  | { readonly kind: 'succeeded'; readonly result: string }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** sha256 of the recorded text; undefined where nothing was recorded. */
+export function recordedHash(resolution: Said): string | undefined {
+  if (resolution.kind === 'retry') return undefined;
+  return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
+}
+
+function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution): LedgerFact {
+  const recorded = recordedHash(resolution);
+  return {
+    kind: 'outcome.resolved',
+    ...answerFact(state, resolution),
+    ...(recorded === undefined ? {} : { recordedHash: recorded }),
+  };
+}
+
+// What is known of a call whose outcome is not, for whoever says what became of it.
+//
+// 1. What a worker said, as it ended the call or before it was lost, is looked at like anything that comes from outside: whoever may
+//    write to the namespace can say it too. What does not fit is left out.
+
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
+
+/** Of a server's word, what is shown of it whole. */
+const LONGEST_MESSAGE = 1_000;
+const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+
+/**
+ * @param handedAt when the run handed it to a worker, epoch ms
+ * @param sentTimes absent in runs that call that the time at which it left
+ */
+export function outcomePause(
+  { attempts }: InFlight,
+  { outcome, sent, token }: Ended,
+  handedAt: number,
+  sentTimes?: 'told',
+): OutcomePause {
+  const said: unknown = 'message' in outcome ? outcome.message : undefined;
+  const message = typeof said === 'string' ? said : 'Its outcome is not known.';
+  const at = sent?.at;
+  return {
+    kind: 'outcome',
+    ...leftAt(at, new Date(handedAt).toISOString(), sentTimes),
+    message: message.slice(0, LONGEST_MESSAGE),
+    attempt: attempts,
+    ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
+    ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
+    ...(isEvidence(token) ? { token } : {}),
+  };
+}
+
+function leftAt(
+  at: string | undefined,
+  handedAt: string,
+  sentTimes: 'told' | undefined,
+): Pick<OutcomePause, 'sentAt' | 'handedAt'> {
+  if (at !== undefined && instant(at) === undefined) return { sentAt: at };
+  return sentTimes === 'told' ? { handedAt } : { sentAt: handedAt };
+}
+
+/** Texts, and lists of texts: as it is shown. */
+function isEvidence(token: unknown): boolean {
+  const isText = (value: unknown): boolean => typeof value === 'string';
+  return (
+    isFields(token) &&
+    Object.values(token).every((value) => (Array.isArray(value) ? value.every(isText) : isText(value)))
+  );
+}
+
+/** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
+export function sentAsTold(details: unknown): Ended['sent'] {
+  if (!isFields(details) || instant(details['sentAt']) !== undefined) return undefined;
+  const { sentAt, progress } = details;
+  return {
+    at: String(sentAt),
+    ...(isFiniteNumber(progress) ? { progress } : {}),
+  };
+}

@@ -1,0 +1,195 @@
+/**
+ * Requests about something else than consent: what became of a call, what its server asks, an authorization that it lacks.
+ *
+ * Owns: how a call comes to wait for such an answer and leaves again, and whether an answer counts. Does not own: what an answer
+ * does (`resolution.ts`, `provision.ts`, `authorization.ts`).
+ * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
+ * 2. The call keeps the consent with which it left, and that keeps its digest: an answer is no consent to anything else.
+ * 3. Nothing leaves again by time alone: what nobody answers ends as what is true of it (INV-X1).
+ */
+import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/answer.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
+import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
+import { mayDecide, type Voter } from '../policy/approvers.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { signatureEvidence } from '../signing/jws.ts';
+import { hashOf } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import {
+  type Answerable,
+  askable,
+  type Asking,
+  type InFlight,
+  type OpenRequest,
+  resolvedOf,
+  type Retry,
+  type Sendable,
+  type Unsure,
+} from './call-state.ts';
+import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
+import { namedIn } from './decision.ts';
+import { requestOpenedFact } from './facts.ts';
+import { nextGeneration } from './transitions.ts';
+
+export type Paused<P extends Pause = Pause> = Asking & { readonly request: OpenRequest & { readonly about: P } };
+
+export interface Pausing {
+  /** Epoch ms. */
+  readonly at: number;
+  readonly approvers: ApproverRule;
+  readonly deadlineSeconds: number;
+  /** Where the call may have run. */
+  readonly unsure?: Unsure;
+  /** Where the same was asked before, and the answer does not hold. */
+  readonly because?: string;
+}
+
+export function paused<P extends Pause>(
+  state: InFlight,
+  about: P,
+  { at, approvers, deadlineSeconds, unsure, because }: Pausing,
+): Paused<P> {
+  const { retry, ...resolved } = askable(state);
+  const { request, made } = state;
+  return {
+    status: 'asking',
+    ...resolved,
+    // Whoever let it leave again let it leave once; where it was turned away, it has not left.
+    ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
+    ...(unsure === undefined ? {} : { unsure }),
+    ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
+    request: {
+      generation: nextGeneration(state),
+      approvers,
+      openedAt: at,
+      deadline: at + deadlineSeconds * 1_000,
+      ...(because === undefined ? {} : { because }),
+      about,
+    },
+  };
+}
+
+/** Back to where it came from: it may leave again, with the consent that it had, and as often as a call that has not left. */
+export function resumed({ request, consented, ...state }: Paused, retry?: Retry): Sendable {
+  const resolved = {
+    ...resolvedOf(state),
+    asked: request.generation,
+    holds: { count: state.attempts },
+    ...(retry === undefined ? {} : { retry }),
+  };
+  return consented === undefined
+    ? { status: 'cleared', ...resolved }
+    : { status: 'approved', ...resolved, ...consented };
+}
+
+/** A call in flight waits for an answer about it; nothing where it is not in flight. */
+export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausing, ids: RunIds): Change {
+  const state = callOf(run, callId);
+  if (state?.status !== 'in-flight') return { run, facts: [] };
+  const next = paused(state, about, pausing);
+  return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
+}
+
+/** As it is parsed, with its signature where it has one. */
+export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
+
+export type PauseAdmission =
+  | { readonly kind: 'accept'; readonly state: Paused }
+  | { readonly kind: 'repeat'; readonly ack: PauseAck }
+  | Refusal;
+
+/** Whether an answer counts; the twin of `admit`. @param now epoch ms */
+export function admitAnswer(
+  run: Run,
+  asked: PauseKind,
+  answer: PauseAnswer,
+  ids: Omit<RunIds, 'runId'>,
+  now: number,
+): PauseAdmission {
+  const { callId, decisionId, approver } = answer;
+  const before = run.resumed?.find(({ ack }) => ack.decisionId === decisionId);
+  if (before !== undefined && before.content === contentOf(asked, answer)) return { kind: 'repeat', ack: before.ack };
+  if (isUsed(run, decisionId)) return refuseUsed(answer);
+  const state = callOf(run, callId);
+  if (state?.status !== 'asking') return refuseClosed(run, state, callId);
+  if (!isPaused(state) || state.request.about.kind !== asked) return refuseUpdate(state.request.about?.kind, callId);
+  const untimely = refuseUntimely(state, answer, ids, now);
+  if (untimely !== undefined) return untimely;
+  if (mayDecide(state.request.approvers, answererOf(state, answer, now))) return { kind: 'accept', state };
+  return refuse(
+    'APPROVER_NOT_ENTITLED',
+    `${approver.id} may not answer for call ${callId}; the request lists who may.`,
+    {
+      callId,
+    },
+  );
+}
+
+export function isPaused(state: Asking): state is Paused {
+  return state.request.about !== undefined;
+}
+
+/** Who says this, and how long after the request opened. @param at epoch ms */
+export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
+  return { ...approver, after: at - request.openedAt };
+}
+
+/** Answers that are remembered, the newest: they are carried through continue-as-new. */
+export const MOST_RESUMED = 200;
+
+/** The answer, remembered so that whoever sends it again gets it again (INV-D3). @param at epoch ms */
+export function remembering(
+  run: Run,
+  asked: PauseKind,
+  answer: PauseAnswer & { readonly kind: PauseAck['answer'] },
+  at: number,
+): { readonly run: Run; readonly ack: PauseAck } {
+  const { callId, decisionId, kind, approver } = answer;
+  const ack: PauseAck = {
+    callId,
+    decisionId,
+    answer: kind,
+    decidedBy: approver.id,
+    decidedAt: new Date(at).toISOString(),
+  };
+  const known = [...(run.resumed ?? []), { ack, content: contentOf(asked, answer) }].slice(-MOST_RESUMED);
+  return { ack, run: { ...run, resumed: known } };
+}
+
+/** Signed anew it is the same answer. */
+function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): string {
+  return hashOf({ asked, answer }).slice(0, 32);
+}
+
+// What the ledger says of every answer to a request about something else than consent.
+
+interface Said<Kind extends string> extends Answerable {
+  readonly kind: Kind;
+  readonly comment?: string | undefined;
+  readonly signature?: string | undefined;
+}
+
+interface AnswerFact<Kind extends string> extends Answerable {
+  readonly generation: number;
+  readonly answer: Kind;
+  readonly comment?: string;
+  readonly signature?: SignatureEvidence;
+}
+
+/** The approver with the groups alone for which they were asked. */
+export function answerFact<Kind extends string>(
+  { request }: Pick<Paused, 'request'>,
+  { callId, decisionId, kind, approver, digest, runId, comment, signature }: Said<Kind>,
+): AnswerFact<Kind> {
+  return {
+    callId,
+    generation: request.generation,
+    decisionId,
+    answer: kind,
+    approver: namedIn([request.approvers], approver),
+    digest,
+    runId,
+    ...(comment === undefined ? {} : { comment }),
+    ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
+  };
+}

@@ -1,0 +1,174 @@
+/**
+ * What a person answers to a server's questions in the middle of a call, and how the call comes to wait for it.
+ *
+ * Owns: which of the questions a person is asked, and what an answer does. Does not own: whether an answer fits (`input.ts`), or
+ * counts (`pause.ts`).
+ * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
+ * 2. They may be personal data: the ledger has their hash, and they are forgotten with the call.
+ */
+import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/answer.ts';
+import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
+import { flownOn, isHeldOpen } from '../legacy-2025/open-question.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
+import { visible } from '../text/escape.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { type InFlight, type InputProgress, notSent, type Provided, type Sendable } from './call-state.ts';
+import { tellDue } from './deadline.ts';
+import { requestOpenedFact } from './facts.ts';
+import {
+  ANSWER_ROOM_BYTES,
+  answersTo,
+  askedBytes,
+  MOST_ASKED_BYTES,
+  problemInResponses,
+  withAnswers,
+} from './input.ts';
+import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
+import { ended } from './transitions.ts';
+
+type Asked = Extract<DispatchResult, { kind: 'input' }>;
+
+/** Of all answers of one call, as canonical JSON: they are carried as long as the call is open. */
+const MOST_PROVIDED_BYTES = 65_536;
+
+/** The server asks before it goes on. What has an answer that may be given again is not asked. */
+export function askedForInput(run: Run, callId: string, asked: Asked, pausing: Pausing, ids: RunIds): Change {
+  const state = callOf(run, callId);
+  if (state?.status !== 'in-flight') return { run, facts: [] };
+  const provided = state.input?.provided ?? [];
+  const { missing } = answersTo(asked.requests, answersOf(provided), asked.used);
+  const about: InputPause = {
+    kind: 'input',
+    round: asked.round,
+    requests: Object.fromEntries(Object.entries(asked.requests).filter(([key]) => missing.includes(key))),
+  };
+  const next = { ...paused(state, about, pausing), input: { leg: legOf(asked), provided } };
+  const opened = replaceCall(run, next);
+  if (askedBytes(opened) <= MOST_ASKED_BYTES) return { run: opened, facts: [requestOpenedFact(next, ids)] };
+  const message = `Servers have asked for more than this run can keep (${MOST_ASKED_BYTES} bytes), and this one has not said whether anything was done. Find out at the server before anything is done again.`;
+  return ended(run, callId, { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message });
+}
+
+function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
+  const hashes = Object.entries(requests).map(([key, { hash }]) => [key, { hash }] as const);
+  return { round, requests: Object.fromEntries(hashes), used, ...(state === undefined ? {} : { state }) };
+}
+
+/** What would be given to the server, the newest answer to each question. */
+export function answersOf(
+  provided: readonly { readonly provision: SignedProvision; readonly about: InputPause }[] | readonly Provided[],
+): readonly InputAnswer[] {
+  return provided.reduce<readonly InputAnswer[]>((answers, each) => {
+    const about = 'about' in each ? each.about : each.request.about;
+    return withAnswers(answers, about.requests, responsesOf(each.provision, about));
+  }, []);
+}
+
+/** A no, or no answer, is one to each question. */
+function responsesOf(provision: SignedProvision, { requests }: InputPause): Readonly<Record<string, InputResponse>> {
+  if (provision.kind === 'provide') return provision.responses;
+  const { kind: action } = provision;
+  return Object.fromEntries(Object.keys(requests).map((key) => [key, { action }]));
+}
+
+/** Of an answer that is otherwise taken: does it fit the questions, and is there room for it? */
+export function refuseProvision(
+  run: Run,
+  { request, input }: Paused<InputPause>,
+  provision: SignedProvision,
+): Refusal | undefined {
+  const { callId } = provision;
+  if (provision.kind !== 'provide') return undefined;
+  const problem = problemInResponses(request.about.requests, provision.responses);
+  if (problem !== undefined) {
+    const path = problem.path === '' ? 'responses' : `responses.${problem.path}`;
+    return refuse('DECISION_INVALID', `${visible(path)} ${problem.reason}; nothing was changed.`, { callId, path });
+  }
+  const bytes = byteLength(canonicalJson([input?.provided.map((each) => each.provision) ?? [], provision]));
+  const all = askedBytes(run) + byteLength(canonicalJson(provision));
+  if (bytes <= MOST_PROVIDED_BYTES && all <= MOST_ASKED_BYTES + ANSWER_ROOM_BYTES) return undefined;
+  return refuse(
+    'LIMIT_REACHED',
+    bytes > MOST_PROVIDED_BYTES
+      ? `What was answered in call ${callId} would have ${bytes} bytes; ${MOST_PROVIDED_BYTES} are allowed. Answer more shortly, or decline.`
+      : `What was asked and answered in all open calls would have ${all} bytes, more than the run can keep. Answer more shortly, decline, or answer other calls first.`,
+    { callId, limit: 'input' },
+  );
+}
+
+/** Records an admitted answer; the call may leave again, or goes on where its server waits. @param at epoch ms */
+export function provide(
+  run: Run,
+  asked: Paused<InputPause>,
+  provision: SignedProvision,
+  at: number,
+): Change & { readonly ack: PauseAck } {
+  const due = tellDue(asked, at);
+  // Sound: telling changes nothing but what was told.
+  const state = due.state as Paused<InputPause>;
+  const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
+  const next = isHeldOpen(state)
+    ? flownOn(state, { kind: 'answered', provided: fresh }, at)
+    : withProvided(state, fresh);
+  return {
+    ...remembering(replaceCall(run, next), 'input', provision, at),
+    facts: [...due.facts, providedFact(state, provision)],
+  };
+}
+
+function definitionOf({ judgement }: Paused): Pick<Provided, 'definitionHash'> {
+  return { definitionHash: judgement.target.definitionHash };
+}
+
+function withProvided(state: Paused<InputPause>, fresh: Provided): Sendable {
+  const sendable = resumed(state);
+  const { input } = state;
+  // Sound: only `askedForInput` opens such a request, and it says where the call is taken up again.
+  if (input === undefined) throw new Error('nothing is known of what the server asked');
+  const answered = new Set(Object.values(fresh.request.about.requests).map(({ hash }) => hash));
+  // What was answered anew is answered by this; what it answered besides is kept.
+  const kept = input.provided.filter(({ request }) =>
+    Object.values(request.about.requests).some(({ hash }) => !answered.has(hash)),
+  );
+  return { ...sendable, input: { ...input, provided: [...kept, fresh] } };
+}
+
+/** Of what was answered; undefined of a no, and of no answer. */
+export function responsesHash(provision: SignedProvision): string | undefined {
+  return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
+}
+
+function providedFact(state: Paused<InputPause>, provision: SignedProvision): LedgerFact {
+  const hash = responsesHash(provision);
+  return {
+    kind: 'input.provided',
+    ...answerFact(state, provision),
+    ...(hash === undefined ? {} : { responsesHash: hash }),
+  };
+}
+
+/** What was answered does not hold any more, and is not known to the server: the call begins anew, with nothing answered. */
+export function forgotten(run: Run, callId: string): Change {
+  const state = callOf(run, callId);
+  if (state?.status !== 'in-flight') return { run, facts: [] };
+  const { input: _, ...begins }: InFlight = state;
+  return { run: replaceCall(run, notSent(begins)), facts: [] };
+}
+
+/** As the dispatch activity is given them. */
+export function provisionProofs(provided: readonly Provided[]): readonly ProvisionProof[] {
+  return provided.map(provisionProof);
+}
+
+export function provisionProof({ provision, decidedAt, request, definitionHash }: Provided): ProvisionProof {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
+  return { provision, about, generation, approvers, definitionHash, ...times };
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,63 @@
+/**
+ * What those who are asked may do besides saying yes or no: change the arguments, answer in the tool's place.
+ *
+ * 1. Only where each list of the rule says so; silence forbids (INV-G4).
+ */
+import type { Decision, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import { byteLength } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import type { Asking } from './call-state.ts';
+
+/** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
+export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
+
+export function isEdit(decision: SignedDecision): decision is EditDecision {
+  return decision.kind === 'approve' && decision.arguments !== undefined;
+}
+
+export function permits({ allOf }: ApproverRule, right: DecisionRight): boolean {
+  return allOf.length > 0 && allOf.every(({ may }) => may?.includes(right) === true);
+}
+
+export function refuseRight({ request, unsure, input }: Asking, decision: Decision): Refusal | undefined {
+  const right = isEdit(decision) ? 'edit' : decision.kind === 'respond' ? 'respond' : undefined;
+  if (right === undefined) return undefined;
+  const { callId } = decision;
+  if (!permits(request.approvers, right)) return notPermitted(right, callId);
+  // An answer would say that it did not run, and other arguments would make it another call.
+  if (input !== undefined)
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `The server has begun call ${callId} and asked for input: approve or reject it as it is.`,
+      { callId },
+    );
+  return unsure === undefined
+    ? undefined
+    : refuse(
+        'DECISION_NOT_PERMITTED',
+        `An earlier attempt of call ${callId} may have run: approve or reject it as it is.`,
+        { callId },
+      );
+}
+
+/** An answer stands in the transcript like a result, and is held to the same bound. */
+export function refuseLongAnswer(
+  { callId, answer }: Extract<SignedDecision, { kind: 'respond' }>,
+  { resultBytes }: Pick<Limits, 'resultBytes'>,
+): Refusal | undefined {
+  const bytes = byteLength(answer);
+  if (bytes <= resultBytes) return undefined;
+  return refuse('DECISION_INVALID', `The answer has ${bytes} bytes; limits.resultBytes allows ${resultBytes}.`, {
+    callId,
+    path: 'answer',
+  });
+}
+
+export function notPermitted(right: DecisionRight, callId: string): Refusal {
+  const what =
+    right === 'edit' ? `the arguments of call ${callId} be changed` : `call ${callId} be answered in place of its tool`;
+  return refuse('DECISION_NOT_PERMITTED', `Policy does not let ${what}; approve or reject it as it is.`, { callId });
+}

@@ -1,0 +1,176 @@
+/** How standing decisions begin, answer calls, and end. Each of it is a fact of the ledger. */
+import type { Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
+import type { Judgement } from '../../contracts/schemas/call.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import { isMet, mayDecide } from '../policy/approvers.ts';
+import type { Change, Run, RunIds } from '../run/state.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import type { CallState } from './call-state.ts';
+import { requestOpenedFact } from './facts.ts';
+import {
+  agreedTo,
+  answers,
+  approvedBy,
+  extentOf,
+  holds,
+  isOfTool,
+  isSameTool,
+  MOST_STANDING,
+  type Standing,
+  withoutComment,
+} from './standing.ts';
+import { reopened, warned } from './transitions.ts';
+
+/** Standing decisions that were taken back, so that whoever does it again gets the first answer. */
+export const MOST_FORGOTTEN = 100;
+
+/**
+ * The call was approved: where those who did so said that it stands, it stands, and what waits and is covered is released.
+ * @param at epoch ms @param grant hash of the run's grant for the server
+ */
+export function remembered(run: Run, callId: string, at: number, grant?: string): Change {
+  const state = run.calls.find(({ call: { callId: each } }) => each === callId);
+  if (state?.status !== 'approved' || state.made.standing !== undefined) return { run, facts: [] };
+  const { made, request, judgement, call } = state;
+  const decisions = [made, ...(made.further ?? [])].map(({ decision }) => withoutComment(decision));
+  const extent = extentOf(decisions);
+  const current = stillStanding(run, [], at);
+  const kept = current.run.standing ?? [];
+  // Also where somebody counts by now who did not at the beginning.
+  const isMeant = isMet(
+    request.approvers,
+    decisions.map(({ approver }) => approver),
+  );
+  if (extent === undefined || !isMeant || kept.length >= MOST_STANDING) return current;
+  const standing: Standing = {
+    id: made.decision.decisionId,
+    callId,
+    target: judgement.target,
+    generation: request.generation,
+    arguments: call.arguments,
+    approvers: request.approvers,
+    deadline: request.deadline,
+    decidedAt: made.decidedAt,
+    decisions,
+    ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
+    ...(judgement.connection === undefined ? {} : { connection: judgement.connection }),
+    ...(grant === undefined ? {} : { grant }),
+  };
+  const facts: LedgerFact[] = [
+    ...current.facts,
+    {
+      kind: 'standing.made',
+      standing: standing.id,
+      callId,
+      scope: extent.scope,
+      ...(extent.names === undefined ? {} : { names: [...extent.names] }),
+      ...(extent.until === undefined ? {} : { until: new Date(extent.until).toISOString() }),
+      by: agreedTo(standing).map(({ id }) => id),
+    },
+  ];
+  const calls = run.calls.map((waiting) => {
+    if (waiting.status !== 'asking' || !answers(standing, waiting, at)) return waiting;
+    facts.push({ kind: 'standing.used', standing: standing.id, callId: waiting.call.callId });
+    return approvedBy(waiting, standing);
+  });
+  return { run: { ...run, calls, standing: [...kept, standing] }, facts };
+}
+
+/** A call that was just judged: asked of a person, or answered by what stands. @param at epoch ms */
+export function answeredByStanding(
+  { standing = [] }: Run,
+  state: CallState,
+  at: number,
+): { readonly next: CallState; readonly facts: readonly LedgerFact[] } {
+  if (state.status !== 'asking') return { next: state, facts: [] };
+  const found = standing.find((each) => answers(each, state, at));
+  if (found === undefined) return { next: state, facts: [] };
+  return {
+    next: approvedBy(state, found),
+    facts: [{ kind: 'standing.used', standing: found.id, callId: state.call.callId }],
+  };
+}
+
+/** Ends what these judgements show to be of another tool than it was, and what is over. @param at epoch ms */
+export function stillStanding(run: Run, judgements: readonly Judgement[], at: number): Change {
+  const { standing } = run;
+  if (standing === undefined) return { run, facts: [] };
+  const facts: LedgerFact[] = [];
+  const kept = standing.filter((each) => {
+    const because = !holds(each, at) ? 'it is over' : judgements.some(hasChanged(each)) ? 'the tool has changed' : '';
+    if (because !== '') facts.push({ kind: 'standing.forgotten', standing: each.id, because });
+    return because === '';
+  });
+  return facts.length === 0 ? { run, facts } : { run: { ...run, standing: kept }, facts };
+}
+
+function hasChanged(standing: Standing): (judgement: Judgement) => boolean {
+  return ({ target, connection, verdict }) =>
+    target !== undefined &&
+    // Of what is not asked, the judge does not say how it is reached.
+    verdict.kind === 'ask' &&
+    isOfTool(standing.target, target) &&
+    !isSameTool(standing, { target, connection });
+}
+
+/** A dispatch did not take it as consent: it answers nothing any more. */
+export function lost(run: Run, id: string, code: string): Change {
+  if (run.standing?.some((each) => each.id === id) !== true) return { run, facts: [] };
+  return {
+    run: { ...run, standing: run.standing.filter((each) => each.id !== id) },
+    facts: [{ kind: 'standing.forgotten', standing: id, because: code }],
+  };
+}
+
+/** What answered a call, where it still stands. @param now epoch ms */
+export function standingOf({ standing = [] }: Run, id: string | undefined, now: number): Standing | undefined {
+  return standing.find((each) => each.id === id && holds(each, now));
+}
+
+export type ForgetAdmission =
+  | { readonly kind: 'accept'; readonly standing: Standing }
+  | { readonly kind: 'repeat'; readonly ack: ForgetAck }
+  | Refusal;
+
+export function admitForget({ standing = [], forgotten = [] }: Run, { standing: id, by }: Forget): ForgetAdmission {
+  const found = standing.find((each) => each.id === id);
+  if (found === undefined) {
+    const ack = forgotten.find((each) => each.standing === id);
+    if (ack !== undefined) return { kind: 'repeat', ack };
+    return refuse('STANDING_UNKNOWN', `No decision ${id} stands in this run; its state lists those that do.`, {
+      standing: id,
+    });
+  }
+  if (mayDecide(found.approvers, by)) return { kind: 'accept', standing: found };
+  return refuse('APPROVER_NOT_ENTITLED', `${by.id} may not take back decision ${id}: whoever may decide so may.`, {
+    standing: id,
+  });
+}
+
+/** Takes it back. What it has let through and is not sent yet is asked after all. @param at epoch ms */
+export function forget(
+  run: Run,
+  { id }: Standing,
+  { by, comment }: Forget,
+  ids: RunIds,
+  at: number,
+): Change & { readonly ack: ForgetAck } {
+  const ack = { standing: id, forgottenBy: by.id, forgottenAt: new Date(at).toISOString() };
+  const facts: LedgerFact[] = [
+    { kind: 'standing.forgotten', standing: id, by: by.id, ...(comment === undefined ? {} : { because: comment }) },
+  ];
+  const calls = run.calls.map((state) => {
+    if (state.status !== 'approved' || state.made.standing !== id) return state;
+    const { approvers, deadline } = state.request;
+    const deadlineSeconds = Math.max(1, Math.ceil((deadline - at) / 1_000));
+    const because = warned(state, `STANDING_LOST: ${FORGOTTEN}`);
+    const next = reopened(state, { at, because, approvers, deadlineSeconds });
+    facts.push(requestOpenedFact(next, ids));
+    return next;
+  });
+  const standing = (run.standing ?? []).filter((each) => each.id !== id);
+  const forgotten = [...(run.forgotten ?? []), ack].slice(-MOST_FORGOTTEN);
+  return { ack, run: { ...run, calls, standing, forgotten }, facts };
+}
+
+export const FORGOTTEN = 'The decision that answered it no longer stands.';

@@ -1,0 +1,262 @@
+/**
+ * Approvals that are remembered: what they cover, and when they answer a later call of the run.
+ *
+ * 1. Only as far as each list of the rule that asked lets it, and that of the call it answers; silence forbids (INV-G4).
+ * 2. Where several agreed, what all of them said: the narrowest scope, all names, the earliest end.
+ * 3. It answers the same tool of the same server, as it was shown, reached as it was then, and nothing else (INV-G1).
+ */
+import type { Approver, Decision, Remember, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { ToolTarget } from '../../contracts/schemas/call.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { ApproverRule, RememberScope } from '../../contracts/schemas/policy.ts';
+import type { StandingDecision } from '../../contracts/schemas/run-state.ts';
+import type { DispatchProof } from '../../contracts/wire/tools.ts';
+import { isMet, mayDecide } from '../policy/approvers.ts';
+import { withoutRedacted } from '../policy/redaction.ts';
+import type { Run } from '../run/state.ts';
+import { byteLength, canonicalJson } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import type { Approved, Asking } from './call-state.ts';
+import { lapsedSince } from './deadline.ts';
+import { isEdit } from './rights.ts';
+
+/** Of one run: each travels with it, and with every call that it answers. */
+export const MOST_STANDING = 20;
+/** Canonical JSON of the arguments that were shown: they are kept, to prove the decision. */
+export const MOST_REMEMBERED_BYTES = 4_096;
+/** UTF-8 bytes of one: it goes with each call that it answers, up to 64 in one workflow task. */
+export const MOST_STANDING_BYTES = 12_288;
+/** Of all of a run: they travel through continue-as-new. */
+export const MOST_STANDINGS_BYTES = 131_072;
+
+export interface Extent {
+  readonly scope: RememberScope;
+  /** Of `arguments`. */
+  readonly names?: readonly string[];
+  /** Epoch ms. */
+  readonly until?: number;
+}
+
+/** `deadline` and `decidedAt` are epoch ms. */
+export interface Standing {
+  /** That of the decision that settled the request. */
+  readonly id: string;
+  readonly callId: string;
+  readonly target: ToolTarget;
+  readonly generation: number;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+  readonly deadline: number;
+  readonly decidedAt: number;
+  /** Without what was said with them. */
+  readonly decisions: readonly SignedDecision[];
+  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
+  readonly redact?: readonly string[];
+  readonly connection?: string;
+  readonly grant?: string;
+}
+
+const WIDTH: Readonly<Record<RememberScope, number>> = { call: 0, arguments: 1, tool: 2 };
+
+/** What these decisions let be remembered together; undefined where one of them does not. */
+export function extentOf(decisions: readonly Decision[]): Extent | undefined {
+  const said = decisions.map((decision) => (decision.kind === 'approve' ? decision.remember : undefined));
+  const all = said.filter((each) => each !== undefined);
+  const [first] = all;
+  if (first === undefined || all.length < said.length || decisions.some(isEdit)) return undefined;
+  const { scope } = all.reduce((least, each) => (WIDTH[each.scope] < WIDTH[least.scope] ? each : least), first);
+  const names = new Set(all.flatMap((each) => (each.scope === 'arguments' ? each.names : [])));
+  const ends = all.flatMap(({ until }) => (until === undefined ? [] : [Date.parse(until)]));
+  return {
+    scope,
+    ...(scope === 'arguments' ? { names: [...names].toSorted() } : {}),
+    ...(ends.length === 0 ? {} : { until: Math.min(...ends) }),
+  };
+}
+
+/** May what was said of `shown` be said of these arguments, too? */
+export function covers({ scope, names = [] }: Extent, shown: JsonObject, args: JsonObject): boolean {
+  switch (scope) {
+    case 'call':
+      return canonicalJson(shown) === canonicalJson(args);
+    case 'arguments':
+      return (
+        names.length > 0 &&
+        names.every(
+          (name) =>
+            Object.hasOwn(shown, name) &&
+            Object.hasOwn(args, name) &&
+            canonicalJson(shown[name]) === canonicalJson(args[name]),
+        )
+      );
+    case 'tool':
+      return true;
+  }
+}
+
+export function mayRemember({ allOf }: ApproverRule, scope: RememberScope): boolean {
+  return allOf.length > 0 && allOf.every(({ remember }) => remember?.includes(scope) === true);
+}
+
+/** Does it hold still? @param now epoch ms */
+export function holds({ decisions, approvers, decidedAt }: Standing, now: number): boolean {
+  const until = extentOf(decisions)?.until;
+  return (until === undefined || now < until) && lapsedSince(decidedAt, now, approvers) === undefined;
+}
+
+/** Is it a decision on this request, too? @param now epoch ms */
+export function answers(standing: Standing, { call, judgement, request, unsure }: Asking, now: number): boolean {
+  const extent = extentOf(standing.decisions);
+  return (
+    extent !== undefined &&
+    // What was asked again needs a fresh decision, whatever the reason was.
+    request.generation === 1 &&
+    request.about === undefined &&
+    unsure === undefined &&
+    holds(standing, now) &&
+    now < request.deadline &&
+    lapsedSince(standing.decidedAt, now, request.approvers) === undefined &&
+    isSameTool(standing, judgement) &&
+    covers(extent, standing.arguments, call.arguments) &&
+    mayRemember(request.approvers, extent.scope) &&
+    isMet(request.approvers, agreedTo(standing)) &&
+    // Nor for those from whom it was taken since.
+    isMet(
+      request.approvers,
+      agreedTo(standing).map((approver) => ({ ...approver, after: now - request.openedAt })),
+    )
+  );
+}
+
+/** As it was shown, and reached as it was then? */
+export function isSameTool(
+  { target, connection }: Standing,
+  now: { readonly target: ToolTarget; readonly connection?: string | undefined },
+): boolean {
+  return (
+    isOfTool(target, now.target) &&
+    target.serverUrl === now.target.serverUrl &&
+    target.definitionHash === now.target.definitionHash &&
+    connection === now.connection
+  );
+}
+
+export function isOfTool(one: ToolTarget, other: ToolTarget): boolean {
+  return one.server === other.server && one.tool === other.tool;
+}
+
+export function agreedTo({ decisions }: Pick<Standing, 'decisions'>): readonly Approver[] {
+  return decisions.map(({ approver }) => approver);
+}
+
+/** The request, approved by what was decided before. */
+export function approvedBy({ votes: _, ...asked }: Asking, { id, decisions, decidedAt }: Standing): Approved {
+  const [decision, ...others] = decisions;
+  // Sound: a standing decision is made of at least one.
+  const made = { decision: decision as SignedDecision, decidedAt, standing: id };
+  const further = others.map((each) => ({ decision: each, decidedAt }));
+  return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
+}
+
+/** What can be wrong with an approval that wants to be remembered. @param now epoch ms */
+export function refuseRemember(
+  { standing = [] }: Run,
+  { call, request, votes = [] }: Asking,
+  decision: Decision,
+  now: number,
+): Refusal | undefined {
+  if (decision.kind !== 'approve' || decision.remember === undefined) return undefined;
+  const { callId, remember } = decision;
+  const wrong = (reason: string, path: string): Refusal =>
+    refuse('DECISION_INVALID', `${path} ${reason}; nothing was changed.`, { callId, path });
+  if (!mayRemember(request.approvers, remember.scope))
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `Policy does not let approvals of call ${callId} be remembered so (${remember.scope}); approve it without.`,
+      { callId },
+    );
+  // To whom it came later, later calls come later, too.
+  if (!mayDecide(request.approvers, decision.approver))
+    return refuse(
+      'DECISION_NOT_PERMITTED',
+      `Only those who may decide call ${callId} from the beginning may have it remembered; approve it without.`,
+      { callId },
+    );
+  if (isEdit(decision)) return wrong('cannot be said of other arguments than were shown', 'remember');
+  if (remember.until !== undefined && !(now < Date.parse(remember.until)))
+    return wrong('must be later than now', 'remember.until');
+  if (unknownName(remember, call.arguments) !== undefined)
+    return wrong('must be names of arguments that the call has', 'remember.names');
+  if (byteLength(canonicalJson(call.arguments)) > MOST_REMEMBERED_BYTES)
+    return refuse(
+      'ARGUMENTS_TOO_LARGE',
+      `Calls whose arguments have more than ${MOST_REMEMBERED_BYTES} bytes are not remembered; approve it without.`,
+      { callId, path: 'remember' },
+    );
+  const bytes = bytesOf(call.arguments, request.approvers, [...votes.map((vote) => vote.decision), decision]);
+  if (bytes > MOST_STANDING_BYTES)
+    return refuse(
+      'LIMIT_REACHED',
+      `What would be kept of the approvals of call ${callId} has ${bytes} bytes; ${MOST_STANDING_BYTES} are remembered. Say less with it, or approve it without.`,
+      { callId, limit: 'standing' },
+    );
+  const held = standing.filter((each) => holds(each, now));
+  const heldBytes = held.reduce((sum, each) => sum + bytesOf(each.arguments, each.approvers, each.decisions), 0);
+  if (held.length < MOST_STANDING && heldBytes + bytes <= MOST_STANDINGS_BYTES) return undefined;
+  return refuse(
+    'LIMIT_REACHED',
+    `${held.length} decisions of this run stand, and there is no room for another; forget one, or approve it without remembering it.`,
+    { callId, limit: 'standing' },
+  );
+}
+
+function bytesOf(args: JsonObject, approvers: ApproverRule, decisions: readonly SignedDecision[]): number {
+  return byteLength(canonicalJson([args, approvers, decisions]));
+}
+
+function unknownName(remember: Remember, args: JsonObject): string | undefined {
+  return remember.scope === 'arguments' ? remember.names.find((name) => !Object.hasOwn(args, name)) : undefined;
+}
+
+/** Without what was said with it: that stands in the ledger. What was signed is kept as it was signed. */
+export function withoutComment(decision: SignedDecision): SignedDecision {
+  if (!('comment' in decision) || decision.signature !== undefined) return decision;
+  const { comment: _, ...said } = decision;
+  return said;
+}
+
+/** For a dispatch. */
+export function proofOf(standing: Standing): DispatchProof {
+  const { id, decisions, callId, generation, approvers, connection, grant } = standing;
+  return {
+    kind: 'standing',
+    standing: id,
+    decisions,
+    callId,
+    shown: { generation, arguments: standing.arguments, approvers },
+    deadline: new Date(standing.deadline).toISOString(),
+    decidedAt: new Date(standing.decidedAt).toISOString(),
+    ...(connection === undefined ? {} : { connection }),
+    ...(grant === undefined ? {} : { grant }),
+  };
+}
+
+/** For people and clients, in passing: without what policy keeps back. */
+export function shownStanding(standing: Standing): StandingDecision {
+  const { id, callId, target, decisions, decidedAt } = standing;
+  const { scope, names = [], until } = extentOf(decisions) ?? { scope: 'call' };
+  const named = Object.entries(withoutRedacted(standing.arguments, standing.redact)).filter(
+    ([name]) => scope === 'call' || names.includes(name),
+  );
+  return {
+    standing: id,
+    callId,
+    server: target.server,
+    tool: target.tool,
+    scope,
+    ...(scope === 'tool' ? {} : { arguments: Object.fromEntries(named) }),
+    ...(until === undefined ? {} : { until: new Date(until).toISOString() }),
+    by: agreedTo(standing).map(({ id: person }) => person),
+    at: new Date(decidedAt).toISOString(),
+  };
+}

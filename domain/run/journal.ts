@@ -1,0 +1,141 @@
+/**
+ * What one execution of a run holds of its transcript and ledger: each message and entry once, older ones by reference.
+ *
+ * Owns: appending and the two chained hashes. Does not own: what is worth recording.
+ * 1. Append-only. `head` says where both chains end; a journal made of it goes on there in the next execution.
+ */
+import type { ArtifactRef } from '../../contracts/schemas/json.ts';
+import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
+import { canonicalJson, hashOf, sha256Hex } from '../text/canonical.ts';
+
+// A conversation's chained digest: names every message before a point in 32 bytes.
+//
+// 1. Extending costs the new message only, so bytes and work per turn do not grow with the run (INV-D2).
+
+/** Digest of no message. */
+export const EMPTY_DIGEST = '0'.repeat(64);
+
+export function extendDigest(digest: string, message: Message): string {
+  return sha256Hex(digest + canonicalJson(message));
+}
+
+// The hash chain of a run's ledger.
+//
+// 1. An entry's hash covers its sequence number, time, fact and the hash before it: changing, dropping or swapping any
+//    entry breaks every later hash.
+
+/** `prev` of the first entry. */
+export const GENESIS = '0'.repeat(64);
+
+/** @param at epoch ms */
+export function sealEntry(seq: number, prev: string, at: number, fact: LedgerFact): LedgerEntry {
+  const body = { seq, at: new Date(at).toISOString(), prev, fact };
+  return { ...body, hash: hashOf(body) };
+}
+
+export type LedgerCheck =
+  | { readonly kind: 'intact'; readonly head: string; readonly length: number }
+  | { readonly kind: 'broken'; readonly seq: number; readonly reason: string };
+
+/** Checks a stretch of a chain that follows `prev` at number `from`. */
+export function verifyChain(entries: readonly LedgerEntry[], from = 0, prev = GENESIS): LedgerCheck {
+  let head = prev;
+  for (const [index, entry] of entries.entries()) {
+    const seq = from + index;
+    if (entry.seq !== seq) return { kind: 'broken', seq, reason: `expected number ${seq}, found ${entry.seq}` };
+    if (entry.prev !== head) return { kind: 'broken', seq, reason: 'does not follow the entry before it' };
+    const { hash, ...body } = entry;
+    if (hashOf(body) !== hash) return { kind: 'broken', seq, reason: 'was changed after it was written' };
+    head = hash;
+  }
+  return { kind: 'intact', head, length: from + entries.length };
+}
+
+/** The ends of both chains: all that the next execution needs to go on. */
+export interface JournalHead {
+  readonly ledgerLength: number;
+  readonly ledgerHead: string;
+  readonly transcriptLength: number;
+  readonly transcriptDigest: string;
+  readonly segment?: ArtifactRef;
+  /** Entries that came while the segment was stored: the run does not wait for a moment in which none comes. */
+  readonly since?: readonly LedgerEntry[];
+}
+
+export const EMPTY_JOURNAL: JournalHead = {
+  ledgerLength: 0,
+  ledgerHead: GENESIS,
+  transcriptLength: 0,
+  transcriptDigest: EMPTY_DIGEST,
+};
+
+export class Journal {
+  readonly ledgerFrom: number;
+  readonly transcriptFrom: number;
+  readonly segment: ArtifactRef | undefined;
+  readonly #entries: LedgerEntry[];
+  readonly #messages: Message[] = [];
+  #ledgerHead: string;
+  #transcriptDigest: string;
+
+  constructor(head: JournalHead) {
+    this.ledgerFrom = head.ledgerLength;
+    this.transcriptFrom = head.transcriptLength;
+    this.segment = head.segment;
+    this.#entries = [...(head.since ?? [])];
+    this.#ledgerHead = this.#entries.at(-1)?.hash ?? head.ledgerHead;
+    this.#transcriptDigest = head.transcriptDigest;
+  }
+
+  get ledgerLength(): number {
+    return this.ledgerFrom + this.#entries.length;
+  }
+
+  get ledgerHead(): string {
+    return this.#ledgerHead;
+  }
+
+  get transcriptLength(): number {
+    return this.transcriptFrom + this.#messages.length;
+  }
+
+  get transcriptDigest(): string {
+    return this.#transcriptDigest;
+  }
+
+  /** @param at epoch ms */
+  record(at: number, fact: LedgerFact): void {
+    const entry = sealEntry(this.ledgerLength, this.#ledgerHead, at, fact);
+    this.#entries.push(entry);
+    this.#ledgerHead = entry.hash;
+  }
+
+  append(message: Message): void {
+    this.#messages.push(message);
+    this.#transcriptDigest = extendDigest(this.#transcriptDigest, message);
+  }
+
+  /** Entries [from, to) as far as this execution holds them. */
+  entries(from: number, to: number): readonly LedgerEntry[] {
+    return this.#entries.slice(Math.max(0, from - this.ledgerFrom), Math.max(0, to - this.ledgerFrom));
+  }
+
+  /** Messages [from, to) as far as this execution holds them. */
+  messages(from: number, to: number): readonly Message[] {
+    return this.#messages.slice(Math.max(0, from - this.transcriptFrom), Math.max(0, to - this.transcriptFrom));
+  }
+
+  /** The heads for the next execution: in `segment` stand all messages, and the entries before `stored`. */
+  head(segment: ArtifactRef, stored = this.ledgerLength): JournalHead {
+    const since = this.entries(stored, this.ledgerLength);
+    return {
+      ledgerLength: stored,
+      ledgerHead: since[0]?.prev ?? this.#ledgerHead,
+      ...(since.length === 0 ? {} : { since }),
+      transcriptLength: this.transcriptLength,
+      transcriptDigest: this.#transcriptDigest,
+      segment,
+    };
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * Ceilings of a run. Reaching one is a named outcome, never a failing workflow task.
+ */
+import type { ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
+import type { Limits } from '../../contracts/schemas/run-spec.ts';
+import type { LimitsState, Spent } from '../../contracts/schemas/run-state.ts';
+import type { Usage } from '../../contracts/schemas/transcript.ts';
+import type { ModelPrice } from '../../contracts/wire/run.ts';
+import type { ResultRoom } from '../../contracts/wire/tools.ts';
+import type { CallState } from '../request/call-state.ts';
+import { byteLength, canonicalJson } from '../text/canonical.ts';
+import type { Run } from './state.ts';
+import { isDenied } from './tally.ts';
+
+export interface ReachedLimit {
+  readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
+  /** Of spend in millionths. */
+  readonly value: number;
+}
+
+/** Whether another model step may begin. @param now epoch ms */
+export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
+  if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
+  if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
+  if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
+  const most = limits.spend === undefined ? undefined : millionthsOf(limits.spend);
+  // Where nothing is counted no step is taken (INV-G4).
+  if (most !== undefined && (run.spent ?? most) >= most) return { limit: 'spend', value: most };
+  if (now >= run.startedAt + limits.wallClockSeconds * 1_000)
+    return { limit: 'wallClockSeconds', value: limits.wallClockSeconds };
+  return undefined;
+}
+
+/**
+ * What one call of a turn may bring: an equal share of the turn's room. It depends on how many calls policy let stand, and on nothing
+ * that becomes of them later, so that no call waits for another or is cut by it (INV-G3).
+ * @param limits as the run was prepared with; an earlier release states no room of a turn
+ */
+export function resultRoom(
+  { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,
+  calls: readonly CallState[],
+): ResultRoom {
+  if (resultBytesPerTurn === undefined) return { resultBytes };
+  const sharedBy = calls.filter((state) => !isDenied(state)).length;
+  const share = Math.floor(resultBytesPerTurn / Math.max(1, sharedBy));
+  if (share >= resultBytes) return { resultBytes };
+  return sharedBy > 1 ? { resultBytes: share, sharedBy } : { resultBytes: share };
+}
+
+/** How close a run is to each limit at which it ends. */
+export function limitsState(run: Run, limits: Limits): LimitsState {
+  const { inputTokens, outputTokens } = run.usage;
+  return {
+    turns: { used: run.turn, most: limits.turns },
+    calls: { used: run.totalCalls, most: limits.calls },
+    tokens: { used: inputTokens + outputTokens, most: limits.tokens },
+    ...(limits.spend === undefined ? {} : { spend: { used: run.spent ?? 0, most: millionthsOf(limits.spend) } }),
+    endsBy: new Date(run.startedAt + limits.wallClockSeconds * 1_000).toISOString(),
+  };
+}
+
+/**
+ * Which calls of a turn go over a limit: call id → denial. The rest of the turn is not touched (INV-G3).
+ * @param callsBefore calls of the run before this turn
+ */
+export function overLimit(
+  calls: readonly ProposedCall[],
+  limits: Limits,
+  callsBefore: number,
+): ReadonlyMap<string, Extract<Verdict, { kind: 'deny' }>> {
+  const denied = new Map<string, Extract<Verdict, { kind: 'deny' }>>();
+  let bytesOfTurn = 0;
+  for (const [index, call] of calls.entries()) {
+    const bytes = byteLength(canonicalJson(call.arguments));
+    if (index >= limits.callsPerTurn)
+      deny(call, 'callsPerTurn', 'LIMIT_REACHED', `A turn may hold ${limits.callsPerTurn} calls.`);
+    else if (callsBefore + index >= limits.calls)
+      deny(call, 'calls', 'LIMIT_REACHED', `A run may hold ${limits.calls} calls.`);
+    else if (bytes > limits.argumentBytes)
+      deny(
+        call,
+        'argumentBytes',
+        'ARGUMENTS_TOO_LARGE',
+        `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`,
+      );
+    else if (bytesOfTurn + bytes > limits.argumentBytesPerTurn) {
+      deny(
+        call,
+        'argumentBytesPerTurn',
+        'ARGUMENTS_TOO_LARGE',
+        `Arguments of one turn may have ${limits.argumentBytesPerTurn} bytes together.`,
+      );
+    } else bytesOfTurn += bytes;
+  }
+  return denied;
+
+  function deny(
+    { callId }: ProposedCall,
+    limit: string,
+    code: 'LIMIT_REACHED' | 'ARGUMENTS_TOO_LARGE',
+    message: string,
+  ): void {
+    denied.set(callId, { kind: 'deny', rules: [`limits/${limit}`], code, message });
+  }
+}
+
+// What model steps cost, in whole millionths of one currency: no fraction is ever added up.
+//
+// 1. A step is rounded up: what is counted is never less than what was spent.
+
+const MILLION = 1_000_000n;
+
+/** @returns millionths, for the tokens of one step */
+export function costOf({ input, output }: ModelPrice, { inputTokens, outputTokens }: Usage): number {
+  const exact = BigInt(inputTokens) * BigInt(input) + BigInt(outputTokens) * BigInt(output);
+  return Number((exact + MILLION - 1n) / MILLION);
+}
+
+/** What a run has spent, as it is shown; absent where its model has no price. */
+export function spentOf({ spent }: Run, price: ModelPrice | undefined): { readonly spent?: Spent } {
+  return spent === undefined || price === undefined ? {} : { spent: { millionths: spent, currency: price.currency } };
+}
+
+/** @param amount decimal, at most six digits after the point, as the configuration and a spec have it */
+export function millionthsOf(amount: string): number {
+  const fraction = amount.split('.')[1] ?? '';
+  return Number(amount.replace('.', '') + '0'.repeat(6 - fraction.length));
+}
+
+/** As a price tag has it: two digits after the point, more where they say something. */
+export function amountText(millionths: number): string {
+  const digits = String(millionths).padStart(7, '0');
+  const fraction = digits.slice(-6).replace(/0{1,4}$/, '');
+  return `${digits.slice(0, -6)}.${fraction}`;
+}

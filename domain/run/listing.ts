@@ -1,0 +1,87 @@
+/**
+ * A list of tools that a server turns away for want of a grant: a request to people, before there is any call.
+ *
+ * 1. The list stands among the calls as one of turn 0, so that it is shown, answered and carried as every other request (docs/adr/0043).
+ *    It is none that a model proposed: it is not counted, dispatched or told to a model.
+ * 2. It is asked about as often as a call is, and not more.
+ */
+import { type CallId, callIdOf } from '../../contracts/ids.ts';
+import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/tools.ts';
+import { authorizationPause } from '../request/authorization.ts';
+import { type CallState, type InFlight, resolvedOf } from '../request/call-state.ts';
+import { requestOpenedFact } from '../request/facts.ts';
+import { paused, type Pausing } from '../request/pause.ts';
+import { hashOf } from '../text/canonical.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from './state.ts';
+
+export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
+
+/** MCP method. */
+const LIST = 'tools/list';
+
+/** Asks for what the server wants of whoever lists its tools. Undefined where it was asked for as often as it is. */
+export function listingAsked(
+  run: Run,
+  { server, index }: { readonly server: Pick<ServerBinding, 'name' | 'url'>; readonly index: number },
+  need: AuthorizationNeed,
+  pausing: Pausing,
+  ids: RunIds,
+): Change | undefined {
+  const before = callOf(run, listingId(index));
+  const state = before?.status === 'cleared' ? underWay(before) : firstOf(server, index);
+  const about: AuthorizationPause | undefined = authorizationPause(state, need);
+  if (about === undefined) return undefined;
+  const next = paused(state, about, pausing);
+  const asked = before === undefined ? { ...run, calls: [...run.calls, next] } : replaceCall(run, next);
+  return { run: asked, facts: [requestOpenedFact(next, ids)] };
+}
+
+/** All lists are there: none of them is a call of the turns that follow. */
+export function listed(run: Run): Run {
+  return { ...run, calls: run.calls.filter(({ call }) => !isListing(call.callId)) };
+}
+
+/** What was in the way of a list that nobody helped on. */
+export function whyEnded({ request, outcome }: Extract<CallState, { status: 'settled' }>): Unhelped {
+  const about = request?.about;
+  if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };
+  const { reason, message } = about;
+  if (outcome.kind === 'rejected')
+    return { reason, message: `${message} ${outcome.by} gives no other: ${outcome.reason}` };
+  if (outcome.kind === 'expired')
+    return { reason, message: `${message} Nobody gave another one by ${outcome.deadline}.` };
+  return { reason, message };
+}
+
+function underWay(state: Parameters<typeof resolvedOf>[0]): InFlight {
+  return { status: 'in-flight', ...resolvedOf(state) };
+}
+
+function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: number): InFlight {
+  const callId = listingId(index);
+  return {
+    status: 'in-flight',
+    call: { callId, providerCallId: '', name: LIST, arguments: {} },
+    judgement: {
+      callId,
+      verdict: { kind: 'allow', rules: ['default/list-tools'] },
+      repeatable: true,
+      // There is no definition: what is asked is the same each time.
+      target: { server: name, serverUrl: url, tool: LIST, definitionHash: hashOf(LIST) },
+    },
+    attempts: 0,
+  };
+}
+
+// Under which id a list of tools stands, where people are asked about it: as a call of turn 0, in which no model proposes any.
+
+/** @param index of the server among those of the run */
+export function listingId(index: number): CallId {
+  return callIdOf(0, index);
+}
+
+export function isListing(callId: string): boolean {
+  return callId.startsWith('t0.');
+}

@@ -1,0 +1,111 @@
+/** What people say to a run besides decisions: messages for the model, and that it shall end. */
+import type { Say, Stop } from '../../contracts/schemas/answer.ts';
+import type { Outcome } from '../../contracts/schemas/call.ts';
+import { closedHeld, isHeldOpen } from '../legacy-2025/open-question.ts';
+import { withoutRefusals } from '../request/repeats.ts';
+import { heldCalls } from '../request/throttling.ts';
+import { ended } from '../request/transitions.ts';
+import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { isListing } from './listing.ts';
+import { type Change, MOST_ANSWERED, type Run } from './state.ts';
+import { askingCalls } from './status.ts';
+
+/** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
+export const MOST_QUEUED = 393_216;
+
+/** Of a hash, what is kept of each message that was heard. */
+const HASH_CHARACTERS = 32;
+
+/** From now on a message id stands for one message. Before the first model step all that was heard still waits. */
+export function comparing(run: Run): Run {
+  return { ...run, heardHashes: run.queue.map(hashOfSaid) };
+}
+
+/** Whether a message is taken; one that was heard before takes no room, and must be the same. */
+export function admitSaid(run: Run, say: Say): Refusal | undefined {
+  if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
+  const queued = run.queue.reduce((sum, { text }) => sum + byteLength(text), 0);
+  if (queued + byteLength(say.text) <= MOST_QUEUED) return undefined;
+  return refuse(
+    'LIMIT_REACHED',
+    `More than ${MOST_QUEUED} bytes would wait for the end of the turn; send it again then.`,
+    { limit: 'queue' },
+  );
+}
+
+/** Asked again where it is recorded: two messages of one id may have passed in the same workflow task. */
+export function otherThanHeard({ heard: ids, heardHashes }: Run, say: Say): Refusal | undefined {
+  const known = heardHashes?.[ids.indexOf(say.messageId)];
+  if (known === undefined || known === hashOfSaid(say)) return undefined;
+  return refuse('MESSAGE_INVALID', `Message id ${say.messageId} was used for another message; send a new id.`, {
+    path: 'messageId',
+  });
+}
+
+export function heard(run: Run, say: Say): Change {
+  if (run.heard.includes(say.messageId)) return { run, facts: [] };
+  const { interrupt } = say;
+  const said: Change = {
+    run: {
+      ...run,
+      queue: [...run.queue, say],
+      heard: [...run.heard, say.messageId].slice(-MOST_ANSWERED),
+      ...(run.heardHashes === undefined
+        ? {}
+        : { heardHashes: [...run.heardHashes, hashOfSaid(say)].slice(-MOST_ANSWERED) }),
+    },
+    facts: [
+      {
+        kind: 'said',
+        messageId: say.messageId,
+        from: say.from,
+        textHash: sha256Hex(say.text),
+        ...(interrupt === undefined ? {} : { interrupt }),
+      },
+    ],
+  };
+  const withdrawn = interrupted(said.run);
+  return { run: withdrawn.run, facts: [...said.facts, ...withdrawn.facts] };
+}
+
+/**
+ * While a message that interrupts waits to be read, nobody is asked and nothing new leaves: open requests and calls that their
+ * server holds back are withdrawn, calls in flight end as they do, also where their server waits for an answer. Lists before the first turn go on: without them no model reads it.
+ */
+export function interrupted(run: Run): Change {
+  const by = run.queue.find(({ interrupt }) => interrupt === true);
+  if (by === undefined) return { run, facts: [] };
+  const outcome: Outcome = {
+    kind: 'cancelled',
+    reason: `${by.from} interrupted with message ${by.messageId}, which follows: read it before you decide what to do.`,
+  };
+  const asking = askingCalls(run).filter(({ call }) => !isListing(call.callId));
+  return [...asking, ...heldCalls(run)].reduce<Change>(
+    (before, state) => {
+      const { callId } = state.call;
+      const next = isHeldOpen(state) ? closedHeld(before.run, callId, 'cancelled') : ended(before.run, callId, outcome);
+      return { run: next.run, facts: [...before.facts, ...next.facts] };
+    },
+    { run, facts: [] },
+  );
+}
+
+/** The first stop counts; a later one may only say that calls in flight are not waited for after all. */
+export function stopped(run: Run, stop: Stop): Change {
+  const isHarder = run.stop?.inFlight === 'finish' && stop.inFlight === 'cancel';
+  if (run.stop !== undefined && !isHarder) return { run, facts: [] };
+  return {
+    run: { ...run, stop: run.stop === undefined ? stop : { ...run.stop, inFlight: stop.inFlight } },
+    facts: [{ kind: 'stop.requested', by: stop.by, reason: stop.reason, inFlight: stop.inFlight }],
+  };
+}
+
+/** The queued user messages, taken. */
+export function unqueued(run: Run): Run {
+  return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
+}
+
+function hashOfSaid({ text, from, interrupt }: Say): string {
+  return hashOf({ text, from, interrupt }).slice(0, HASH_CHARACTERS);
+}

@@ -1,0 +1,109 @@
+/**
+ * What a spec must not hold, looked for before its shape is checked, so that the error names the real mistake.
+ *
+ * 1. A clear secret in a spec is in history for ever: refused, with the advice to rotate it (INV-S1).
+ * 2. Approvals count only as `decide` updates: an item that looks like one is refused by name.
+ * 3. No value is ever shown, only its path.
+ */
+import { hasSecretParameter } from '../text/urls.ts';
+
+export interface Finding {
+  readonly code: 'SECRET_IN_SPEC' | 'AUTHORIZATION_IN_HEADERS' | 'APPROVAL_ITEM_IN_INPUT';
+  readonly path: string;
+  readonly message: string;
+}
+
+const SECRET_KEY = /^(authorization|(access|refresh|id|bearer|auth)?_?token|api_?key|(client_?)?secret|password)$/i;
+const SECRET_VALUE = /^\s*(bearer|basic)\s+\S|^eyJ[\w-]{8,}\.[\w-]{8,}\./i;
+const URL_USER = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@/i;
+const APPROVAL_ITEM = /approv|decision/i;
+const ROTATE =
+  'It is now in the history of the workflow: rotate it, and send it sealed as grants[].jwe (see docs/guide/grants.md).';
+
+export function screenSpec(spec: unknown): Finding | undefined {
+  if (!isRecord(spec)) return undefined;
+  for (const part of [
+    'servers',
+    'grants',
+    'initiator',
+    'agent',
+    'policy',
+    'limits',
+    'authorization',
+    'headers',
+    'token',
+  ]) {
+    const found = secretIn(spec[part], part, part);
+    if (found !== undefined) return found;
+  }
+  return approvalItemIn(spec['input'], 'input');
+}
+
+function secretIn(value: unknown, path: string, key: string): Finding | undefined {
+  if (typeof value === 'string') return secretText(value, path, key);
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const found = secretIn(item, `${path}[${index}]`, '');
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  // Schemas and policies name properties, they do not fill them; a sealed grant is ciphertext.
+  if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
+  for (const [name, item] of Object.entries(value)) {
+    const found = secretIn(item, `${path}.${name}`, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function secretText(value: string, path: string, key: string): Finding | undefined {
+  if (/headers\.[^.]*authorization$/i.test(path)) {
+    return {
+      code: 'AUTHORIZATION_IN_HEADERS',
+      path,
+      message: `${path} holds an Authorization header; use the authorization of the server instead. ${ROTATE}`,
+    };
+  }
+  // Instructions may speak of bearer tokens in prose; there only whole-value secrets would be, and nobody sends those.
+  const isProse = key === 'instructions';
+  const isSecret = SECRET_VALUE.test(value) || URL_USER.test(value) || hasSecretParameter(value);
+  if (SECRET_KEY.test(key) || (!isProse && isSecret)) {
+    return { code: 'SECRET_IN_SPEC', path, message: `${path} holds a secret in clear. ${ROTATE}` };
+  }
+  return undefined;
+}
+
+function approvalItemIn(input: unknown, path: string): Finding | undefined {
+  if (!Array.isArray(input)) return undefined;
+  for (const [index, item] of input.entries()) {
+    if (!isRecord(item)) continue;
+    const type = item['type'];
+    const role = item['role'];
+    const named = [typeof type === 'string' ? type : '', ...Object.keys(item)].find((word) => APPROVAL_ITEM.test(word));
+    const word = named === undefined ? roleWord(role) : typeName(named);
+    if (word === undefined) continue;
+    return {
+      code: 'APPROVAL_ITEM_IN_INPUT',
+      path: `${path}[${index}]`,
+      message: `${path}[${index}] (${word}) is no user message; approvals count only as a \`decide\` update, and have no effect in input.`,
+    };
+  }
+  return undefined;
+}
+
+/** Type and role are values: shown only where they are words of the provider APIs. */
+function typeName(given: string): string {
+  return /^[a-z]+([_.-][a-z]+)*$/i.test(given) ? given.slice(0, 64) : 'an approval';
+}
+
+function roleWord(role: unknown): string | undefined {
+  if (typeof role !== 'string' || role === 'user') return undefined;
+  return ['system', 'developer', 'assistant', 'tool', 'function'].includes(role)
+    ? `role ${role}`
+    : 'another role than user';
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,97 @@
+/**
+ * A compact JWS (RFC 7515 §3.1) as it is read here: one algorithm, one type, a key that is only named.
+ *
+ * 1. The header holds `alg`, `kid` and `typ`, and nothing else: what it could ask for (`crit`, `jwk`, `x5u`, `b64`, another `alg`)
+ *    was never reviewed, and a key that a message brings with it proves nothing.
+ * 2. Verification is synchronous, pure and strict (RFC 8032 §5.1.7): the update validator asks it.
+ */
+import { hashes, verify } from '@noble/ed25519';
+import { sha512 } from '@noble/hashes/sha2.js';
+import { utf8ToBytes } from '@noble/hashes/utils.js';
+import { SIGNING } from '../../contracts/crypto.ts';
+import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
+import { type Fields, isFields } from '../shapes/fields.ts';
+import { fromBase64url, utf8Text } from '../text/base64url.ts';
+import { sha256Hex } from '../text/canonical.ts';
+
+// The library has no synchronous hash of its own. Always the same function: no state (INV-D1).
+hashes.sha512 = sha512;
+
+export interface Jws {
+  readonly kid: string;
+  /** Not yet looked at: any JSON object. */
+  readonly claims: Fields;
+  /** What was signed. */
+  readonly signed: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+export type ReadJws = { readonly kind: 'read'; readonly jws: Jws } | { readonly kind: 'bad'; readonly reason: string };
+
+export function readJws(text: string): ReadJws {
+  if (text.length > SIGNING.longest) return bad(`is longer than ${SIGNING.longest} characters`);
+  const parts = text.split('.');
+  // Sound: whatever is not there is found missing in the next lines.
+  const [header, payload, end] = parts as [string, string, string];
+  const signature = parts.length === 3 ? fromBase64url(end) : undefined;
+  if (signature?.length !== 64) return bad('is no compact JWS with an Ed25519 signature');
+  const stated = objectIn(header);
+  const claims = objectIn(payload);
+  if (stated === undefined || claims === undefined) return bad('has a header or claims that are no JSON object');
+  const { alg, kid, typ, ...other } = stated;
+  if (alg !== SIGNING.alg || typ !== SIGNING.typ || typeof kid !== 'string' || Object.keys(other).length > 0)
+    return bad(`must have the header {"alg":"${SIGNING.alg}","kid":…,"typ":"${SIGNING.typ}"} and nothing else in it`);
+  return { kind: 'read', jws: { kid, claims, signed: utf8ToBytes(`${header}.${payload}`), signature } };
+}
+
+/** @param x public key, 32 bytes in base64url */
+export function isSignedBy({ signed, signature }: Jws, x: string): boolean {
+  const key = fromBase64url(x);
+  // It says no to bytes that are no point of the curve, and to points of small order.
+  return key?.length === 32 && verify(signature, signed, key, { zip215: false });
+}
+
+/** The Temporal run that a message says it is for. Believed by nobody: what is signed is compared. */
+export function claimedRunId(signature: string): string | undefined {
+  return claimOf(signature, 'runId');
+}
+
+/** What a signature says of itself, where it is text; as little believed. */
+export function claimOf(signature: string, name: string): string | undefined {
+  const read = readJws(signature);
+  const claim = read.kind === 'read' ? read.jws.claims[name] : undefined;
+  return typeof claim === 'string' ? claim : undefined;
+}
+
+/**
+ * Might it be used then? Never where it does not say from when to when. Of what was found good.
+ * @param seconds since the epoch @param grace seconds by which it may be late
+ */
+export function wasGoodAt(signature: string, seconds: number, grace = 0): boolean {
+  const read = readJws(signature);
+  const claims = read.kind === 'read' ? read.jws.claims : {};
+  return seconds >= Number(claims['iat']) - SIGNING.skew && seconds < Number(claims['exp']) + grace;
+}
+
+/** What the ledger keeps of a signature that was found good. */
+export function signatureEvidence(signature: string): SignatureEvidence {
+  const read = readJws(signature);
+  const { kid, claims } = read.kind === 'read' ? read.jws : { kid: '', claims: {} as Fields };
+  return { kid, jti: String(claims['jti']), iss: String(claims['iss']), sha256: sha256Hex(signature) };
+}
+
+function objectIn(part: string): Fields | undefined {
+  const bytes = fromBase64url(part);
+  const text = bytes === undefined ? undefined : utf8Text(bytes);
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isFields(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function bad(reason: string): ReadJws {
+  return { kind: 'bad', reason };
+}

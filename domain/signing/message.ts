@@ -1,0 +1,249 @@
+/**
+ * Whether a signature says what a message says, and whether its key may say so (INV-G2). Pure and synchronous.
+ *
+ * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message; for anything else it is none.
+ * 2. A key asserts what the operator lists, and nothing else: people, tenants, groups. What is not listed is refused (INV-G4).
+ * 3. One key is one voice: it is counted once for a request, unless the operator says that it speaks for many.
+ * 4. Time is asked where a message arrives. At dispatch, weeks later, a signature is as good as its key.
+ */
+import { SIGNING } from '../../contracts/crypto.ts';
+import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
+import type { SignedPurpose, TrustedKey, TrustSet } from '../../contracts/schemas/trust.ts';
+import {
+  type Check,
+  digest,
+  identifier,
+  isFields,
+  listOf,
+  oneOf,
+  optional,
+  problemOf,
+  text,
+  wholeNumber,
+} from '../shapes/fields.ts';
+import type { Refusal } from '../text/refusal.ts';
+import { isSignedBy, type Jws, readJws } from './jws.ts';
+
+/** What a message is about, and who sends it: every part is compared with what was signed. */
+export interface SignedFor {
+  readonly purpose: SignedPurpose;
+  readonly namespace: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  /** Temporal run; none for a spec, which is signed before there is one. */
+  readonly runId?: string;
+  /** sha256 over the canonical JSON of the message without its signature. */
+  readonly payload: string;
+  /** Id of the message, where it has one. */
+  readonly jti?: string;
+  /** `issuer|subject`. */
+  readonly person: string;
+  /** Where the message names groups; else what was signed stands. */
+  readonly groups?: readonly string[];
+}
+
+export interface Signer {
+  readonly kind: 'signed';
+  readonly key: TrustedKey;
+  readonly jti: string;
+  readonly iss: string;
+  readonly groups: readonly string[];
+}
+
+interface Claims {
+  readonly purpose: string;
+  readonly namespace: string;
+  readonly tenant: string;
+  readonly workflowId: string;
+  readonly runId?: string;
+  readonly payload: string;
+  /** Seconds since the epoch (RFC 7519 NumericDate). */
+  readonly iat: number;
+  readonly exp: number;
+  readonly jti: string;
+  readonly iss: string;
+  readonly sub: string;
+  readonly groups: readonly string[];
+}
+
+const seconds = wholeNumber(0, 9_999_999_999);
+const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
+  purpose: oneOf(
+    'start',
+    'decide',
+    'say',
+    'stop',
+    'forget',
+    'resolveOutcome',
+    'provideInput',
+    'authorize',
+    'catalog.connect',
+    'catalog.refresh',
+    'catalog.setToolPolicies',
+    'catalog.disconnect',
+    'catalog.decide',
+  ),
+  namespace: text(1, 1_000),
+  tenant: identifier,
+  workflowId: text(1, 1_000),
+  runId: optional(text(1, 200)),
+  payload: digest,
+  iat: seconds,
+  exp: seconds,
+  jti: identifier,
+  iss: identifier,
+  sub: identifier,
+  groups: listOf(identifier, 100),
+};
+
+export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';
+
+/** @param now epoch ms; undefined at dispatch, where the message was taken long ago */
+export function checkSignature(
+  signature: string | undefined,
+  about: SignedFor,
+  trust: Pick<TrustSet, 'keys'>,
+  now: number | undefined,
+): Signer | Refusal {
+  if (signature === undefined) return { kind: 'refuse', code: 'SIGNATURE_MISSING', message: UNSIGNED, facts: {} };
+  const read = readJws(signature);
+  if (read.kind === 'bad') return refuse('SIGNATURE_INVALID', `The signature ${read.reason}.`);
+  const { jws } = read;
+  const key = trust.keys.find(({ kid }) => kid === jws.kid);
+  if (key === undefined)
+    return refuse(
+      'TRUST_KEY_UNKNOWN',
+      'The message is signed with a key that is not trusted here. If the key is new, let the run or catalog read its keys again (refreshTrust) and send it again.',
+      // Printable, and short: a sender chooses it.
+      identifier(jws.kid) === undefined ? { kid: jws.kid } : {},
+    );
+  if (!isSignedBy(jws, key.x))
+    return refuse('SIGNATURE_INVALID', `The signature is not one of key ${key.kid}.`, { kid: key.kid });
+  const problem = problemOf(jws.claims, CLAIMS);
+  if (problem !== undefined)
+    return refuse('SIGNATURE_INVALID', `The claim ${problem.path} ${problem.reason}.`, {
+      kid: key.kid,
+      path: problem.path,
+    });
+  return judgeClaims(claimsOf(jws), key, about, now);
+}
+
+function judgeClaims(claims: Claims, key: TrustedKey, about: SignedFor, now: number | undefined): Signer | Refusal {
+  const { kid } = key;
+  const other = (['purpose', 'namespace', 'tenant', 'workflowId', 'runId', 'payload'] as const).find(
+    (name) => claims[name] !== about[name],
+  );
+  if (other !== undefined)
+    return refuse('SIGNATURE_INVALID', `The message was signed for another ${other}; sign this one.`, {
+      kid,
+      path: other,
+    });
+  if (about.jti !== undefined && claims.jti !== about.jti)
+    return refuse('SIGNATURE_INVALID', 'The id that was signed (jti) is not that of the message.', {
+      kid,
+      path: 'jti',
+    });
+  if (about.person !== `${claims.iss}|${claims.sub}`)
+    return refuse('SIGNATURE_INVALID', 'The message names another person than its signature (iss|sub).', {
+      kid,
+      path: 'sub',
+    });
+  if (about.groups !== undefined && !isSameList(about.groups, claims.groups))
+    return refuse('SIGNATURE_INVALID', 'The message names other groups than its signature.', { kid, path: 'groups' });
+  const wrongTime = judgeTime(claims, key, now);
+  if (wrongTime !== undefined) return wrongTime;
+  const beyond = beyondKey(claims, key);
+  if (beyond !== undefined) return refuse('SIGNER_NOT_ENTITLED', `Key ${kid} may not speak for ${beyond}.`, { kid });
+  return { kind: 'signed', key, jti: claims.jti, iss: claims.iss, groups: claims.groups };
+}
+
+function judgeTime({ iat, exp }: Claims, { kid, retired }: TrustedKey, now: number | undefined): Refusal | undefined {
+  if (exp <= iat || exp - iat > SIGNING.longestLife)
+    return refuse('SIGNATURE_INVALID', `A signature lasts at most ${SIGNING.longestLife} s (exp - iat).`, {
+      kid,
+      path: 'exp',
+    });
+  if (retired !== undefined && iat >= retired)
+    return refuse('SIGNER_NOT_ENTITLED', `Key ${kid} was replaced, and signs nothing any more.`, { kid });
+  if (now === undefined) return undefined;
+  if (iat * 1_000 > now + SIGNING.skew * 1_000)
+    return refuse('SIGNATURE_EXPIRED', 'The signature is of the future (iat); set the clock of the signer.', {
+      kid,
+      path: 'iat',
+    });
+  if (exp * 1_000 <= now)
+    return refuse('SIGNATURE_EXPIRED', 'The signature has expired (exp); sign the message again.', {
+      kid,
+      path: 'exp',
+    });
+  return undefined;
+}
+
+/** What was claimed and is not the key's to claim. The tenant needs no look: keys of other tenants are not in the set. */
+function beyondKey({ iss, sub, groups }: Claims, key: TrustedKey): string | undefined {
+  if (iss !== key.iss || (key.sub !== undefined && sub !== key.sub)) return `${iss}|${sub}`;
+  const group = groups.find((name) => !key.groups.includes(name));
+  return group === undefined ? undefined : `group ${group}`;
+}
+
+/** May this person send such an update? */
+export function maySend(
+  purpose: 'say' | 'stop',
+  { may }: Pick<TrustSet, 'may'>,
+  initiator: string,
+  person: string,
+  groups: readonly string[],
+): boolean {
+  const senders = may[purpose];
+  return (
+    (senders.initiator && person === initiator) ||
+    senders.ids.includes(person) ||
+    senders.groups.some((group) => groups.includes(group))
+  );
+}
+
+/** Would this signature be a further vote of a key, or of keys of one holder, that have agreed before? */
+export function isSameVoice(trust: Pick<TrustSet, 'keys'>, earlier: readonly string[], last: string): boolean {
+  const own = voiceOf(trust, last);
+  return earlier.some((signature) => {
+    const { holder, isMany } = voiceOf(trust, signature);
+    return holder === own.holder && !(isMany && own.isMany);
+  });
+}
+
+/** What is no signature, or of a key that is gone, is the voice of whatever key it names. */
+function voiceOf(
+  { keys }: Pick<TrustSet, 'keys'>,
+  signature: string,
+): { readonly holder: string; readonly isMany: boolean } {
+  const read = readJws(signature);
+  const kid = read.kind === 'read' ? read.jws.kid : '';
+  const key = keys.find((each) => each.kid === kid);
+  return { holder: key?.holder ?? kid, isMany: key?.speaksForMany === true };
+}
+
+export interface Opened {
+  /** Without its signature. */
+  readonly message: unknown;
+  readonly signature?: string;
+}
+
+/** Takes the signature off a message. */
+export function openMessage(input: unknown): Opened {
+  if (!isFields(input)) return { message: input };
+  const { signature, ...message } = input;
+  return typeof signature === 'string' ? { message, signature } : { message: input };
+}
+
+function claimsOf({ claims }: Jws): Claims {
+  // Sound: `problemOf` has looked at every claim, and found no other.
+  return claims as unknown as Claims;
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+function refuse(code: ErrorCode, message: string, facts: ErrorFacts = {}): Refusal {
+  return { kind: 'refuse', code, message: `${message} Nothing was changed.`, facts };
+}

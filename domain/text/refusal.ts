@@ -1,0 +1,13 @@
+/** A decision that changes nothing, as a value: why, and with which facts. */
+import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
+
+export interface Refusal {
+  readonly kind: 'refuse';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly facts: ErrorFacts;
+}
+
+export function refuse(code: ErrorCode, message: string, facts: ErrorFacts): Refusal {
+  return { kind: 'refuse', code, message, facts };
+}

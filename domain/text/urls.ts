@@ -1,0 +1,67 @@
+/**
+ * The canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no fragment, no
+ * default port, no trailing slash on an otherwise empty path. Written by hand because workflow code has no `URL` type.
+ */
+export function canonicalServerUrl(url: string): string {
+  return url.replace(
+    /^(https?):\/\/([^/?#]+)([^#]*)(?:#.*)?$/is,
+    (_all, scheme: string, authority: string, rest: string) => {
+      const protocol = scheme.toLowerCase();
+      const host = authority.toLowerCase().replace(protocol === 'https' ? /:443$/ : /:80$/, '');
+      return `${protocol}://${host}${rest === '/' ? '' : rest}`;
+    },
+  );
+}
+
+// Where secrets may be sent: over TLS, or in clear to this machine, or in clear anywhere by the operator's word.
+
+/** Of a URL as the `URL` class normalises it: workflow code, which shares this folder, has no such type. */
+export interface Reached {
+  readonly protocol: string;
+  readonly hostname: string;
+}
+
+/** @param allowInsecure `egress.allowInsecure` of the configuration */
+export function isSecurelyReached({ protocol, hostname }: Reached, allowInsecure: boolean): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && (allowInsecure || isLoopback(hostname)));
+}
+
+/** Names that are this machine by definition (RFC 6761 §6.3). */
+export function isLocalName(hostname: string): boolean {
+  return /^(?:.+\.)?localhost\.?$/i.test(hostname);
+}
+
+function isLoopback(hostname: string): boolean {
+  return isLocalName(hostname) || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+/**
+ * Parameters of URLs that hold secrets, told by their names: one rule for specs and for configurations (INV-S1).
+ * The names are those that servers take in URLs: `?key=`, `?sig=`, `?exaApiKey=`.
+ */
+const SECRET_NAME = /(key|token|secret|sig|signature|code|auth|authorization|password|passwd|credentials?)$/i;
+
+/** @param name of a parameter, decoded */
+export function namesSecret(name: string): boolean {
+  return SECRET_NAME.test(name);
+}
+
+/** Whether a text has, as a URL has them in query or fragment, a parameter with such a name and a value. */
+export function hasSecretParameter(text: string): boolean {
+  return text
+    .split(/[?&#]/)
+    .slice(1)
+    .some((parameter) => {
+      const end = parameter.indexOf('=');
+      // Without a space: prose has `&` and `?` too.
+      return end > 0 && !/\s/.test(parameter.slice(0, end)) && namesSecret(decoded(parameter.slice(0, end)));
+    });
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * What the model reads of an outcome (INV-X2): each kind is told apart, and none invites a blind repeat.
+ */
+import type { Outcome, ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
+import type { CallResult } from '../../contracts/schemas/transcript.ts';
+import { canonicalJson } from '../text/canonical.ts';
+
+export interface ModelText {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** Where a person changed the arguments, what was sent comes first: the model would else answer for its own. */
+export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edited'>): ModelText {
+  const { text, isError } = modelText(outcome);
+  const wasSent = outcome.kind === 'succeeded' || outcome.kind === 'failed' || outcome.kind === 'unknown';
+  if (edited === undefined || !wasSent) return { text, isError };
+  return {
+    text: `${edited.by} approved this call with other arguments than you proposed: ${canonicalJson(edited.arguments)} What follows is about the call with these arguments. Do not repeat it with yours.\n${text}`,
+    isError,
+  };
+}
+
+export function modelText(outcome: Outcome): ModelText {
+  switch (outcome.kind) {
+    case 'succeeded':
+      if (outcome.recordedBy !== undefined)
+        return recordedText(outcome.recordedBy, 'succeeded', resultText(outcome.result));
+      return { text: resultText(outcome.result), isError: false };
+    case 'failed':
+      if (outcome.recordedBy !== undefined) return recordedText(outcome.recordedBy, 'failed', outcome.message);
+      return outcome.executed
+        ? { text: `The tool ran and reported an error (${outcome.code}).\n${failureText(outcome)}`, isError: true }
+        : { text: `Not executed (${outcome.code}): ${outcome.message}`, isError: true };
+    case 'denied':
+      if (outcome.repeatOf !== undefined)
+        return repeatText(outcome.repeatOf, `refused by policy (${outcome.code}): ${outcome.message}`);
+      return {
+        text: `Not executed: refused by policy (${outcome.code}): ${outcome.message} Do not retry this exact tool call.`,
+        isError: true,
+      };
+    case 'rejected':
+      if (outcome.repeatOf !== undefined)
+        return repeatText(outcome.repeatOf, `rejected by a person. Reason given: ${outcome.reason}`);
+      return {
+        text: `Not executed: a person rejected this call. Reason given: ${outcome.reason} Do not retry this exact tool call.`,
+        isError: true,
+      };
+    case 'expired':
+      return {
+        text: `Not executed: nobody decided before ${outcome.deadline}. This is no rejection; the call may be proposed again if it still matters.`,
+        isError: true,
+      };
+    case 'cancelled':
+      return { text: `Not executed: the call was cancelled. ${outcome.reason}`, isError: true };
+    case 'answered':
+      // Marked as no success: nothing that a tool returns can read the same.
+      return {
+        text: `Not executed: ${outcome.by} answered in the tool's place. Do not retry this exact tool call; take the answer that follows, which is theirs and not the tool's.\n${outcome.answer}`,
+        isError: true,
+      };
+    case 'unknown':
+      return {
+        text: `It is not known whether this call was executed (${outcome.code}): ${outcome.message} Do not repeat it; first find out by other means whether it took effect.`,
+        isError: true,
+      };
+  }
+}
+
+/** Marked as no success, as an answer in the tool's place is: nothing that a tool returns can read the same. */
+function recordedText(by: string, what: 'succeeded' | 'failed', words: string): ModelText {
+  return {
+    text: `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`,
+    isError: true,
+  };
+}
+
+/** A call that is refused as it was before: nothing has changed, and nothing will before the user says more. */
+function repeatText(before: string, how: string): ModelText {
+  return {
+    text: `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`,
+    isError: true,
+  };
+}
+
+export function resultText(result: ToolResult): string {
+  const parts = result.content.map(partText);
+  if (parts.length === 0 && result.structured !== undefined) parts.push(canonicalJson(result.structured));
+  if (parts.length === 0) parts.push('The tool returned no content.');
+  return parts.join('\n');
+}
+
+function failureText(outcome: Extract<Outcome, { kind: 'failed' }>): string {
+  return outcome.result === undefined ? outcome.message : resultText(outcome.result);
+}
+
+function partText(part: ResultPart): string {
+  switch (part.type) {
+    case 'text':
+      return part.text;
+    case 'image':
+    case 'audio':
+      return `[${part.type} ${part.mimeType}, ${part.artifact.bytes} bytes, artifact ${part.artifact.sha256}]`;
+    case 'resource_link':
+      return `[resource ${part.name}: ${part.uri}]`;
+    case 'resource':
+      return part.text ?? `[resource ${part.uri}, kept as an artifact]`;
+  }
+}

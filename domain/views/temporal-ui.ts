@@ -1,0 +1,265 @@
+/**
+ * What people read of a run in Temporal UI: summaries, current details, memo, search attributes.
+ *
+ * 1. Every text of a model, tool or server is escaped (see `domain/text/escape.ts`).
+ * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
+ */
+import type { InputPause, OutcomePause, Pause } from '../../contracts/schemas/answer.ts';
+import type { PendingMemo } from '../../contracts/schemas/request.ts';
+import type { RunStatus } from '../../contracts/schemas/run-state.ts';
+import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
+import { describeRule } from '../policy/approvers.ts';
+import { withoutRedacted } from '../policy/redaction.ts';
+import type { Asking, CallState, Extension } from '../request/call-state.ts';
+import { shownOf } from '../request/deadline.ts';
+import { digestOf } from '../request/facts.ts';
+import { shownStanding } from '../request/standing.ts';
+import { heldCalls, shownHeld } from '../request/throttling.ts';
+import type { Run, RunIds } from '../run/state.ts';
+import { askingCalls, waitOf } from '../run/status.ts';
+import { byteLength, canonicalJson } from '../text/canonical.ts';
+import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
+
+/** Of one request, in current details. */
+const SHOWN_QUESTIONS = 5;
+const MEMO_REQUESTS = 5;
+const MEMO_BYTES = 1_536;
+/** Temporal takes 400, counted with the encoding of the payload. */
+const SUMMARY_BYTES = 200;
+const LISTED_TOOLS = 10;
+/** Temporal takes 2,048 for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
+const ATTRIBUTE_BYTES = 2_000;
+
+/** One line for an activity or timer. */
+export function summaryOf(state: CallState, about: string): string {
+  const target =
+    'judgement' in state && state.judgement?.target !== undefined
+      ? `${state.judgement.target.server}/${named(state.judgement.target.tool)}`
+      : state.call.name;
+  const line = `${state.call.callId} ${bounded(visible(target), 100)} ${bounded(visible(about), 60)}`;
+  return boundedBytes(line.trim(), SUMMARY_BYTES);
+}
+
+/** Markdown for Temporal's current details. */
+export function currentDetails(status: RunStatus, run: Run, because?: string): string {
+  const asking = askingCalls(run);
+  const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
+  const lines = [`**${status}**${why} · turn ${run.turn} · ${run.totalCalls} calls`];
+  if (asking.length > 0) lines.push('', `### ${asking.length} waiting for a decision`, '');
+  for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
+  if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
+  lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
+  // Right under the first line.
+  lines.splice(1, 0, ...brokenGlass(run));
+  return lines.join('\n');
+}
+
+/** Of this turn: that somebody has switched off who would have been asked. */
+function brokenGlass({ calls }: Run): string[] {
+  return calls
+    .flatMap((state) => {
+      const verdict = 'judgement' in state ? state.judgement?.verdict : undefined;
+      if (verdict?.kind !== 'allow' || verdict.breakGlass === undefined) return [];
+      const { rule, reason, until } = verdict.breakGlass;
+      return [
+        `**BREAK GLASS** ${state.call.callId}: allowed without being asked until ${markdown(until)}: ${markdown(bounded(reason, 300))} (${markdown(rule)})`,
+      ];
+    })
+    .slice(0, 5);
+}
+
+/** What waits for a server, and not for a person. */
+function heldLines(run: Run): string[] {
+  const held = heldCalls(run).map(shownHeld);
+  if (held.length === 0) return [];
+  return [
+    '',
+    '### held back by limits of a server',
+    '',
+    ...held
+      .slice(0, 20)
+      .map(
+        ({ callId, server, tool, because, since, next }) =>
+          `- **${callId}** ${toolIn(server, tool)} since ${since}, asks again at ${next}: ${markdown(bounded(because, 200))}`,
+      ),
+  ];
+}
+
+/** What servers work on by themselves. */
+function taskLines(run: Run): string[] {
+  const tasks = tasksOf(run).map(shownTask);
+  if (tasks.length === 0) return [];
+  return [
+    '',
+    '### worked on by servers as tasks',
+    '',
+    ...tasks
+      .slice(0, 20)
+      .map(
+        ({ callId, server, tool, since, until, message = '' }) =>
+          `- **${callId}** ${toolIn(server, tool)} since ${since}, until ${until} at most: ${markdown(bounded(message, 200))}`,
+      ),
+  ];
+}
+
+/** What is not asked because somebody said so before. */
+function standingLines({ standing = [] }: Run): string[] {
+  if (standing.length === 0) return [];
+  return [
+    '',
+    '### approvals that stand',
+    '',
+    ...standing.map((each) => {
+      const { standing: id, server, tool, scope, arguments: args, until, by } = shownStanding(each);
+      const about = args === undefined ? '' : `, ${codeSpan(bounded(canonicalJson(args), 200))}`;
+      return `- ${toolIn(server, tool)}: ${scope}${about} by ${markdown(by.join(', '))}${until === undefined ? '' : ` until ${until}`} (${markdown(id)})`;
+    }),
+  ];
+}
+
+function requestLines({
+  call,
+  judgement,
+  request,
+  duplicateOf,
+  edit,
+  unsure,
+  votes = [],
+  agreed = [],
+}: Asking): string[] {
+  const { server, tool } = judgement.target;
+  const { approvers, remindedAt, escalatedAt } = shownOf(request);
+  const voices = [...votes.map(({ decision }) => decision), ...agreed.map(({ answer }) => answer)].map(
+    ({ approver }) => approver.id,
+  );
+  return [
+    `- **${call.callId}** ${toolIn(server, tool)} until ${new Date(request.deadline).toISOString()}`,
+    `  - who: ${markdown(describeRule(approvers))}`,
+    ...aboutLines(request.about),
+    ...(unsure === undefined || request.about?.kind === 'outcome'
+      ? []
+      : [`  - **it was sent before and may have run**: ${markdown(bounded(unsure.message, 300))}`]),
+    ...(remindedAt === undefined ? [] : [`  - reminded at ${new Date(remindedAt).toISOString()}`]),
+    ...(escalatedAt === undefined ? [] : [`  - others are asked since ${new Date(escalatedAt).toISOString()}`]),
+    ...(request.extended === undefined ? [] : [`  - postponed by ${markdown(postponers(request.extended.by))}`]),
+    ...(voices.length === 0 ? [] : [`  - agreed so far: ${markdown(voices.join(', '))}`]),
+    `  - arguments: ${codeSpan(bounded(canonicalJson(withoutRedacted(call.arguments, judgement.redact)), 500))}`,
+    ...(duplicateOf === undefined
+      ? []
+      : [`  - the same call as ${duplicateOf}: it needs an approval of its own, or one that stands`]),
+    ...(judgement.verdict.kind === 'ask' ? (judgement.verdict.explain ?? []) : [])
+      .slice(0, 2)
+      .map(({ rule, text }) => `  - because: ${markdown(bounded(text, 300))} (${markdown(rule)})`),
+    ...(edit === undefined
+      ? []
+      : [
+          `  - arguments changed by ${markdown(edit.by)}; proposed were ${codeSpan(bounded(canonicalJson(withoutRedacted(edit.proposed, judgement.redact)), 500))}`,
+        ]),
+    ...(request.because === undefined ? [] : [`  - asked again: ${markdown(bounded(request.because, 200))}`]),
+  ];
+}
+
+/** What is asked, where it is not consent. */
+function aboutLines(about: Pause | undefined): string[] {
+  if (about === undefined) return [];
+  if (about.kind === 'input') return inputLines(about);
+  if (about.kind === 'authorization')
+    return [
+      `  - **${markdown(about.server)} wants another authorization**: ${markdown(bounded(about.message, 300))}`,
+      about.wants === 'grant'
+        ? '  - give a fresh grant: `countersign authorize`'
+        : `  - consent to ${about.scopes === undefined ? 'another try' : `the scopes ${about.scopes.map((scope) => codeSpan(bounded(scope, 64))).join(' ')} for this call`}: \`countersign authorize\``,
+    ];
+  return [
+    `  - **it may have run**: ${markdown(bounded(about.message, 300))}`,
+    `  - ${leftText(about)}, attempt ${about.attempt}${about.bytes === undefined ? '' : `, ${about.bytes} bytes of an answer came`}${about.lastProgress === undefined ? '' : `, progress ${about.lastProgress}`}`,
+    '  - say what became of it: `countersign resolve`',
+  ];
+}
+
+/** One of the two times is always there. */
+function leftText({ sentAt, handedAt }: OutcomePause): string {
+  return sentAt === undefined
+    ? `handed to a worker at ${markdown(String(handedAt))}, and none has said that it left`
+    : `sent at ${markdown(sentAt)}`;
+}
+
+/** A tool has the name that its server gives it. */
+function toolIn(server: string, tool: string): string {
+  return `${markdown(named(server))}/${markdown(named(tool))}`;
+}
+
+/** What the server asks for, and where; nothing of what is answered. Our words first: no name or text of a server stands as one. */
+function inputLines({ requests, round, held }: InputPause): string[] {
+  const entries = Object.entries(requests);
+  const more = entries.length - SHOWN_QUESTIONS;
+  return [
+    `  - **the server asks** (round ${round})${held === undefined ? '' : ', and waits on an open connection until then'}`,
+    ...entries.slice(0, SHOWN_QUESTIONS).map(([key, request]) => {
+      const what =
+        request.kind === 'url'
+          ? `open a page of ${codeSpan(request.host)}`
+          : `fill in ${codeSpan(bounded(Object.keys(request.fields).map(named).join(', '), 200))}`;
+      return `    - ${what}; question ${codeSpan(bounded(key, 64))}: ${markdown(bounded(request.message, 300))}`;
+    }),
+    ...(more > 0 ? [`    - and ${more} more`] : []),
+    '  - answer: `countersign answer`',
+  ];
+}
+
+function postponers(extensions: readonly Extension[]): string {
+  return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
+}
+
+/** At most 1.5 KiB: the count, the next deadline, the first five requests without arguments, fewer where names are long. */
+export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
+  const asking = askingCalls(run);
+  const { nextDeadline } = waitOf(run);
+  const requests = asking.slice(0, MEMO_REQUESTS).map((state) => ({
+    callId: state.call.callId,
+    server: state.judgement.target.server,
+    tool: bounded(visible(state.judgement.target.tool), 64),
+    deadline: new Date(state.request.deadline).toISOString(),
+    digest: digestOf(state, ids),
+    ...(shownOf(state.request).remindedAt === undefined ? {} : { reminded: true as const }),
+    ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
+    ...(state.request.about === undefined ? {} : { about: state.request.about.kind }),
+  }));
+  const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
+    count: asking.length,
+    ...(nextDeadline === undefined ? {} : { nextDeadline: new Date(nextDeadline).toISOString() }),
+    requests: shown,
+    truncated: asking.length > shown.length,
+  });
+  while (byteLength(JSON.stringify(memoOf(requests))) > MEMO_BYTES) requests.pop();
+  return memoOf(requests);
+}
+
+export interface PendingAttributes {
+  readonly pending: number;
+  readonly nextDeadline: Date | undefined;
+  readonly waitingSince: Date | undefined;
+  readonly approverGroups: readonly string[];
+  readonly tools: readonly string[];
+}
+
+export function pendingAttributes(run: Run): PendingAttributes {
+  const asking = askingCalls(run);
+  const { nextDeadline, waitingSince } = waitOf(run);
+  const groups = asking.flatMap(({ request }) => shownOf(request).approvers.allOf.flatMap((clause) => clause.groups));
+  const tools = asking.map(({ judgement }) => visible(`${judgement.target.server}/${judgement.target.tool}`));
+  return {
+    pending: asking.length,
+    nextDeadline: nextDeadline === undefined ? undefined : new Date(nextDeadline),
+    waitingSince: waitingSince === undefined ? undefined : new Date(waitingSince),
+    approverGroups: listedWithin(groups).slice(0, LISTED_TOOLS),
+    tools: listedWithin(tools).slice(0, LISTED_TOOLS),
+  };
+}
+
+/** Each once, and only as many as one attribute can hold: a value that is too long would stop the run. */
+export function listedWithin(values: readonly string[]): readonly string[] {
+  const kept = [...new Set(values)];
+  while (byteLength(JSON.stringify(kept)) > ATTRIBUTE_BYTES) kept.pop();
+  return kept;
+}

@@ -1,0 +1,220 @@
+/** The bucket store where a store answers as real ones do on a bad day, or as those that know less of S3. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { createBucketRequest, createBucketStore, setUpBucket } from '../../../../activities/artifacts/bucket.ts';
+import { readArtifactsFromBucket } from '../../../../client/index.ts';
+import type { BucketConfig } from '../../../../contracts/schemas/stores.ts';
+import { loopbackEgress } from '../../../support/egress.ts';
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+const BYTES = new TextEncoder().encode('kept');
+const SHA = createHash('sha256').update(BYTES).digest('hex');
+const CHECKSUM = Buffer.from(SHA, 'hex').toString('base64');
+const SECRET = 'canary-secret-key';
+
+const BUCKET: BucketConfig = {
+  endpoint: 'https://s3.example.com',
+  region: 'r',
+  bucket: 'artifacts',
+  accessKeyId: 'id',
+  secretAccessKey: SECRET,
+  timeoutSeconds: 1,
+};
+
+const closing: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closing.splice(0)) close();
+});
+
+/** Answers in turn; the last one from then on. */
+async function bucketThat(...answers: readonly Answer[]) {
+  const seen: { readonly method: string; readonly condition: unknown; readonly body: string }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const answer = answers[Math.min(seen.length, answers.length - 1)];
+      seen.push({
+        method: request.method ?? '',
+        condition: request.headers['if-none-match'],
+        body: Buffer.concat(chunks).toString('utf8'),
+      });
+      answer?.(request, response);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  // Sound: it listens on TCP.
+  const { port } = server.address() as AddressInfo;
+  const config: BucketConfig = { ...BUCKET, endpoint: `http://127.0.0.1:${port}` };
+  return {
+    seen,
+    config,
+    ask: createBucketRequest(config, loopbackEgress(), 1),
+    store: createBucketStore(config, createBucketRequest(config, loopbackEgress(), 1)),
+  };
+}
+
+const says =
+  (status: number, code = '', headers: Readonly<Record<string, string>> = {}): Answer =>
+  (_, response) => {
+    response.writeHead(status, headers);
+    response.end(code === '' ? '' : `<Error><Code>${code}</Code><Message>${SECRET}</Message></Error>`);
+  };
+const kept = (changes: Readonly<Record<string, string>> = {}): Answer =>
+  says(200, '', {
+    'content-length': String(BYTES.length),
+    'x-amz-checksum-sha256': CHECKSUM,
+    'last-modified': new Date().toUTCString(),
+    ...changes,
+  });
+const breaksOff: Answer = (request) => void request.socket.destroy();
+
+test.each([
+  ['an answer that may pass', says(503, 'SlowDown')],
+  ['no answer', breaksOff],
+])('%s is asked for again, with the whole body', async (_, first) => {
+  const { store, seen } = await bucketThat(first, says(200));
+  await expect(store.put(BYTES, 'text/plain')).resolves.toMatchObject({ sha256: SHA });
+  expect(seen.map(({ method, body }) => `${method} ${body}`)).toEqual(['PUT kept', 'PUT kept']);
+});
+
+test.each([
+  ['fails for good', says(500, 'InternalError'), 'answered 500 (InternalError)'],
+  ['breaks every connection off', breaksOff, 'could not be reached'],
+  ['never answers', () => undefined, 'did not answer within 1 s'],
+] as readonly [string, Answer, string][])(
+  'a store that %s is asked three times, no more (INV-S1)',
+  async (_, answer, said) => {
+    const { store, seen } = await bucketThat(answer);
+    const failure: unknown = await store.put(BYTES, 'text/plain').catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'ARTIFACT_MISSING', message: expect.stringContaining(said) });
+    expect(`${String(failure)}${JSON.stringify(failure)}`).not.toContain(SECRET);
+    expect(seen).toHaveLength(3);
+  },
+);
+
+test.each([
+  ['two writers met', says(409, 'ConditionalRequestConflict')],
+  ['the store knows no conditions', says(501, 'NotImplemented')],
+])('where %s it is put without a condition', async (_, first) => {
+  const { store, seen } = await bucketThat(first, says(200));
+  await store.put(BYTES, 'text/plain');
+  expect(seen.map(({ condition }) => condition)).toEqual(['*', undefined]);
+});
+
+test.each([
+  ['is as it should be', kept(), ['PUT', 'HEAD']],
+  ['is of another length', kept({ 'content-length': '3' }), ['PUT', 'HEAD', 'PUT']],
+  ['is of other bytes', kept({ 'x-amz-checksum-sha256': 'another' }), ['PUT', 'HEAD', 'PUT']],
+  ['was written by what keeps no checksums', kept({ 'x-amz-checksum-sha256': '' }), ['PUT', 'HEAD', 'PUT']],
+  [
+    'is older than a day',
+    kept({ 'last-modified': new Date(Date.now() - 90_000_000).toUTCString() }),
+    ['PUT', 'HEAD', 'PUT'],
+  ],
+  ['cannot be looked at', says(403), ['PUT', 'HEAD', 'PUT']],
+] as readonly [string, Answer, string[]][])('content that is there already and %s', async (_, head, methods) => {
+  const { store, seen } = await bucketThat(says(412, 'PreconditionFailed'), head, says(200));
+  await store.put(BYTES, 'text/plain');
+  expect(seen.map(({ method }) => method)).toEqual(methods);
+});
+
+test('a redirect is not followed: the signature is for one host', async () => {
+  const elsewhere = await bucketThat(says(200));
+  const { store, config } = await bucketThat(says(307, '', { location: elsewhere.config.endpoint }));
+  await expect(store.put(BYTES, 'text/plain')).rejects.toMatchObject({ facts: { path: 'artifacts.s3.endpoint' } });
+  await expect(readArtifactsFromBucket(config).get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject({
+    code: 'ARTIFACT_MISSING',
+  });
+  expect(elsewhere.seen).toEqual([]);
+});
+
+test('a name that leads where egress forbids is a store that is away, and tried again (INV-D3, INV-S1)', async () => {
+  const config: BucketConfig = {
+    endpoint: 'https://store.example',
+    region: 'r',
+    bucket: 'artifacts',
+    accessKeyId: 'id',
+    secretAccessKey: SECRET,
+    timeoutSeconds: 1,
+  };
+  const egress = loopbackEgress({ resolve: async () => [{ address: '10.0.0.7' }] });
+  const ask = createBucketRequest(config, egress, 1);
+  const store = createBucketStore(config, ask);
+  const away = {
+    code: 'ARTIFACT_MISSING',
+    traits: { retryable: true },
+    message: expect.stringContaining('EGRESS_FORBIDDEN'),
+    facts: { path: 'artifacts.s3.endpoint' },
+  };
+  await expect(store.put(BYTES, 'text/plain')).rejects.toMatchObject(away);
+  await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject(away);
+  await expect(setUpBucket(config, ask)).rejects.toMatchObject({
+    code: 'EGRESS_FORBIDDEN',
+    message: expect.stringContaining('artifacts.s3.endpoint'),
+  });
+});
+
+test('of an object that is longer than was stored no more is read than that', async () => {
+  const { store } = await bucketThat((_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      while (response.write(Buffer.alloc(65_536)));
+      response.once('drain', more);
+    };
+    more();
+  });
+  await expect(store.get({ sha256: SHA, bytes: 4, contentType: '' })).rejects.toMatchObject({
+    code: 'ARTIFACT_CORRUPT',
+  });
+});
+
+test.each([4, 0])('nor by a client, which was told of %d bytes', async (bytes) => {
+  const endless: Answer = (_, response) => {
+    response.writeHead(200);
+    const more = (): void => {
+      while (!response.destroyed && response.write(Buffer.alloc(1_048_576)));
+      response.once('drain', more);
+    };
+    more();
+  };
+  const { config } = await bucketThat(endless);
+  const read = readArtifactsFromBucket({ ...config, timeoutSeconds: 30 }).get({ sha256: SHA, bytes, contentType: '' });
+  await expect(read).rejects.toMatchObject({ code: 'ARTIFACT_CORRUPT' });
+});
+
+test('INV-S1: a client speaks to no other machine in clear, unless its operator allows that', () => {
+  const clear = { ...BUCKET, endpoint: 'http://s3.internal:9000' };
+  expect(() => readArtifactsFromBucket(clear)).toThrow(/endpoint must use https/);
+  expect(() => readArtifactsFromBucket(clear, { allowInsecure: true })).not.toThrow();
+});
+
+test.each([
+  ['may not write', says(403, 'AccessDenied'), { code: 'CONFIG_INVALID', facts: { path: 'artifacts.s3.accessKeyId' } }],
+  ['is away', says(503), { code: 'SETUP_INCOMPLETE', facts: { path: 'artifacts.s3.endpoint' } }],
+] as readonly [string, Answer, object][])('a worker that %s does not start', async (_, answer, failure) => {
+  const { config, ask } = await bucketThat(answer);
+  await expect(setUpBucket(config, ask)).rejects.toMatchObject(failure);
+});
+
+test('a store that knows no conditions is set up all the same', async () => {
+  const { config, ask, seen } = await bucketThat(says(501), says(200));
+  await setUpBucket(config, ask);
+  expect(seen).toHaveLength(2);
+});
+
+test('a client asks three times too', async () => {
+  const { config, seen } = await bucketThat(says(503), breaksOff, (_, response) => void response.end('kept'));
+  const read = await readArtifactsFromBucket(config).get({ sha256: SHA, bytes: 0, contentType: '' });
+  expect(Buffer.from(read).toString()).toBe('kept');
+  expect(seen).toHaveLength(3);
+});

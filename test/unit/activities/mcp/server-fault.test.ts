@@ -1,0 +1,60 @@
+/** What the end of a call tells of its server: what a breaker counts, and what nobody may make it count. */
+import { describe, expect, test } from '@jest/globals';
+import { SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client';
+import { faultOfCall, faultOfConnect, healthAfter, withFault } from '../../../../activities/mcp/classify-failure.ts';
+import type { CallEnding } from '../../../../activities/mcp/port.ts';
+
+const http = (status: number): Error =>
+  new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, 'refused', { status, statusText: '', text: '' });
+const network = (code: string): Error => Object.assign(new Error(code), { code });
+const trace = { kind: 'failed', reached: true, stopped: undefined, exchange: {} } as const;
+const unknown: CallEnding = { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: '' };
+const refused: CallEnding = { kind: 'refused', code: 'TOOL_REFUSED', message: '' };
+const notSent: CallEnding = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: '' };
+const executed: CallEnding = { kind: 'executed', isError: true, result: { content: [] } };
+
+describe('the way to a server', () => {
+  test.each([
+    ['connect refused', network('ECONNREFUSED'), 'failure'],
+    ['reset', network('ECONNRESET'), 'failure'],
+    ['500', http(500), 'failure'],
+    ['503', http(503), 'failure'],
+    ['429', http(429), undefined],
+    ['404', http(404), undefined],
+    ['401', http(401), undefined],
+    ['an answer that cannot be read', new Error('what?'), undefined],
+  ])('%s', (_, error, fault) => {
+    expect(faultOfCall({ ...trace, error })).toBe(fault);
+    expect(faultOfConnect(error, {}, undefined)).toBe(fault);
+  });
+
+  test('the status counts, also where the error does not say it', () => {
+    expect(faultOfConnect(new Error('odd'), { status: 502 }, undefined)).toBe('failure');
+    expect(faultOfConnect(network('ODD'), { status: 400 }, undefined)).toBeUndefined();
+  });
+
+  test('what we ended because nobody wants it tells nothing', () => {
+    expect(faultOfCall({ ...trace, error: network('ECONNRESET'), stopped: 'cancelled' })).toBeUndefined();
+    expect(faultOfConnect(network('ECONNREFUSED'), {}, 'cancelled')).toBeUndefined();
+  });
+
+  test('a stream that ends without an answer, and no greeting in time', () => {
+    expect(faultOfCall({ ...trace, error: new Error('lost'), stopped: 'lost' })).toBe('failure');
+    expect(faultOfCall({ ...trace, error: new Error('late'), stopped: 'deadline' })).toBe('timeout');
+    expect(faultOfConnect(new Error('late'), {}, 'deadline')).toBe('failure');
+  });
+});
+
+test('a tool that failed has answered, and so has a server that refused; errors of tools open no breaker', () => {
+  expect(healthAfter(withFault(executed, 'failure'), 120_000)).toBe('up');
+  expect(healthAfter(refused, 120_000)).toBe('up');
+  expect(healthAfter(withFault(refused, 'failure'), 120_000)).toBe('down');
+  expect(healthAfter(withFault(unknown, 'failure'), 120_000)).toBe('down');
+  expect(healthAfter(withFault(notSent, undefined), 120_000)).toBe('neutral');
+  expect(healthAfter(unknown, 120_000)).toBe('neutral');
+});
+
+test('a run that gives its calls no time cannot close a server to others', () => {
+  expect(healthAfter(withFault(unknown, 'timeout'), 1_000)).toBe('neutral');
+  expect(healthAfter(withFault(unknown, 'timeout'), 30_000)).toBe('down');
+});

@@ -1,0 +1,150 @@
+/** What the activity `modelStep` gives the model, and what it makes of the answer. */
+import { describe, expect, jest, test } from '@jest/globals';
+import { CancelledFailure } from '@temporalio/common';
+import type { ModelStepDependencies } from '../../../../activities/models/model-step.ts';
+import type { ModelRequest } from '../../../../activities/models/port.ts';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import type { Message } from '../../../../contracts/schemas/transcript.ts';
+import type { JudgeResult } from '../../../../contracts/wire/run.ts';
+import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
+import { OPENING } from '../../../support/model-request.ts';
+import { answer, mockEnvironment, proposed, run, saying } from '../../../support/model-step-bench.ts';
+
+const SEGMENT = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };
+
+describe('the step', () => {
+  test('gives the model the conversation, and the tools under both of their names', async () => {
+    const asked: ModelRequest[] = [];
+    await run(saying(async (request) => (asked.push(request), answer())));
+    expect(asked[0]).toMatchObject({
+      turn: 3,
+      messages: OPENING,
+      tools: [
+        {
+          name: 'files__read_file',
+          qualifiedName: 'files/read_file',
+          description: 'Read',
+          inputSchema: { type: 'object' },
+        },
+      ],
+    });
+    expect(asked[0]).not.toHaveProperty('output');
+  });
+
+  test("INV-D4: gives calls our ids, in the order of the proposals, and keeps the provider's beside them", async () => {
+    const parts = [proposed('x'), { type: 'text', text: 'and' } as const, proposed('x', 'no object'), proposed('')];
+    const result = await run(saying(answer({ parts, finish: 'calls' })));
+    expect(result.parts.flatMap((part) => (part.type === 'call' ? [[part.callId, part.providerCallId]] : []))).toEqual([
+      ['t3.c0', 'x'],
+      ['t3.c1', 'x'],
+      ['t3.c2', ''],
+    ]);
+    expect(result.malformed).toEqual({ 't3.c1': 'no object' });
+    expect(JSON.stringify(result.parts)).not.toContain('no object');
+    expect(result).toMatchObject({ finish: 'calls', usage: { inputTokens: 1, outputTokens: 1 } });
+  });
+
+  test('reads what it does not know from its own run, and the segment that the run names', async () => {
+    const stored: Message[] = [...OPENING, { role: 'user', text: 'more' }];
+    const transcript = jest.fn<ModelStepDependencies['transcript']>(async (_workflow, _run, from, to) =>
+      stored.slice(from, to),
+    );
+    const base = { length: 3, digest: stored.reduce(extendDigest, EMPTY_DIGEST), segment: SEGMENT };
+    const asked: ModelRequest[] = [];
+    await run(
+      { ...saying(async (request) => (asked.push(request), answer())), transcript },
+      { base, tail: [{ role: 'user', text: 'last' }] },
+    );
+    expect(asked[0]?.messages).toEqual([...stored, { role: 'user', text: 'last' }]);
+    expect(transcript.mock.calls).toEqual([['run-1', 'execution-1', 0, 3, SEGMENT]]);
+  });
+
+  test('reads again what the engine was too busy to give', async () => {
+    const digest = OPENING.reduce(extendDigest, EMPTY_DIGEST);
+    let tries = 0;
+    const transcript = async (): Promise<readonly Message[]> => {
+      tries += 1;
+      if (tries < 3) throw new Error('14 UNAVAILABLE');
+      return OPENING;
+    };
+    await run({ ...saying(answer()), transcript }, { base: { length: 2, digest }, tail: [] });
+    expect(tries).toBe(3);
+  });
+});
+
+describe('the verdicts', () => {
+  const judged = (description: string) => async (): Promise<JudgeResult> => ({
+    policyVersion: 'v',
+    judgements: [{ callId: 't3.c0', repeatable: false, description, verdict: { kind: 'allow', rules: [] } }],
+  });
+  const proposes = saying(answer({ parts: [proposed('x')], finish: 'calls' }));
+
+  test('are returned with the answer', async () => {
+    expect((await run({ ...proposes, judge: judged('short') })).judged).toMatchObject({ policyVersion: 'v' });
+  });
+
+  test('INV-D2: are left to the run where one payload would not hold them: the answer is paid for and kept', async () => {
+    const result = await run({ ...proposes, judge: judged('\u6f22'.repeat(600_000)) });
+    expect(result.judged === undefined).toBe(true);
+    expect(result.parts).toHaveLength(1);
+  });
+});
+
+describe('an output schema', () => {
+  const output = { type: 'object', required: ['n'] };
+
+  test('is given to the model and checked where the answer ends the run', async () => {
+    const asked: ModelRequest[] = [];
+    const text = (said: string) =>
+      saying(
+        async (request) => (
+          asked.push(request),
+          answer({
+            parts: [
+              { type: 'reasoning', text: '{' },
+              { type: 'text', text: said },
+            ],
+          })
+        ),
+      );
+    expect((await run(text('{"n":1}'), { output })).output).toEqual({ kind: 'valid', value: { n: 1 } });
+    expect((await run(text('{}'), { output })).output).toMatchObject({ kind: 'invalid' });
+    expect(asked[0]?.output).toEqual(output);
+  });
+
+  test('is not checked where calls follow, or where the run has none', async () => {
+    expect(await run(saying(answer({ parts: [proposed('x')], finish: 'calls' })), { output })).not.toHaveProperty(
+      'output',
+    );
+    expect(await run(saying(answer()))).not.toHaveProperty('output');
+  });
+});
+
+describe('while it waits', () => {
+  test('cancelling the activity aborts the request and ends as cancelled, whatever the model throws then', async () => {
+    const environment = mockEnvironment();
+    const waiting = saying(async ({ signal }) => {
+      environment.cancel('CANCELLED');
+      expect(signal.aborted).toBe(true);
+      throw new CountersignError('MODEL_UNAVAILABLE', 'The connection broke.');
+    });
+    await expect(run(waiting, {}, environment)).rejects.toBeInstanceOf(CancelledFailure);
+  });
+
+  test('it beats at once, and on progress not more often than once a second', async () => {
+    const environment = mockEnvironment();
+    let beats = 0;
+    environment.on('heartbeat', () => (beats += 1));
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(0);
+    const chatty = saying(async ({ onProgress }) => {
+      for (const now of [10, 999, 1_000, 1_500, 2_000]) {
+        clock.mockReturnValue(now);
+        onProgress();
+      }
+      return answer();
+    });
+    await run(chatty, {}, environment);
+    clock.mockRestore();
+    expect(beats).toBe(3);
+  });
+});

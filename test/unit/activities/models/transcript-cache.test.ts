@@ -1,0 +1,207 @@
+/** What a worker remembers of conversations: hits, misses, pages, forks, eviction. */
+import { describe, expect, test } from '@jest/globals';
+import { createTranscriptCache, type FetchRange } from '../../../../activities/models/transcript-cache.ts';
+import type { Message } from '../../../../contracts/schemas/transcript.ts';
+import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
+
+function messages(count: number, mark = 'm'): Message[] {
+  return Array.from({ length: count }, (_, index) => ({ role: 'user', text: `${mark}${index}` }));
+}
+
+/** The step whose base is the first `length` messages and whose tail is the rest up to `end`. */
+function position(all: readonly Message[], length: number, end = all.length) {
+  return {
+    base: { length, digest: all.slice(0, length).reduce(extendDigest, EMPTY_DIGEST) },
+    tail: all.slice(length, end),
+  };
+}
+
+/** A run that answers range queries, and counts them. */
+function source(all: readonly Message[], perPage = Number.POSITIVE_INFINITY) {
+  const asked: [number, number][] = [];
+  const fetchRange: FetchRange = async (from, to) => {
+    asked.push([from, to]);
+    return all.slice(from, Math.min(to, from + perPage));
+  };
+  return { asked, fetchRange };
+}
+
+const SIZE = JSON.stringify(messages(1)[0]).length;
+
+describe('the conversation of a step', () => {
+  test('the first step asks nobody', async () => {
+    const { asked, fetchRange } = source([]);
+    const all = messages(2);
+    expect(await createTranscriptCache().resolveTranscript(position(all, 0), fetchRange)).toEqual(all);
+    expect(asked).toEqual([]);
+  });
+
+  test('INV-D2: a worker that took the last step needs the new messages only', async () => {
+    const all = messages(6);
+    const { asked, fetchRange } = source(all);
+    const cache = createTranscriptCache();
+    for (const [length, end] of [
+      [0, 2],
+      [2, 4],
+      [4, 6],
+    ] as const) {
+      expect(await cache.resolveTranscript(position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+    }
+    expect(asked).toEqual([]);
+  });
+
+  test('a worker that does not know it reads it, page by page, once', async () => {
+    const all = messages(7);
+    const { asked, fetchRange } = source(all, 2);
+    const cache = createTranscriptCache();
+    expect(await cache.resolveTranscript(position(all, 5), fetchRange)).toEqual(all);
+    expect(asked).toEqual([
+      [0, 5],
+      [2, 5],
+      [4, 5],
+    ]);
+    const more = [...all, ...messages(1, 'n')];
+    expect(await cache.resolveTranscript(position(more, 7), fetchRange)).toEqual(more);
+    expect(asked).toHaveLength(3);
+  });
+
+  test('a page that gives more than was asked for is cut', async () => {
+    const all = messages(5);
+    const greedy: FetchRange = async (from) => all.slice(from);
+    expect(await createTranscriptCache().resolveTranscript(position(all, 3), greedy)).toEqual(all);
+  });
+
+  test('a retried step finds what its first attempt left', async () => {
+    const all = messages(4);
+    const { asked, fetchRange } = source(all);
+    const cache = createTranscriptCache();
+    await cache.resolveTranscript(position(all, 0, 2), fetchRange);
+    await cache.resolveTranscript(position(all, 2), fetchRange);
+    expect(await cache.resolveTranscript(position(all, 2), fetchRange)).toEqual(all);
+    expect(asked).toEqual([]);
+  });
+
+  test('runs with the same beginning do not take it from each other', async () => {
+    const cache = createTranscriptCache();
+    const [a, b] = [
+      [...messages(2), ...messages(4, 'a')],
+      [...messages(2), ...messages(4, 'b')],
+    ];
+    const { asked, fetchRange } = source([]);
+    for (const [length, end] of [
+      [0, 2],
+      [2, 4],
+      [4, 6],
+    ] as const) {
+      for (const all of [a, b]) {
+        expect(await cache.resolveTranscript(position(all, length, end), fetchRange)).toEqual(all.slice(0, end));
+      }
+    }
+    expect(asked).toEqual([]);
+  });
+
+  test('two steps that read the same conversation at once leave it there once', async () => {
+    const all = messages(4);
+    const { asked, fetchRange } = source(all);
+    const cache = createTranscriptCache({ maxBytes: 4 * SIZE, maxEntries: 100 });
+    const both = [
+      cache.resolveTranscript(position(all, 2), fetchRange),
+      cache.resolveTranscript(position(all, 2), fetchRange),
+    ];
+    expect(await Promise.all(both)).toEqual([all, all]);
+    expect(await cache.resolveTranscript(position(all, 2), fetchRange)).toEqual(all);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('what it returns is a copy: changing it changes nothing for the next step', async () => {
+    const cache = createTranscriptCache();
+    const all = messages(4);
+    const { fetchRange } = source(all);
+    const first = await cache.resolveTranscript(position(all, 0, 2), fetchRange);
+    // Sound: an array behind a readonly type, mutated here on purpose.
+    (first as Message[]).length = 0;
+    expect(await cache.resolveTranscript(position(all, 2), fetchRange)).toEqual(all);
+  });
+});
+
+describe('a stored conversation that is not the one of the step', () => {
+  const mismatch = { code: 'TRANSCRIPT_MISMATCH' };
+  const all = messages(4);
+
+  test('is refused where a message differs', async () => {
+    const { fetchRange } = source(messages(4, 'other'));
+    await expect(createTranscriptCache().resolveTranscript(position(all, 3), fetchRange)).rejects.toMatchObject(
+      mismatch,
+    );
+  });
+
+  test('is refused where it is too short, without asking for ever', async () => {
+    const { asked, fetchRange } = source(all.slice(0, 2));
+    await expect(createTranscriptCache().resolveTranscript(position(all, 3), fetchRange)).rejects.toMatchObject(
+      mismatch,
+    );
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is refused where the digest is known but names another length', async () => {
+    const cache = createTranscriptCache();
+    const { fetchRange } = source(all);
+    await cache.resolveTranscript(position(all, 0, 2), fetchRange);
+    const { base, tail } = position(all, 2);
+    await expect(cache.resolveTranscript({ base: { ...base, length: 3 }, tail }, fetchRange)).rejects.toMatchObject(
+      mismatch,
+    );
+    await expect(cache.resolveTranscript({ base: { ...base, length: 0 }, tail }, fetchRange)).rejects.toMatchObject(
+      mismatch,
+    );
+  });
+
+  test('is not remembered, and the error quotes no message', async () => {
+    const cache = createTranscriptCache();
+    const wrong = source(messages(4, 'secret'));
+    const failure = cache.resolveTranscript(position(all, 3), wrong.fetchRange);
+    await expect(failure).rejects.toMatchObject({ message: expect.not.stringContaining('secret') });
+    const right = source(all);
+    expect(await cache.resolveTranscript(position(all, 3), right.fetchRange)).toEqual(all);
+    expect(right.asked).toHaveLength(1);
+  });
+});
+
+describe('the cache is bounded', () => {
+  const runs = ['a', 'b', 'c'].map((mark) => messages(4, mark));
+
+  async function missesAfter(
+    limits: { maxBytes: number; maxEntries: number },
+    order: readonly number[],
+  ): Promise<number> {
+    const cache = createTranscriptCache(limits);
+    const seen = new Map<number, number>();
+    let misses = 0;
+    for (const index of order) {
+      const all = runs[index] ?? [];
+      const { asked, fetchRange } = source(all);
+      const end = seen.get(index) ?? 0;
+      await cache.resolveTranscript(position(all, end, end + 1), fetchRange);
+      seen.set(index, end + 1);
+      misses += asked.length;
+    }
+    return misses;
+  }
+
+  test('by conversations: the one not used for longest goes', async () => {
+    const limits = { maxBytes: 1_000_000, maxEntries: 2 };
+    expect(await missesAfter(limits, [0, 1, 0, 1, 0, 1])).toBe(0);
+    expect(await missesAfter(limits, [0, 1, 0, 2, 0])).toBe(0);
+    expect(await missesAfter(limits, [0, 1, 0, 2, 1])).toBe(1);
+  });
+
+  test('by bytes: a conversation counts once, however many steps it had', async () => {
+    expect(await missesAfter({ maxBytes: 4 * SIZE, maxEntries: 100 }, [0, 0, 0, 0])).toBe(0);
+    expect(await missesAfter({ maxBytes: 4 * SIZE, maxEntries: 100 }, [0, 0, 1, 1, 0, 1])).toBe(1);
+    expect(await missesAfter({ maxBytes: 3 * SIZE, maxEntries: 100 }, [0, 1, 2, 0, 1, 2])).toBe(2);
+  });
+
+  test('a conversation larger than all of it is served and not kept', async () => {
+    expect(await missesAfter({ maxBytes: SIZE, maxEntries: 100 }, [0, 0, 0])).toBe(1);
+  });
+});

@@ -1,0 +1,258 @@
+/** What the activity `judge` resolves, for as many calls as a turn may hold. */
+import { describe, expect, test } from '@jest/globals';
+import { createJudge } from '../../../../activities/policy/judge.ts';
+import { callIdOf } from '../../../../contracts/ids.ts';
+import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
+import { Policy } from '../../../../contracts/schemas/policy.ts';
+import { MOST_CALLS_PER_TURN } from '../../../../contracts/schemas/run-spec.ts';
+import type { JudgeInput } from '../../../../contracts/wire/run.ts';
+import { READ_RESOURCE_TOOL } from '../../../../domain/run/resource-link.ts';
+import type { OfferedTool } from '../../../../domain/run/toolset.ts';
+
+const TOOL: OfferedTool = {
+  modelName: 'files__read_file',
+  server: 'files',
+  serverUrl: 'https://files.test/mcp',
+  definition: { name: 'read_file', inputSchema: { type: 'object', required: ['path'] } },
+  hash: 'b'.repeat(64),
+};
+
+const STORED = { sha256: 'e'.repeat(64), bytes: 2, contentType: 'application/json' };
+
+function trusting({ server, serverUrl }: OfferedTool): CatalogSnapshot {
+  return {
+    tenant: 'default',
+    server,
+    status: 'connected',
+    connection: { url: serverUrl, trusted: true },
+    revision: 1,
+    mark: 'a',
+    policyVersion: 1,
+    refreshes: 0,
+    newTools: 'strategy',
+    entries: [],
+    listings: {},
+    pending: [],
+    ledgerLength: 1,
+    ledgerHead: 'd'.repeat(64),
+  };
+}
+
+const judge = createJudge(
+  Config.parse({}),
+  async () => [TOOL],
+  async () => undefined,
+);
+
+function asking(...names: readonly string[]): JudgeInput {
+  return {
+    run: {
+      namespace: 'default',
+      workflowId: 'run-1',
+      initiator: { id: 'ann', groups: [], tenant: 'default' },
+      specHash: 'c'.repeat(64),
+    },
+    toolset: [],
+    runPolicy: undefined,
+    calls: names.map((name, index) => ({
+      callId: callIdOf(1, index),
+      providerCallId: `p${index}`,
+      name,
+      arguments: { path: 'a' },
+    })),
+  };
+}
+
+describe('the judge', () => {
+  test('denies what is not offered, with near names', async () => {
+    const { judgements } = await judge(asking('files__read_fil'));
+    expect(judgements).toMatchObject([
+      { verdict: { kind: 'deny', code: 'TOOL_UNKNOWN', message: expect.stringContaining('files__read_file') } },
+    ]);
+  });
+
+  test('INV-D2: judges no more calls than a turn may hold: the run denies the others by limit', async () => {
+    const { judgements } = await judge(asking(...Array.from({ length: 100 }, () => TOOL.modelName)));
+    expect(judgements.map(({ callId }) => callId)).toEqual(
+      Array.from({ length: MOST_CALLS_PER_TURN }, (_, index) => callIdOf(1, index)),
+    );
+    expect(MOST_CALLS_PER_TURN).toBe(64);
+  });
+});
+
+describe('INV-X1: a read of a linked resource', () => {
+  const ours: OfferedTool = { ...TOOL, modelName: 'files__read', definition: READ_RESOURCE_TOOL };
+  const url = 'https://files.test/mcp';
+  const judged = async (file: object) => {
+    const config = Config.parse({ policy: { strategy: 'annotations' }, servers: { files: { url, ...file } } });
+    const input = asking('files__read');
+    const calls = input.calls.map((call) => ({ ...call, arguments: { uri: 'doc://1' } }));
+    const { judgements } = await createJudge(
+      config,
+      async () => [ours],
+      async () => undefined,
+    )({ ...input, calls });
+    return judgements[0];
+  };
+
+  test('may be repeated by the word of the operator who offers it, and of nobody else', async () => {
+    expect(await judged({ resourceLinks: 'read' })).toMatchObject({ repeatable: true });
+    expect(await judged({ repeatable: [READ_RESOURCE_TOOL.name] })).toMatchObject({ repeatable: false });
+  });
+
+  test('is exempt by its hint as any tool is: where the operator trusts the server', async () => {
+    expect(await judged({ resourceLinks: 'read' })).toMatchObject({ verdict: { kind: 'ask' } });
+    expect(await judged({ resourceLinks: 'read', trusted: true })).toMatchObject({ verdict: { kind: 'allow' } });
+  });
+});
+
+describe('conditions', () => {
+  const policy = {
+    strategy: 'never' as const,
+    rules: [
+      { id: 'third', when: 'earlier["files/read_file"].total >= 2', then: 'ask' as const },
+      { id: 'etc', when: 'args.path.startsWith("/etc")', then: 'deny' as const },
+    ],
+  };
+  const judging = createJudge(
+    Config.parse({ policy }),
+    async () => [TOOL],
+    async () => undefined,
+  );
+  const names = [TOOL.modelName, TOOL.modelName, TOOL.modelName];
+
+  test('B-11: count the calls of the same turn that stand before, so that many at once are as many one by one', async () => {
+    const { judgements } = await judging({ ...asking(...names), earlier: { tools: {} } });
+    expect(judgements.map(({ verdict }) => verdict.kind)).toEqual(['allow', 'allow', 'ask']);
+  });
+
+  test('and those of the turns before; not what is denied', async () => {
+    const { calls, ...input } = asking(...names);
+    const [first, ...rest] = calls;
+    const denied = { ...first, arguments: { path: '/etc/passwd' } } as (typeof calls)[number];
+    const earlier = { tools: { 'files/read_file': { succeeded: 1 } } };
+    const { judgements } = await judging({ ...input, calls: [denied, ...rest], earlier });
+    expect(judgements.map(({ verdict }) => verdict.kind)).toEqual(['deny', 'allow', 'ask']);
+  });
+
+  test('INV-G4: a run that counts nothing is asked by what counts', async () => {
+    const { judgements } = await judging(asking(TOOL.modelName));
+    expect(judgements).toMatchObject([
+      { verdict: { kind: 'ask', rules: ['organisation/rules/third (condition failed)'] } },
+    ]);
+  });
+
+  test('read hints only of a server that the operator trusts', async () => {
+    const tool = { ...TOOL, definition: { ...TOOL.definition, annotations: { readOnlyHint: true } } };
+    const reads = { rules: [{ id: 'reads', when: 'call.annotations.readOnlyHint', then: 'allow' as const }] };
+    const kinds = [true, false].map(async (trusted) => {
+      const servers = { files: { url: 'https://files.test/mcp', trusted, credentials: { kind: 'none' as const } } };
+      const config = Config.parse({ policy: reads, servers });
+      const { judgements } = await createJudge(
+        config,
+        async () => [tool],
+        async () => undefined,
+      )(asking(tool.modelName));
+      return judgements[0]?.verdict.kind;
+    });
+    expect(await Promise.all(kinds)).toEqual(['allow', 'ask']);
+  });
+
+  test('INV-G4: in trust mode signed a catalog makes no server trusted', async () => {
+    const tool = { ...TOOL, definition: { ...TOOL.definition, annotations: { readOnlyHint: true } } };
+    const kinds = ([{ mode: 'temporal' }, { mode: 'signed', jwks: 'keys.json' }] as const).flatMap((trust) =>
+      [true, undefined].map(async (configured) => {
+        const files = { url: 'https://files.test/mcp', trusted: true, credentials: { kind: 'none' as const } };
+        const config = Config.parse({
+          policy: { strategy: 'annotations' },
+          servers: configured === undefined ? {} : { files },
+          catalog: { newTools: 'strategy' },
+          trust,
+        });
+        const { judgements } = await createJudge(
+          config,
+          async () => [tool],
+          async () => trusting(tool),
+        )({ ...asking(tool.modelName), toolset: [{ server: 'files', tools: STORED }] });
+        return judgements[0]?.verdict.kind;
+      }),
+    );
+    expect(await Promise.all(kinds)).toEqual(['allow', 'allow', 'allow', 'ask']);
+  });
+
+  test('of two layers, 200 in each, are all answered for the 64 calls of a turn', async () => {
+    const many = (prefix: string) => ({
+      rules: Array.from({ length: 200 }, (_, index) => ({
+        id: `${prefix}${index}`,
+        when: `args.path.matches("^/${prefix}/${index}/.*$") && initiator.id == "${index}"`,
+        then: 'deny' as const,
+      })),
+    });
+    const config = Config.parse({ policy: { strategy: 'never', ...many('a') } });
+    const loaded = createJudge(
+      config,
+      async () => [TOOL],
+      async () => undefined,
+    );
+    const { judgements } = await loaded({
+      ...asking(...Array.from({ length: 64 }, () => TOOL.modelName)),
+      runPolicy: Policy.parse(many('b')),
+    });
+    expect(new Set(judgements.map(({ verdict }) => verdict.kind))).toEqual(new Set(['allow']));
+  });
+});
+
+test('J: broken glass is told loudly, with names and no arguments', async () => {
+  const told: unknown[] = [];
+  const breakGlass = { reason: 'Pager down.', until: new Date(Date.now() + 60_000).toISOString() };
+  const judging = createJudge(
+    Config.parse({ policy: { rules: [{ id: 'glass', then: 'allow', breakGlass }] } }),
+    async () => [TOOL],
+    async () => undefined,
+    undefined,
+    (message, meta) => told.push([message, meta]),
+  );
+  const { judgements } = await judging(asking(TOOL.modelName));
+  expect(judgements).toMatchObject([{ verdict: { kind: 'allow', breakGlass } }]);
+  expect(told).toEqual([
+    [
+      'Glass is broken: a call that would have been asked is allowed.',
+      {
+        workflowId: 'run-1',
+        callId: 't1.c0',
+        server: 'files',
+        tool: 'read_file',
+        rule: 'organisation/rules/glass',
+        ...breakGlass,
+      },
+    ],
+  ]);
+});
+
+test('one policy counts for a whole turn, and its version stands beside the verdicts', async () => {
+  const config = { ...Config.parse({ policy: { strategy: 'never' } }) };
+  const judging = createJudge(
+    config,
+    async () => {
+      // Changes while the turn is judged.
+      config.policy = Config.parse({ policy: { halt: { reason: 'Now.' } } }).policy;
+      return [TOOL];
+    },
+    async () => undefined,
+  );
+  const first = await judging(asking(TOOL.modelName));
+  const second = await judging(asking(TOOL.modelName));
+  expect([first, second].map(({ judgements }) => judgements[0]?.verdict.kind)).toEqual(['allow', 'deny']);
+  expect(first.policyVersion).not.toBe(second.policyVersion);
+});
+
+test('a server may be called as a property that every object has', async () => {
+  const odd = createJudge(
+    Config.parse({ policy: { strategy: 'never' } }),
+    async () => [{ ...TOOL, server: 'constructor' }],
+    async () => undefined,
+  );
+  const { judgements } = await odd({ ...asking(TOOL.modelName) });
+  expect(judgements).toMatchObject([{ repeatable: false }]);
+});

@@ -1,0 +1,131 @@
+/** `countersign keys new | list | rotate | revoke`: who is believed, as a file that workers read (§3.3, F21). */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { createTrustFile } from '../../../../activities/trust/key-sources.ts';
+import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
+import { readSigner } from '../../../../client/index.ts';
+import { signed } from '../../../../client/signing/signing.ts';
+import { TrustConfig } from '../../../../contracts/schemas/trust.ts';
+import { checkSignature, isSameVoice } from '../../../../domain/signing/message.ts';
+import { hashOf } from '../../../../domain/text/canonical.ts';
+import { errorOf, runCommand } from '../../../support/cli.ts';
+import { useConfigFolders } from '../../../support/config-folder.ts';
+
+const { folder } = useConfigFolders();
+const config = TrustConfig.parse({ mode: 'signed', jwks: 'trust.jwks' });
+if (config.mode !== 'signed') throw new Error('it is');
+const trustOf = async (directory: string) =>
+  await createTrustedKeys(config, createTrustFile(join(directory, 'trust.jwks'), 'trust.jwks')).setFor(
+    'default',
+    'new',
+  );
+
+const about = {
+  purpose: 'stop',
+  namespace: 'n',
+  tenant: 'default',
+  workflowId: 'w',
+  runId: 'r',
+  person: 'acme|ann',
+} as const;
+
+async function made(directory: string, ...args: readonly string[]): Promise<void> {
+  expect(await runCommand(['keys', ...args], { directory })).toMatchObject({ exitCode: 0 });
+}
+
+/** Is what this key signs believed now? */
+async function verdict(directory: string, file: string): Promise<string> {
+  const signer = await readSigner(join(directory, file));
+  const { signature } = await signed(signer, { by: 'ann' }, { ...about, groups: signer.groups ?? [] });
+  const checked = checkSignature(
+    signature,
+    { ...about, payload: hashOf({ by: 'ann' }) },
+    await trustOf(directory),
+    Date.now(),
+  );
+  return checked.kind === 'signed' ? 'signed' : checked.code;
+}
+
+test('a new key signs what workers believe; its private half is its owner’s alone', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'ann-1', '--person', 'acme|ann', '--group', 'ops', '--group', 'audit');
+  expect((await stat(join(directory, 'ann-1.jwk'))).mode & 0o777).toBe(0o600);
+  expect(await verdict(directory, 'ann-1.jwk')).toBe('signed');
+  expect((await readSigner(join(directory, 'ann-1.jwk'))).groups).toEqual(['ops', 'audit']);
+  expect(await readFile(join(directory, 'trust.jwks'), 'utf8')).not.toContain('"d"');
+});
+
+test('a service key claims the groups that are named, a personal key its own where none are', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'b-1', '--service', 'acme', '--group', 'ops');
+  await made(directory, 'new', 'ann-1', '--person', 'acme|ann', '--group', 'ops', '--group', 'audit');
+  const claimed = async (file: string, groups?: readonly string[]) =>
+    (await readSigner(join(directory, file), file, groups)).groups;
+  expect(await claimed('b-1.jwk')).toBeUndefined();
+  expect(await claimed('b-1.jwk', ['ops'])).toEqual(['ops']);
+  expect(await claimed('ann-1.jwk')).toEqual(['ops', 'audit']);
+  expect(await claimed('ann-1.jwk', ['ops'])).toEqual(['ops']);
+});
+
+test('a rotated key signs nothing any more, and what replaced it is the same voice; a revoked one is gone', async () => {
+  const directory = await folder();
+  await made(directory, 'new', 'b-1', '--service', 'acme', '--group', 'ops');
+  const old = await readSigner(join(directory, 'b-1.jwk'));
+  const before = await signed(old, {}, { ...about, groups: [] });
+  await made(directory, 'rotate', 'b-1', 'b-2');
+  expect(await verdict(directory, 'b-2.jwk')).toBe('signed');
+  expect(await verdict(directory, 'b-1.jwk')).toBe('SIGNER_NOT_ENTITLED');
+  const next = await signed(await readSigner(join(directory, 'b-2.jwk')), {}, { ...about, groups: [] });
+  expect(isSameVoice(await trustOf(directory), [before.signature], next.signature)).toBe(true);
+  const list = await runCommand(['keys', 'list'], { directory });
+  expect(list.out).toMatch(
+    /^b-1 {2}anybody of acme {2}groups ops {2}tenants default {2}of b-1 {2}replaced 2.*Z\nb-2 {2}anybody of acme/,
+  );
+  await made(directory, 'revoke', 'b-1');
+  await made(directory, 'revoke', 'b-2');
+  expect(await verdict(directory, 'b-2.jwk')).toBe('TRUST_KEY_UNKNOWN');
+  expect((await runCommand(['keys', 'list'], { directory })).out).toBe('No key is trusted (trust.jwks).\n');
+});
+
+test.each([
+  [['new', 'ann-1'], 'one of --person or of --service'],
+  [['new', 'ann-1', '--person', 'acme|ann', '--service', 'acme'], 'one of --person or of --service'],
+  [['new', 'ann-1', '--person', 'acme'], 'sub'],
+  [['new', 'ann-1', '--person', 'acme|ann', '--speaks-for-many'], 'speaksForMany'],
+  [['new', 'no spaces', '--person', 'acme|ann'], 'key id'],
+  [['new', 'there', '--person', 'acme|ann'], 'already'],
+  [['new', 'other', '--private', 'there.jwk', '--person', 'acme|ann'], 'never overwritten'],
+  [['rotate', 'nobody', 'next'], 'There is no key nobody'],
+  [['rotate', 'there', 'there'], 'already'],
+  [['revoke', 'nobody'], 'There is no key nobody'],
+  [['list', '--trust', 'away.jwks'], 'cannot be read'],
+])('keys %j is refused, and nothing is changed', async (args, reason) => {
+  const directory = await folder();
+  await made(directory, 'new', 'there', '--service', 'acme');
+  const before = await readFile(join(directory, 'trust.jwks'), 'utf8');
+  const refused = await runCommand(['keys', ...args, '--json'], { directory });
+  expect(refused.exitCode).toBe(2);
+  expect(errorOf(refused).message).toContain(reason);
+  expect(await readFile(join(directory, 'trust.jwks'), 'utf8')).toBe(before);
+});
+
+test('a key that was replaced is not replaced again, and a file that is no key signs nothing', async () => {
+  const directory = await folder({
+    'text.jwk': 'secret-canary',
+    'public.jwk': '{"kty":"OKP","kid":"x"}',
+    'broken.jwks': '{',
+  });
+  await made(directory, 'new', 'a', '--service', 'acme');
+  await made(directory, 'rotate', 'a', 'b');
+  expect(errorOf(await runCommand(['keys', 'rotate', 'a', 'c', '--json'], { directory })).message).toContain(
+    'was replaced at',
+  );
+  expect(
+    errorOf(await runCommand(['keys', 'list', '--trust', 'broken.jwks', '--json'], { directory })).message,
+  ).toContain('no JSON');
+  for (const file of ['text.jwk', 'public.jwk', 'away.jwk'])
+    await expect(readSigner(join(directory, file))).rejects.toThrow(
+      /^(?!.*canary)The signing key .*keys new|no private key/,
+    );
+});

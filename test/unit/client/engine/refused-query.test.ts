@@ -1,0 +1,64 @@
+/** A caller of the library never sees that a query was refused (docs/adr/0044), unless it is until its deadline. */
+import { expect, test } from '@jest/globals';
+import { type Client, QueryNotRegisteredError } from '@temporalio/client';
+import { Engine } from '../../../../client/engine/engine.ts';
+import { REFUSED_QUERY } from '../../../../contracts/refused-query.ts';
+
+/** What Temporal's client makes of a failed query (`@temporalio/client`). */
+const refused = (): Error => new QueryNotRegisteredError(REFUSED_QUERY, 3);
+
+function engineOf(deadlines: number[], deadlineMs: number): Engine {
+  const withDeadline = async (deadline: number, act: () => Promise<unknown>): Promise<unknown> => {
+    deadlines.push(deadline);
+    return await act();
+  };
+  // Sound: a read asks nothing else of its client.
+  return new Engine({ connection: { withDeadline } } as unknown as Client, deadlineMs);
+}
+
+async function rejecting(error: Error): Promise<never> {
+  throw error;
+}
+
+test('it is asked again within the deadline of the one call', async () => {
+  const deadlines: number[] = [];
+  const answers = [refused(), refused(), 'answer'];
+  const engine = engineOf(deadlines, 5_000);
+  const answer = await engine.read('run', async () => {
+    const next = answers.shift();
+    if (next instanceof Error) throw next;
+    return next;
+  });
+  expect(answer).toBe('answer');
+  expect(deadlines).toHaveLength(3);
+  expect(Math.max(...deadlines) - Math.min(...deadlines)).toBeLessThanOrEqual(1);
+});
+
+test('what is refused each time is told as something that passes', async () => {
+  const reading = engineOf([], 40).read('run', () => rejecting(refused()));
+  await expect(reading).rejects.toMatchObject({
+    code: 'ENGINE_UNAVAILABLE',
+    facts: { runId: 'run' },
+    message: expect.stringContaining('between two workflow tasks each time'),
+  });
+});
+
+test('nobody is asked when the time is over: that would be told as a worker who is away', async () => {
+  let asked = 0;
+  const reading = engineOf([], 10).read('run', () => {
+    asked += 1;
+    return rejecting(refused());
+  });
+  await expect(reading).rejects.toMatchObject({ message: expect.stringContaining('between two workflow tasks') });
+  expect(asked).toBe(1);
+});
+
+test('an update is never asked again by this', async () => {
+  let sent = 0;
+  const update = engineOf([], 1_000).update('run', async () => {
+    sent += 1;
+    throw refused();
+  });
+  await expect(update).rejects.toMatchObject({ code: 'INTERNAL' });
+  expect(sent).toBe(1);
+});

@@ -1,0 +1,107 @@
+/** Telling how far calls have come is beside the watch: it ends no watch, and ends with it. */
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { defaultPayloadConverter, toPayloads } from '@temporalio/common';
+import {
+  type CallProgress,
+  readProgress,
+  tellingOnce,
+  tellWhile,
+  type Underway,
+} from '../../../../client/run/progress.ts';
+
+const at = (progress: number): CallProgress => ({ callId: 't1.c0', sentAt: '2026-01-01T00:00:00.000Z', progress });
+
+/** Looks that answer in turn; the last one ends what is waited for, as an event would. */
+function scene(...looks: readonly (Underway | Error)[]) {
+  const told: number[][] = [];
+  let asked = 0;
+  let end: (how: 'well' | 'badly') => void = () => undefined;
+  const waiting = new Promise<void>((resolve, reject) => {
+    end = (how) => (how === 'well' ? resolve() : reject(new Error('the watch has its own trouble')));
+  });
+  const look = async (): Promise<Underway> => {
+    const next = looks[asked];
+    asked += 1;
+    if (asked === looks.length) end('well');
+    if (next === undefined) throw new Error('asked after the end');
+    return await (next instanceof Error ? Promise.reject(next) : Promise.resolve(next));
+  };
+  const tell = (all: Underway): void => void told.push(all.progress.map(({ progress }) => progress));
+  return { told, waiting, look, tell, end, asked: () => asked };
+}
+
+test('an execution that cannot be looked at is looked at again, and what it says then is told', async () => {
+  const away = new Error('no answer');
+  const { told, waiting, look, tell, asked } = scene(away, away, { waits: true, progress: [at(0.5)], retries: [] });
+  await tellWhile(waiting, look, tell, 1);
+  expect([asked(), told]).toEqual([3, [[0.5]]]);
+});
+
+test('where no worker waits for an answer, nothing is looked at before the next event', async () => {
+  const { told, waiting, look, tell, asked } = scene(
+    { waits: false, progress: [], retries: [] },
+    { waits: true, progress: [at(1)], retries: [] },
+  );
+  await tellWhile(waiting, look, tell, 1);
+  expect([asked(), told]).toEqual([1, [[]]]);
+});
+
+test('what ends the watch badly ends the telling, and is left to the watch to say', async () => {
+  const { waiting, look, tell, end, asked } = scene(
+    { waits: true, progress: [], retries: [] },
+    { waits: true, progress: [], retries: [] },
+  );
+  end('badly');
+  await expect(tellWhile(waiting, look, tell, 60_000)).resolves.toBeUndefined();
+  await expect(waiting).rejects.toThrow('its own trouble');
+  expect(asked()).toBe(1);
+});
+
+test('each word of a server is told once, for each call', () => {
+  const heard: CallProgress[] = [];
+  const tell = tellingOnce((news) => void heard.push(...news));
+  const other = { ...at(0.5), callId: 't1.c1' };
+  tell([at(0.5)]);
+  tell([at(0.5), other]);
+  tell([]);
+  tell([at(0.75), other]);
+  expect(heard).toEqual([at(0.5), other, at(0.75)]);
+});
+
+/** As Temporal describes an execution whose activities said this last. */
+async function read(...heartbeats: readonly unknown[]): Promise<Underway> {
+  const pendingActivities = heartbeats.map((details) => ({
+    activityType: { name: 'callTool' },
+    heartbeatDetails: { payloads: toPayloads(defaultPayloadConverter, details) },
+  }));
+  const client = {
+    workflow: { getHandle: () => ({ describe: async () => await Promise.resolve({ raw: { pendingActivities } }) }) },
+    options: { loadedDataConverter: { payloadConverter: defaultPayloadConverter, payloadCodecs: [] } },
+  };
+  // Sound: `readProgress` uses nothing else of a client.
+  return await readProgress(client as unknown as Client, 'nightly', 'run-1');
+}
+
+test('a heartbeat says what it says', async () => {
+  expect(await read({ ...at(0.5), phase: 'sent', total: 2 }, at(3))).toEqual({
+    waits: true,
+    progress: [{ ...at(0.5), total: 2 }, at(3)],
+    retries: [],
+  });
+});
+
+test.each([
+  { sentAt: '\u001b]0;owned\u0007' },
+  { sentAt: '2026-01-01' },
+  { sentAt: 5 },
+  { callId: '\u001b[2J' },
+  { progress: '\u001b[2J' },
+  { progress: null },
+])('a heartbeat that anybody may send is left out where it says %p', async (odd) => {
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [], retries: [] });
+});
+
+test.each([{ total: '\u001b[2J' }, { total: null }])('of a heartbeat is left out %p', async (odd) => {
+  expect(await read({ ...at(1), ...odd })).toEqual({ waits: true, progress: [at(1)], retries: [] });
+});

@@ -1,0 +1,127 @@
+/** `parseAs`: what comes from outside becomes a typed value or one clear error that names path and reason (INV-S1). */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import { Decision } from '../../../../contracts/schemas/answer.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
+import { parseAs } from '../../../../contracts/schemas/parse.ts';
+import { Policy } from '../../../../contracts/schemas/policy.ts';
+import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
+
+const spec = { agent: { name: 'clerk', model: 'scripted' }, input: 'go', initiator: { id: 'ann' } };
+
+function refusal(run: () => unknown): CountersignError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof CountersignError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('parseAs', () => {
+  test('returns the value with its defaults', () => {
+    expect(parseAs(RunSpec, spec, 'SPEC_INVALID', 'run spec').limits.turns).toBe(100);
+  });
+
+  test('names the path of a missing field and what it must be', () => {
+    const error = refusal(() => parseAs(RunSpec, { ...spec, agent: { name: 'clerk' } }, 'SPEC_INVALID', 'run spec'));
+    expect(error.code).toBe('SPEC_INVALID');
+    expect(error.message).toBe(
+      'The run spec is not valid: agent.model is missing; it must be a string. Correct it and try again.',
+    );
+    expect(error.facts).toEqual({ path: 'agent.model' });
+  });
+
+  test('names an unknown field by its whole path', () => {
+    const value = { servers: { notes: { url: 'http://127.0.0.1/mcp', urll: 'x' } } };
+    const error = refusal(() => parseAs(Config, value, 'CONFIG_INVALID', 'configuration file countersign.yaml'));
+    expect(error.message).toContain(
+      'configuration file countersign.yaml is not valid: servers.notes.urll is not a known field',
+    );
+    expect(error.facts.path).toBe('servers.notes.urll');
+  });
+
+  test('writes list positions and odd names so that they can be found', () => {
+    const value = { ...spec, servers: [{ name: 'ok' }, { name: 'files', url: 'nonsense' }] };
+    expect(refusal(() => parseAs(RunSpec, value, 'SPEC_INVALID', 'run spec')).facts.path).toBe('servers[1].url');
+    const odd = { servers: { 'a b': {} } };
+    expect(refusal(() => parseAs(Policy, odd, 'SPEC_INVALID', 'policy')).facts.path).toBe('servers["a b"]');
+  });
+
+  test('lists the choices where one of several was wanted', () => {
+    const wrong = { strategy: 'sometimes' };
+    expect(refusal(() => parseAs(Policy, wrong, 'SPEC_INVALID', 'policy')).message).toContain(
+      'strategy must be one of "always", "never", "annotations", not this text',
+    );
+    const kind = { servers: { notes: { url: 'http://127.0.0.1', credentials: { kind: 'magic' } } } };
+    expect(refusal(() => parseAs(Config, kind, 'CONFIG_INVALID', 'configuration')).message).toContain(
+      'servers.notes.credentials.kind must be one of "none", "given", "client-credentials"',
+    );
+  });
+
+  test('explains the branch of a union that was meant', () => {
+    const tool = { servers: { notes: { tools: { write: { action: 'alow' } } } } };
+    expect(refusal(() => parseAs(Policy, tool, 'SPEC_INVALID', 'policy')).message).toContain(
+      'servers.notes.tools.write.action must be one of "allow", "ask", "deny"',
+    );
+    expect(refusal(() => parseAs(RunSpec, { ...spec, input: 7 }, 'SPEC_INVALID', 'run spec')).message).toContain(
+      'input must be a string or a list, not a number',
+    );
+    expect(
+      refusal(() => parseAs(RunSpec, { ...spec, input: [{ role: 'tool', content: 'x' }] }, 'SPEC_INVALID', 'run spec'))
+        .message,
+    ).toContain('input[0].role must be "user"');
+  });
+
+  test('says that a value of no JSON kind is not one', () => {
+    const decision = { ...spec, agent: { ...spec.agent, output: { a: () => 1 } } };
+    expect(refusal(() => parseAs(RunSpec, decision, 'SPEC_INVALID', 'run spec')).facts.path).toBe('agent.output.a');
+  });
+
+  test('shows the first three problems and counts the rest', () => {
+    const error = refusal(() => parseAs(Decision, { kind: 'approve' }, 'DECISION_INVALID', 'decision'));
+    expect(error.message).toMatch(/decisionId .*; callId .*; digest .*; and 2 more/);
+  });
+
+  test('speaks of the whole value where it has no field', () => {
+    const error = refusal(() => parseAs(z.string(), 5, 'USAGE', 'argument'));
+    expect(error.message).toBe('The argument is not valid: must be a string, not a number. Correct it and try again.');
+    expect(error.facts).toEqual({});
+  });
+
+  test('INV-S1: never shows a value of the input, wherever it stands', () => {
+    const secret = 'Qz7-canary';
+    const places = [
+      { ...spec, input: { [`x`]: secret } },
+      { ...spec, agent: secret },
+      { ...spec, agent: { name: `${secret} !`, model: `!${secret}` } },
+      { ...spec, servers: [{ name: 'a', url: `ftp://${secret}` }] },
+      { ...spec, grants: [{ server: 'a', authorization: secret }] },
+      { ...spec, limits: { turns: secret } },
+    ];
+    for (const place of places) {
+      const error = refusal(() => parseAs(RunSpec, place, 'SPEC_INVALID', 'run spec'));
+      expect(`${error.message} ${JSON.stringify(error.facts)} ${String(error.cause)}`).not.toContain(secret);
+    }
+    fc.assert(
+      fc.property(
+        fc.object({
+          key: fc.constantFrom('agent', 'input', 'limits', 'servers', 'name'),
+          values: [fc.constant(secret)],
+        }),
+        (value) => {
+          expect(refusal(() => parseAs(RunSpec, value, 'SPEC_INVALID', 'run spec')).message).not.toContain(secret);
+        },
+      ),
+    );
+  });
+
+  test('cuts long field names and takes control characters out of them', () => {
+    const error = refusal(() => parseAs(Policy, { ['k'.repeat(500)]: 1, 'a\u001b[31m': 2 }, 'SPEC_INVALID', 'policy'));
+    expect(error.message).not.toContain('k'.repeat(41));
+    expect(error.message).not.toContain('\u001b');
+  });
+});

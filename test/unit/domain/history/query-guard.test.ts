@@ -1,0 +1,190 @@
+// A query that its worker rebuilt a run for must not leave that run in memory, and nothing else may ever be refused (INV-D1).
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Activation, type Intake, isRefused, NOTHING, taken } from '../../../../domain/history/query-guard.ts';
+
+const DIRECT: Activation = { kind: 'direct' };
+const ACCOMPANIED: Activation = { kind: 'accompanied' };
+
+function replayed(task: string): Activation {
+  return { kind: 'replayed', task };
+}
+
+function live(task: string, event: number, over: Partial<Extract<Activation, { kind: 'live' }>> = {}): Activation {
+  return { kind: 'live', task, event, isCancelled: false, ageMs: 5, ...over };
+}
+
+/** Which of these is refused: its place, or none. */
+function refusedAt(...activations: Activation[]): number | undefined {
+  let intake: Intake = NOTHING;
+  for (const [at, activation] of activations.entries()) {
+    if (isRefused(intake, activation)) return at;
+    intake = taken(intake, activation);
+  }
+  return undefined;
+}
+
+describe('refused is a direct query', () => {
+  test('for which the run was rebuilt up to events that nobody had answered: without a task, or of a task started elsewhere', () => {
+    expect(refusedAt(replayed('a'), replayed('b'), live('b', 12), DIRECT)).toBe(3);
+    expect(refusedAt(replayed('a'), live('b', 12), DIRECT)).toBe(2);
+  });
+
+  test('for which a run in memory caught up with tasks of other workers first', () => {
+    expect(refusedAt(live('a', 3), DIRECT, replayed('b'), live('c', 20), DIRECT)).toBe(4);
+  });
+
+  test('for which a run that was only rebuilt to be asked took in more: its tasks go to another worker', () => {
+    expect(refusedAt(replayed('a'), DIRECT, live('b', 20), DIRECT)).toBe(3);
+  });
+
+  test('for which a run in memory took in events without a task: neither the time nor the size of a new one', () => {
+    expect(refusedAt(live('a', 3), live('a', 9), DIRECT)).toBe(2);
+    expect(refusedAt(live('a', 3), live('a', 9, { isCancelled: true }), DIRECT)).toBe(2);
+  });
+
+  test('behind a task that is long overdue: another process may have held it until now', () => {
+    expect(refusedAt(live('a', 3, { ageMs: -700 }), live('b', 9, { ageMs: 1_400 }), DIRECT)).toBe(2);
+  });
+
+  test('and whoever asks that run again, until it is dropped', () => {
+    const doubtful = [replayed('a'), live('b', 12)].reduce<Intake>(taken, NOTHING);
+    expect(isRefused(taken(doubtful, DIRECT), DIRECT)).toBe(true);
+  });
+});
+
+describe('answered is a direct query', () => {
+  test('behind the first task, and behind each that comes in turn', () => {
+    expect(refusedAt(live('a', 3), DIRECT, live('b', 9), DIRECT, DIRECT)).toBeUndefined();
+  });
+
+  test('for which a run was rebuilt that has nothing new', () => {
+    expect(refusedAt(replayed('a'), replayed('b'), DIRECT, DIRECT)).toBeUndefined();
+  });
+
+  test('behind a task in which the run cancelled an activity, told of it at once', () => {
+    expect(refusedAt(live('a', 3), live('b', 9), live('b', 9, { isCancelled: true }), DIRECT)).toBeUndefined();
+  });
+
+  test('behind a rebuilding task that brought queries, or that another task has followed', () => {
+    expect(refusedAt(replayed('a'), live('b', 12), ACCOMPANIED, DIRECT)).toBeUndefined();
+    expect(refusedAt(replayed('a'), live('b', 12), live('c', 20), DIRECT)).toBeUndefined();
+  });
+
+  test('where the clocks of server and worker are apart, and where a slow task is the first', () => {
+    expect(refusedAt(live('a', 3, { ageMs: 60_000 }), live('b', 9, { ageMs: 61_000 }), DIRECT)).toBeUndefined();
+    expect(refusedAt(live('a', 3, { ageMs: -60_000 }), live('b', 9, { ageMs: -59_000 }), DIRECT)).toBeUndefined();
+  });
+
+  test("while the server's clock is behind: tasks have one time then, not one size", () => {
+    expect(refusedAt(live('5/0/100', 3), live('5/0/180', 9), DIRECT, live('5/0/260', 15), DIRECT)).toBeUndefined();
+  });
+});
+
+/** A run as Temporal and several workers have it; `given` is what one worker's memory of it is handed. */
+class Model {
+  readonly given: { readonly activation: Activation; readonly isUnsound: boolean }[] = [];
+  #tasks = 0;
+  #event = 0;
+  /** Tasks that this memory holds, and the newest event it holds. */
+  #held = -1;
+
+  /** A workflow task for this worker; it rebuilds or catches up where it must. */
+  task(withQuery: boolean): void {
+    this.#happens(3);
+    this.#catchUp();
+    this.#tasks += 1;
+    this.#hand(live(this.#clock, this.#event));
+    if (withQuery) this.#hand(ACCOMPANIED);
+    this.#held = this.#tasks;
+  }
+
+  /** The run cancels something in the task that it is in. */
+  cancels(): void {
+    const last = this.given.at(-1)?.activation;
+    if (last?.kind === 'live' && !last.isCancelled) this.#hand({ ...last, isCancelled: true });
+  }
+
+  taskElsewhere(): void {
+    this.#happens(3);
+    this.#tasks += 1;
+  }
+
+  /** @param news what stands in history behind the newest answered task @returns whether memory is spoilt by it */
+  query(news: 'none' | 'events' | 'started'): boolean {
+    const wasCurrent = this.#held === this.#tasks;
+    this.#catchUp();
+    if (news === 'none') {
+      this.#hand(DIRECT);
+      return false;
+    }
+    // A task that was started elsewhere and reached a run that lacked nothing shows only by its age.
+    this.#happens(2);
+    const clock = news === 'events' ? this.#clock : `${this.#clock}+`;
+    this.#hand(live(clock, this.#event, { ageMs: wasCurrent && news === 'started' ? 5_000 : 5 }));
+    this.given.push({ activation: DIRECT, isUnsound: true });
+    return true;
+  }
+
+  dropped(): void {
+    this.given.length = 0;
+    this.#held = -1;
+  }
+
+  get #clock(): string {
+    return `task ${this.#tasks}`;
+  }
+
+  #happens(events: number): void {
+    this.#event += events;
+  }
+
+  #catchUp(): void {
+    if (this.#held === this.#tasks) return;
+    for (let task = Math.max(this.#held, 0) + 1; task <= this.#tasks; task += 1) this.#hand(replayed(`task ${task}`));
+    this.#held = this.#tasks;
+  }
+
+  #hand(activation: Activation): void {
+    this.given.push({ activation, isUnsound: false });
+  }
+}
+
+const step = fc.oneof(
+  fc.record({ do: fc.constant('task' as const), withQuery: fc.boolean() }),
+  fc.record({ do: fc.constant('elsewhere' as const) }),
+  fc.record({ do: fc.constant('cancels' as const) }),
+  fc.record({ do: fc.constant('dropped' as const) }),
+  fc.record({ do: fc.constant('query' as const), news: fc.constantFrom('none', 'events', 'started') }),
+);
+
+test('whatever comes: each query that spoilt a run is refused, nothing but direct queries ever is, and one that is asked again is answered', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const model = new Model();
+      model.task(false);
+      for (const each of steps) {
+        if (each.do === 'task') model.task(each.withQuery);
+        else if (each.do === 'elsewhere') model.taskElsewhere();
+        else if (each.do === 'cancels') model.cancels();
+        else if (each.do === 'dropped') model.dropped();
+        else model.query(each.news);
+        let intake: Intake = NOTHING;
+        let refused = false;
+        for (const { activation, isUnsound } of model.given) {
+          const is = isRefused(intake, activation);
+          if (is) expect(activation.kind).toBe('direct');
+          if (isUnsound) expect(is).toBe(true);
+          refused ||= is;
+          intake = taken(intake, activation);
+        }
+        if (!refused) continue;
+        // Dropped, and asked again: with nothing new it is answered now.
+        model.dropped();
+        model.query('none');
+        expect(refusedAt(...model.given.map(({ activation }) => activation))).toBeUndefined();
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

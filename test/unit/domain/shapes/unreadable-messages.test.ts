@@ -1,0 +1,112 @@
+/** Whatever bytes somebody sends as a message: it is read as one, or refused with a reason; nothing throws. */
+import { expect, test } from '@jest/globals';
+import type { Payload } from '@temporalio/common';
+import fc from 'fast-check';
+import {
+  isUndecodable,
+  payloadConverter,
+  Undecodable,
+  UNDECODABLE,
+  type UndecodableReason,
+} from '../../../../contracts/payload-converter.ts';
+import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
+import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
+import { startRun } from '../../../../domain/run/state.ts';
+import {
+  parseCatalogDecision,
+  parseConnect,
+  parseDisconnect,
+  parsePolicies,
+  parseRefresh,
+} from '../../../../domain/shapes/catalog.ts';
+import { isFields, type Parsed } from '../../../../domain/shapes/fields.ts';
+import { parseHeldQuestions } from '../../../../domain/shapes/legacy-2025.ts';
+import {
+  parseAuthorization,
+  parseDecision,
+  parseForget,
+  parseProvision,
+  parseResolution,
+  parseSay,
+  parseStop,
+} from '../../../../domain/shapes/messages.ts';
+import { openMessage } from '../../../../domain/signing/message.ts';
+
+const PARSERS: readonly ((value: unknown) => Parsed<unknown>)[] = [
+  parseAuthorization,
+  parseCatalogDecision,
+  parseConnect,
+  parseDecision,
+  parseDisconnect,
+  parseForget,
+  parseHeldQuestions,
+  parsePolicies,
+  parseProvision,
+  parseRefresh,
+  parseResolution,
+  parseSay,
+  parseStop,
+];
+// Sound: each key of the table is one.
+const REASONS = Object.keys(UNDECODABLE) as UndecodableReason[];
+
+test.each(REASONS)('what cannot be read (%s) is refused for that, by every parser', (reason) => {
+  const unread = new Undecodable(reason);
+  for (const parse of PARSERS) expect(parse(unread)).toEqual({ kind: 'bad', path: '', reason: UNDECODABLE[reason] });
+  expect(openMessage(unread)).toEqual({ message: unread });
+  expect(heldWord(startRun(0), unread)).toEqual({ kind: 'closed' });
+  expect(lostAnswer('Lost.', unread)).toEqual(lostAnswer('Lost.', undefined));
+});
+
+test('bytes are no fields, however many', () => {
+  const bytes = new Uint8Array(3_000_000);
+  expect(isFields(bytes)).toBe(false);
+  expect(openMessage(bytes)).toEqual({ message: bytes });
+  for (const parse of PARSERS) expect(parse(bytes)).toMatchObject({ kind: 'bad', reason: 'must be an object' });
+});
+
+const names = fc.constantFrom(
+  'kind',
+  'approver',
+  'by',
+  'arguments',
+  'responses',
+  'grant',
+  'signature',
+  '__proto__',
+  'a',
+);
+const { message } = fc.letrec<{ readonly message: unknown }>((tie) => ({
+  message: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('approve', 'provide', 'grant', 'accept', 't1.c0'),
+    fc.jsonValue(),
+    fc.array(tie('message'), { maxLength: 4 }),
+    fc.dictionary(names, tie('message'), { maxKeys: 8 }),
+  ),
+}));
+const data = fc.oneof(
+  message.map((value) => new TextEncoder().encode(JSON.stringify(value))),
+  fc.uint8Array({ maxLength: 60 }),
+);
+const encoding = fc.oneof(
+  { weight: 8, arbitrary: fc.constant('json/plain') },
+  fc.constantFrom('binary/plain', 'binary/null', 'countersign/undecodable', 'binary/encrypted', ''),
+);
+
+test('no payload makes a parser throw', () => {
+  fc.assert(
+    fc.property(encoding, data, (named, bytes) => {
+      const payload: Payload = { metadata: { encoding: new TextEncoder().encode(named) }, data: bytes };
+      const value = payloadConverter.fromPayload<unknown>(payload);
+      const { message: opened } = openMessage(value);
+      for (const parse of PARSERS) {
+        const kinds = [parse(value).kind, parse(opened).kind];
+        if (isUndecodable(value)) expect(kinds).toEqual(['bad', 'bad']);
+      }
+      expect(heldWord(startRun(0), value)).toEqual({ kind: 'closed' });
+      expect(lostAnswer('Lost.', value)).toMatchObject({ kind: 'ended', outcome: { kind: 'unknown' } });
+    }),
+    { numRuns: 1_000 },
+  );
+});

@@ -1,0 +1,182 @@
+/** Text of models, tools and servers, made inert before a person reads it. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { byteLength } from '../../../../domain/text/canonical.ts';
+import {
+  bounded,
+  boundedBytes,
+  codeSpan,
+  markdown,
+  named,
+  quoted,
+  spaced,
+  visible,
+} from '../../../../domain/text/escape.ts';
+import { anyText, unicodeText } from '../../../support/builders/arbitraries.ts';
+
+/** Characters that show nothing, or something else than what they are, each with the name Unicode gives it. */
+const INVISIBLE: readonly (readonly [string, number])[] = [
+  ['NULL', 0x00],
+  ['LINE FEED', 0x0a],
+  ['ESCAPE', 0x1b],
+  ['DELETE', 0x7f],
+  ['NEXT LINE', 0x85],
+  ['NO-BREAK SPACE', 0xa0],
+  ['SOFT HYPHEN', 0xad],
+  ['COMBINING GRAPHEME JOINER', 0x034f],
+  ['ARABIC LETTER MARK', 0x061c],
+  ['HANGUL CHOSEONG FILLER', 0x115f],
+  ['KHMER VOWEL INHERENT AQ', 0x17b4],
+  ['MONGOLIAN FREE VARIATION SELECTOR ONE', 0x180b],
+  ['ZERO WIDTH SPACE', 0x200b],
+  ['ZERO WIDTH JOINER', 0x200d],
+  ['RIGHT-TO-LEFT MARK', 0x200f],
+  ['LINE SEPARATOR', 0x2028],
+  ['RIGHT-TO-LEFT OVERRIDE', 0x202e],
+  ['WORD JOINER', 0x2060],
+  ['RIGHT-TO-LEFT ISOLATE', 0x2067],
+  ['BRAILLE PATTERN BLANK', 0x2800],
+  ['IDEOGRAPHIC SPACE', 0x3000],
+  ['HANGUL FILLER', 0x3164],
+  ['private use', 0xe000],
+  ['VARIATION SELECTOR-16', 0xfe0f],
+  ['ZERO WIDTH NO-BREAK SPACE', 0xfeff],
+  ['HALFWIDTH HANGUL FILLER', 0xffa0],
+  ['noncharacter', 0xffff],
+  ['TAG LATIN SMALL LETTER A', 0xe0061],
+  ['VARIATION SELECTOR-256', 0xe01ef],
+  ['half of a surrogate pair', 0xd800],
+];
+
+describe('visible text', () => {
+  test.each(INVISIBLE)('%s shows as its number', (_name, point) => {
+    expect(visible(`a${String.fromCodePoint(point)}b`)).toBe(`a\\u{${point.toString(16)}}b`);
+  });
+
+  test('no invisible character survives in any text', () => {
+    const invisible = fc.constantFrom(...INVISIBLE.map(([, point]) => String.fromCodePoint(point)));
+    fc.assert(
+      fc.property(fc.array(fc.oneof(invisible, anyText(4))), (parts) => {
+        expect(visible(parts.join(''))).not.toMatch(/[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u);
+      }),
+    );
+  });
+
+  test('what everybody can see is left alone', () => {
+    for (const text of ['plain text, 1 + 1 = 2!', 'Größe 寸法 размер', '😀', 'é e\u0301'])
+      expect(visible(text)).toBe(text);
+  });
+});
+
+describe('text of others beside words of ours', () => {
+  test('ends where its mark stands, whatever it holds', () => {
+    expect(quoted('say "no", \\')).toBe('"say \\"no\\", \\\\"');
+    fc.assert(
+      fc.property(anyText(), anyText(), (one, other) => {
+        const line = `${quoted(one)}, ${quoted(other)}`;
+        expect(line).toMatch(/^"(?:[^"\\]|\\.)*", "(?:[^"\\]|\\.)*"$/u);
+        expect(line).not.toMatch(/ {2}/);
+        expect(visible(line)).toBe(line);
+      }),
+    );
+  });
+
+  test('shows each space after the first: no terminal can break it into what looks like another line', () => {
+    expect(spaced('a   b c')).toBe('a \\u{20}\\u{20}b c');
+  });
+
+  test('is a name as it is where it is one word, and quoted where it could pass for more', () => {
+    for (const name of ['delete_all', 'files/read.2', 'größe', '寸法', 'a:b@c']) expect(named(name)).toBe(name);
+    expect(named('book  approved by ann')).toBe('"book \\u{20}approved by ann"');
+    for (const name of ['a b', 'a,b', 'a;b', 'a"b', 'a\\b', '(x)', 'a\u200bb', 'a\nb', ''])
+      expect(named(name)).toBe(quoted(name));
+  });
+});
+
+describe('Markdown', () => {
+  /** All that may stand in front of an element, a link, a mention or a formula in CommonMark and its usual extensions. */
+  const active = /[\\`*_{}[\]()#+\-.!|<>&~$:@\n\r\t]/;
+
+  test('nothing that could be markup is left but the numbers of escaped characters', () => {
+    fc.assert(
+      fc.property(anyText(), (text) => {
+        const rest = markdown(text).replaceAll(/&#\d+;/g, '');
+        expect(rest).not.toMatch(active);
+      }),
+    );
+  });
+
+  test('it reads back as the visible text', () => {
+    fc.assert(
+      fc.property(anyText(), (text) => {
+        const read = markdown(text).replaceAll(/&#(\d+);/g, (_all, number: string) =>
+          String.fromCharCode(Number(number)),
+        );
+        expect(read).toBe(visible(text));
+      }),
+    );
+  });
+
+  test.each([
+    ['a link', '[click](https://evil.example)'],
+    ['a bare link', 'https://evil.example'],
+    ['a mail address', 'a@evil.example'],
+    ['an image', '![x](y)'],
+    ['HTML', '<img src=x onerror=alert(1)>'],
+    ['an entity', '&lt;b&gt;'],
+    ['code', '`rm -rf`'],
+    ['emphasis', '**approved**'],
+    ['a heading on a line of its own', 'x\n# Approved'],
+    ['a table', '| a | b |'],
+  ])('%s is only text', (_what, text) => {
+    const inert = markdown(text);
+    expect(inert).not.toBe(text);
+    expect(inert.replaceAll(/&#\d+;/g, '')).not.toMatch(active);
+  });
+});
+
+describe('bounded text', () => {
+  test('short text is left alone, long text is cut with the number of what is missing', () => {
+    expect(bounded('abc', 3)).toBe('abc');
+    expect(bounded('abcd', 3)).toBe('abc… (1 more characters)');
+  });
+
+  test('a character is never cut in half', () => {
+    expect(bounded('😀😀😀', 2)).toBe('😀😀… (1 more characters)');
+  });
+
+  test('what is kept is the beginning, and what is counted is the rest', () => {
+    fc.assert(
+      fc.property(unicodeText(), fc.nat({ max: 20 }), (text, most) => {
+        const [, kept = text, missing = '0'] = /^(.*)… \((\d+) more characters\)$/su.exec(bounded(text, most)) ?? [];
+        expect(text.startsWith(kept)).toBe(true);
+        expect([...kept].length + Number(missing)).toBe([...text].length);
+      }),
+    );
+  });
+
+  test('bytes are bounded too: what fits is left alone, what does not is cut to at most so many', () => {
+    expect(boundedBytes('äöü', 6)).toBe('äöü');
+    expect(boundedBytes('äöü', 5)).toBe('ä…');
+    expect(boundedBytes('äöü', 3)).toBe('…');
+    fc.assert(
+      fc.property(unicodeText(), fc.integer({ min: 3, max: 30 }), (text, most) => {
+        const cut = boundedBytes(text, most);
+        expect(byteLength(cut)).toBeLessThanOrEqual(most);
+        expect(cut === text || (cut.endsWith('…') && text.startsWith(cut.slice(0, -1)))).toBe(true);
+        // Nothing is cut that had room: the next character, of at most four bytes, did not fit.
+        if (cut !== text) expect(byteLength(cut)).toBeGreaterThan(most - 4);
+      }),
+    );
+  });
+});
+
+describe('a code span', () => {
+  test('shows text as it is, dashes and quotes too, and what is invisible as a code point', () => {
+    expect(codeSpan('rm --force "x"\u200b')).toBe('` rm --force "x"\\u{200b} `');
+  });
+
+  test('cannot be ended from inside', () => {
+    expect(codeSpan('a `b` ``c``` d')).toBe('```` a `b` ``c``` d ````');
+  });
+});

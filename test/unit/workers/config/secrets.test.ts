@@ -1,0 +1,184 @@
+/** Secrets of a configuration: known to the scrubber, masked where a configuration is shown (INV-S1). */
+import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { createScrubber } from '../../../../activities/kit/scrubber.ts';
+import { Config } from '../../../../contracts/schemas/config.ts';
+import { describeConfig, secretsOf } from '../../../../workers/config/secrets.ts';
+
+const CODEC_KEY = `${'k'.repeat(43)}=`;
+const ZONE_KEY = `${'z'.repeat(43)}=`;
+const WEBHOOK_SECRET = `whsec_${'w'.repeat(43)}=`;
+
+const config = Config.parse({
+  trust: { mode: 'signed', jwks: 'trust.jwks', zone: { keys: [{ id: 'zone', key: ZONE_KEY }] } },
+  artifacts: {
+    s3: {
+      endpoint: 'https://s3.example.com',
+      bucket: 'artifacts',
+      accessKeyId: 'AKIDWORKERS',
+      secretAccessKey: 'canary-bucket-secret',
+      sessionToken: 'canary-session-token',
+    },
+  },
+  servers: {
+    notes: {
+      url: 'https://notes.example.com/mcp',
+      headers: { 'X-Api-Key': 'canary-header', 'X-Tenant': 'emea' },
+      credentials: {
+        kind: 'client-credentials',
+        issuer: 'https://idp.example.com',
+        clientId: 'countersign',
+        clientSecret: 'canary-client-secret',
+        scopes: { tools: { write: ['notes:write'] } },
+      },
+    },
+    files: { url: 'https://files.example.com/mcp' },
+    desk: {
+      url: 'https://desk.example.com/mcp',
+      credentials: {
+        kind: 'enterprise-managed',
+        issuer: 'https://desk.example.com',
+        clientId: 'countersign',
+        clientSecret: 'canary-desk-secret',
+        identityProvider: {
+          issuer: 'https://idp.example.com',
+          clientId: 'countersign',
+          clientSecret: 'canary-provider-secret',
+        },
+      },
+    },
+    bank: {
+      url: 'https://bank.example.com/mcp',
+      credentials: {
+        kind: 'token-exchange',
+        issuer: 'https://idp.example.com',
+        clientId: 'countersign',
+        clientKey: { kid: 'client', privateKeyFile: 'client.pem' },
+      },
+    },
+  },
+  credentials: {
+    vault: {
+      use: {
+        kind: 'client-credentials',
+        issuer: 'https://idp.example.com',
+        clientId: 'catalogs',
+        clientSecret: 'canary-named-secret',
+      },
+      origins: ['https://tools.example.com'],
+    },
+    grant: { use: { kind: 'given' }, origins: ['https://tools.example.com'] },
+  },
+  models: {
+    main: { provider: 'openai', model: 'm', apiKey: 'canary-api-key' },
+    keyless: { provider: 'openai-compatible', model: 'm', baseUrl: 'http://127.0.0.1:1/v1' },
+    scripted: { provider: 'scripted', script: { steps: [{ text: 'hi' }] } },
+  },
+  ledger: {
+    sign: { kid: 'worker', privateKeyFile: 'ledger.pem' },
+    webhook: { url: 'https://siem.example.com/canary-path', secret: WEBHOOK_SECRET },
+  },
+  encryption: { keys: [{ id: 'a', key: CODEC_KEY }] },
+});
+
+const CANARIES = [
+  'canary-header',
+  'canary-client-secret',
+  'canary-named-secret',
+  'canary-desk-secret',
+  'canary-provider-secret',
+  'canary-api-key',
+  'canary-bucket-secret',
+  'canary-session-token',
+  WEBHOOK_SECRET,
+  CODEC_KEY,
+  ZONE_KEY,
+];
+
+describe('secrets of a configuration', () => {
+  test('are all known, and nothing that is no secret is among them', () => {
+    expect([...secretsOf(config)].toSorted()).toEqual([...CANARIES].toSorted());
+  });
+
+  test('stand in no description of it, which is otherwise whole', () => {
+    const shown = describeConfig(config);
+    for (const canary of CANARIES) expect(JSON.stringify(shown)).not.toContain(canary);
+    expect(shown.servers['notes']).toMatchObject({
+      url: 'https://notes.example.com/mcp',
+      headers: { 'X-Api-Key': '[redacted]', 'X-Tenant': '[redacted]' },
+      credentials: {
+        clientId: 'countersign',
+        clientSecret: '[redacted]',
+        scopes: { tools: { write: ['notes:write'] } },
+      },
+    });
+    expect(shown.servers).toMatchObject({
+      desk: {
+        credentials: {
+          clientSecret: '[redacted]',
+          identityProvider: { clientSecret: '[redacted]', clientId: 'countersign' },
+        },
+      },
+      bank: config.servers['bank'],
+    });
+    expect(shown.credentials).toMatchObject({
+      vault: { use: { clientId: 'catalogs', clientSecret: '[redacted]' }, origins: ['https://tools.example.com'] },
+    });
+    expect(shown.credentials['grant']).toEqual(config.credentials['grant']);
+    expect(shown.models).toMatchObject({
+      main: { apiKey: '[redacted]' },
+      scripted: { script: { steps: [{ text: 'hi' }] } },
+    });
+    expect(shown.models['keyless']).toEqual(config.models['keyless']);
+    expect(shown.encryption).toEqual({ keys: [{ id: 'a', key: '[redacted]' }] });
+    // An address of a webhook may be all that its receiver asks for.
+    expect(shown.ledger).toMatchObject({
+      sign: { kid: 'worker' },
+      webhook: { url: '[redacted]', secret: '[redacted]' },
+    });
+    expect(shown.artifacts.s3).toMatchObject({ accessKeyId: 'AKIDWORKERS', secretAccessKey: '[redacted]' });
+    const masked = { servers: 0, credentials: 0, models: 0, artifacts: 0, ledger: 0, encryption: 0, trust: 0 };
+    expect({ ...shown, ...masked }).toEqual({ ...config, ...masked });
+  });
+
+  test('the description of a description is the same', () => {
+    expect(describeConfig(describeConfig(config))).toEqual(describeConfig(config));
+  });
+
+  test('taken by a scrubber, they vanish from whatever a process says', () => {
+    const scrubber = createScrubber(secretsOf(config));
+    for (const canary of CANARIES) expect(scrubber.text(`failed with ${canary}!`)).toBe('failed with [redacted]!');
+  });
+
+  test('a field whose name sounds like a secret is one of the masked, so that a new one is not forgotten', () => {
+    const names = [...new Set(fieldNames(z.toJSONSchema(Config, { io: 'input' })))];
+    const suspicious = names.filter((name) => /secret|key|token|password|credential/i.test(name));
+    expect(suspicious.toSorted()).toEqual([
+      'accessKeyId', // a name: it stands in every request in clear
+      'apiKey', // masked
+      'clientKey', // names a file
+      'clientSecret', // masked
+      'credentials', // its fields are masked one by one
+      'givenTokens', // a policy
+      'key', // masked
+      'keys', // lists, whose fields are masked
+      'maxOutputTokens', // a number
+      'privateKeyFile', // a file name
+      'refreshTokens', // a word
+      'secret', // masked
+      'secretAccessKey', // masked
+      'sessionToken', // masked
+      'subjectTokenType', // a name
+      'tokens', // a limit
+    ]);
+  });
+});
+
+function fieldNames(schema: unknown): string[] {
+  if (Array.isArray(schema)) return schema.flatMap(fieldNames);
+  if (schema === null || typeof schema !== 'object') return [];
+  return Object.entries(schema).flatMap(([keyword, inner]: [string, unknown]) => [
+    ...(keyword === 'properties' && inner !== null && typeof inner === 'object' ? Object.keys(inner) : []),
+    ...fieldNames(inner),
+  ]);
+}

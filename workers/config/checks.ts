@@ -1,0 +1,251 @@
+/** What the shape of a configuration cannot say: where secrets may go, and whether its parts fit together. */
+import { isNameable } from '../../activities/egress/address.ts';
+import { urlObjection } from '../../activities/egress/guard.ts';
+import { isSecureTransport } from '../../activities/egress/secure-transport.ts';
+import { clientsOf, credentialsOf } from '../../activities/tokens/clients.ts';
+import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
+import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { pathText } from '../../contracts/schemas/parse.ts';
+import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
+import { isTrustUrl } from '../../contracts/schemas/trust.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
+import { conditionProblems } from './rule-warnings.ts';
+import { zoneKeysOf } from './secrets.ts';
+
+/** Where the operator states no ceiling, a run may ask for so much (`contracts/schemas/run-spec.ts`). */
+const LONGEST_RUN_SECONDS = 31_536_000;
+
+type Refuse = (path: string, reason: string) => never;
+
+/** In the order in which what they refuse is told. */
+const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
+  checkHeaders,
+  checkUrls,
+  refuseDifferentLimits,
+  checkStores,
+  checkEgress,
+  checkConditions,
+  checkPrices,
+  checkIssuer,
+  checkKeyIds,
+  checkRefreshTokens,
+];
+
+/** @param what names the file in errors. */
+export function checkConfig(config: Config, what: string): void {
+  const refuse: Refuse = (path, reason) => {
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `The ${what} is not valid: ${path} ${reason}. Correct it and try again.`,
+      { path },
+    );
+  };
+  for (const check of CHECKS) check(config, refuse);
+}
+
+function checkHeaders(config: Config): void {
+  for (const [name, { headers }] of Object.entries(config.servers)) {
+    const server = pathText(['servers', name]);
+    assertNoAuthorizationHeader(headers, `${server}.headers`, `${server}.credentials`);
+  }
+}
+
+function checkUrls(config: Config, refuse: Refuse): void {
+  for (const { path, url } of [...contactedUrls(config), ...identifiers(config)]) {
+    const { username, password, hash, searchParams } = new URL(url);
+    if (username !== '' || password !== '')
+      refuse(path, 'must not hold a user name or password: a URL is shown in logs and requests');
+    if ([...searchParams.keys()].some(namesSecret))
+      refuse(path, 'must not hold a secret in its query: a URL stands in history. Use headers or credentials');
+    if (hash !== '' || url.endsWith('#')) refuse(path, 'must not have a fragment (RFC 8707 §2)');
+  }
+}
+
+function checkStores(config: Config, refuse: Refuse): void {
+  const { artifacts, ledger } = config;
+  if (artifacts.s3 !== undefined && artifacts.directory !== DEFAULT_ARTIFACTS)
+    refuse('artifacts', 'must name a directory or s3, not both: an artifact has one place');
+  const longestRunDays = Math.ceil((config.limits.wallClockSeconds ?? LONGEST_RUN_SECONDS) / 86_400);
+  if (artifacts.retentionDays !== undefined && artifacts.retentionDays <= longestRunDays)
+    refuse(
+      'artifacts.retentionDays',
+      `must be more than ${longestRunDays}, the days that a run may last here (limits.wallClockSeconds): it needs what it began with`,
+    );
+  // Whatever egress allows: who answers in its place acknowledges what is kept nowhere.
+  if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
+    refuse('ledger.webhook.url', 'must use https, save to this machine');
+  if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
+    refuse('ledger', 'must name a directory or a webhook: it signs what is delivered there');
+}
+
+function checkEgress(config: Config, refuse: Refuse): void {
+  for (const { path, url } of contactedUrls(config)) {
+    const forbidden = urlObjection(url, config.egress);
+    if (forbidden !== undefined) refuse(path, forbidden);
+  }
+  for (const [index, cidr] of config.egress.allowPrivate.entries())
+    if (!isNameable(cidr))
+      refuse(
+        pathText(['egress', 'allowPrivate', index]),
+        'must be a private range, or a part of one (docs/operations/egress.md)',
+      );
+  for (const { path, url } of origins(config)) {
+    if (!isOrigin(url)) refuse(path, 'must be an origin: scheme, host and port, in lower case and without a path');
+  }
+}
+
+function checkConditions(config: Config, refuse: Refuse): void {
+  for (const { path, reason } of conditionProblems(config.policy)) refuse(path, reason);
+}
+
+function checkPrices(config: Config, refuse: Refuse): void {
+  const priced = Object.entries(config.models).map(([name, { price }]) => ({ name, price }));
+  const currency = priced.find(({ price }) => price !== undefined)?.price?.currency;
+  for (const { name, price } of priced) {
+    const path = pathText(['models', name, 'price']);
+    if (price === undefined && config.limits.spend !== undefined)
+      refuse(path, 'is missing, and limits.spend bounds what runs may spend: state it, "0" where nothing is paid');
+    if (price !== undefined && price.currency !== currency)
+      refuse(`${path}.currency`, `must be ${currency}, as of the other models: a limit has one currency`);
+  }
+}
+
+function checkIssuer(config: Config, refuse: Refuse): void {
+  for (const { path, credentials } of credentialsOf(config)) {
+    if (credentials.kind === 'issued' && config.issuer === undefined)
+      refuse(pathText(path), 'is issued, and there is no issuer: state its url and keys');
+  }
+  if (config.issuer !== undefined && !isSecureTransport(config.issuer.url, config.egress.allowInsecure))
+    refuse('issuer.url', 'must use https: who answers in its place would issue tokens');
+  // Servers look for its metadata at the root, whatever the path (RFC 8414 §3.1), and workers answer there.
+  if (config.issuer !== undefined && !isOrigin(config.issuer.url))
+    refuse('issuer.url', 'must be an origin: its keys are published at the root, under /.well-known');
+  if (config.issuer !== undefined && TENANT_PREFIX.test(config.issuer.clientId))
+    refuse('issuer.clientId', 'must not begin like TENANT/: so do the subjects of its tokens');
+}
+
+/** A key is told by its id. */
+function checkKeyIds(config: Config, refuse: Refuse): void {
+  refuseRepeated(
+    'issuer.keys',
+    (config.issuer?.keys ?? []).map(({ kid }) => kid),
+    'kid',
+    refuse,
+  );
+  refuseRepeated(
+    'grants.keys',
+    config.grants.keys.map(({ kid }) => kid),
+    'kid',
+    refuse,
+  );
+  refuseRepeated(
+    'vault.keys',
+    config.vault?.kind === 'directory' ? config.vault.keys.map(({ id }) => id) : [],
+    'id',
+    refuse,
+  );
+  refuseRepeated(
+    'trust.zone.keys',
+    zoneKeysOf(config).map(({ id }) => id),
+    'id',
+    refuse,
+  );
+  refuseRepeated(
+    'encryption.keys',
+    config.encryption.keys.map(({ id }) => id),
+    'id',
+    refuse,
+  );
+}
+
+function checkRefreshTokens(config: Config, refuse: Refuse): void {
+  for (const { path, credentials } of credentialsOf(config)) {
+    if (credentials.kind !== 'refresh') continue;
+    if (config.vault === undefined)
+      refuse(pathText(path), 'is refresh, and there is no vault that would hold refresh tokens: configure vault');
+    if (config.vault?.kind === 'environment' && credentials.refreshTokens === 'single-use')
+      refuse(
+        pathText([...path, 'refreshTokens']),
+        'is single-use, and an environment cannot keep what replaces a token: use a vault of kind directory, or state reusable where the issuer replaces none',
+      );
+  }
+}
+
+function isOrigin(url: string): boolean {
+  const { origin } = new URL(url);
+  return url === origin || url === `${origin}/`;
+}
+
+/** A server is its address, so that it has one set of limits. */
+function refuseDifferentLimits({ servers }: Config, refuse: (path: string, reason: string) => never): void {
+  const seen = new Map<string, { readonly name: string; readonly limits: string }>();
+  for (const [name, { url, limits }] of Object.entries(servers)) {
+    if (limits === undefined) continue;
+    const at = canonicalServerUrl(url);
+    const before = seen.get(at);
+    if (before !== undefined && before.limits !== canonicalJson(limits))
+      refuse(pathText(['servers', name, 'limits']), `must be those of ${before.name}, which has the same address`);
+    seen.set(at, { name, limits: canonicalJson(limits) });
+  }
+}
+
+function refuseRepeated(path: string, ids: readonly string[], field: string, refuse: Refuse): void {
+  const at = ids.findIndex((id, index) => ids.indexOf(id) !== index);
+  if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
+}
+
+// The URLs of a configuration by what they are for: each kind has its own checks (`checks.ts`).
+
+export interface ConfiguredUrl {
+  readonly path: string;
+  readonly url: string;
+}
+
+/** Addresses to which this process connects. */
+export function contactedUrls(config: Config): ConfiguredUrl[] {
+  const servers = Object.entries(config.servers).map(([name, { url }]) => ({
+    path: pathText(['servers', name, 'url']),
+    url,
+  }));
+  const issuers = clientsOf(config).map(({ path, client }) => ({ path: `${path}.issuer`, url: client.issuer }));
+  const models = Object.entries(config.models).flatMap(([name, model]) =>
+    model.provider === 'scripted' || model.baseUrl === undefined
+      ? []
+      : [{ path: pathText(['models', name, 'baseUrl']), url: model.baseUrl }],
+  );
+  const webhook = config.ledger?.webhook;
+  const webhooks = webhook === undefined ? [] : [{ path: 'ledger.webhook.url', url: webhook.url }];
+  const bucket = config.artifacts.s3;
+  const buckets = bucket === undefined ? [] : [{ path: 'artifacts.s3.endpoint', url: bucket.endpoint }];
+  const { trust } = config;
+  const keys =
+    trust.mode === 'signed' && isTrustUrl(trust.jwks) ? [{ path: pathText(['trust', 'jwks']), url: trust.jwks }] : [];
+  return [...servers, ...issuers, ...models, ...webhooks, ...buckets, ...keys, ...origins(config)];
+}
+
+/** Of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may go. */
+function origins(config: Config): ConfiguredUrl[] {
+  const listed = (path: readonly PropertyKey[], urls: readonly string[]): ConfiguredUrl[] =>
+    urls.map((url, index) => ({ path: pathText([...path, index]), url }));
+  return [
+    ...listed(['egress', 'runServers'], config.egress.runServers),
+    ...listed(['egress', 'issuerEndpoints'], config.egress.issuerEndpoints),
+    ...listed(['catalog', 'origins'], config.catalog.origins),
+    ...Object.entries(config.credentials).flatMap(([name, named]) =>
+      listed(['credentials', name, 'origins'], named.origins),
+    ),
+  ];
+}
+
+/** URIs that are only names. */
+function identifiers(config: Config): ConfiguredUrl[] {
+  const resources = credentialsOf(config).flatMap(({ path, credentials }) =>
+    'resource' in credentials && credentials.resource !== undefined
+      ? [{ path: pathText([...path, 'resource']), url: credentials.resource }]
+      : [],
+  );
+  return [...resources, ...(config.issuer === undefined ? [] : [{ path: 'issuer.url', url: config.issuer.url }])];
+}

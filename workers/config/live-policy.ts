@@ -1,0 +1,136 @@
+/**
+ * The organisation's policy as its file says now: the section `policy` of the configuration, read again when the file changes.
+ *
+ * 1. Never opens (INV-G4): a file that cannot be read, is not valid, or has lost its policy changes nothing, and is told loudly.
+ * 2. A file is read when two looks have found it the same: one that is still being written is not half a policy.
+ * 3. All else of the configuration is read once, when the worker starts.
+ */
+import type { BigIntStats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { z } from 'zod';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
+import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
+import { conditionProblems, ruleWarnings } from './rule-warnings.ts';
+import { approverWarnings } from './warnings.ts';
+
+/** Between two looks at the file: a change counts after one to two of them. */
+const LOOK_MS = 500;
+
+export interface Told {
+  error(message: string): void;
+  warn(message: string): void;
+}
+
+const Section = z.object({ policy: OrganisationPolicy.optional() });
+
+export class LivePolicy {
+  readonly #path: string;
+  readonly #servers: readonly string[];
+  readonly #environment: Environment;
+  readonly #told: Told;
+  readonly #timer: NodeJS.Timeout | undefined;
+  #current: OrganisationPolicy;
+  /** Of the file when it was last looked at, and when it was last read. */
+  #seen = '';
+  #read = '';
+  #isLooking = false;
+
+  constructor(
+    { config, path }: { readonly config: Config; readonly path: string },
+    environment: Environment,
+    told: Told,
+    lookMs = LOOK_MS,
+  ) {
+    this.#path = path;
+    this.#servers = Object.keys(config.servers);
+    this.#environment = environment;
+    this.#told = told;
+    this.#current = config.policy;
+    this.#timer = lookMs > 0 ? setInterval(() => void this.look(), lookMs).unref() : undefined;
+  }
+
+  get current(): OrganisationPolicy {
+    return this.#current;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Never throws. */
+  async look(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      const seen = await this.#stateOf();
+      const isSteady = seen === this.#seen;
+      this.#seen = seen;
+      if (!isSteady || seen === this.#read) return;
+      const policy = await this.#policyOf();
+      // It changed while it was read: the next look tells.
+      if ((await this.#stateOf()) !== seen) return;
+      this.#read = seen;
+      this.#take(policy);
+    } catch (error) {
+      this.#read = this.#seen;
+      this.#told.error(
+        `The policy of before stays in force. ${error instanceof CountersignError ? error.message : 'The configuration cannot be read.'}`,
+      );
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  #take(policy: OrganisationPolicy): void {
+    if (canonicalJson(policy) === canonicalJson(this.#current)) return;
+    this.#current = policy;
+    this.#told.warn(`Policy has changed: ${hashOf(policy).slice(0, 12)} of ${this.#path} is in force.`);
+    for (const warning of [...ruleWarnings(policy, this.#servers), ...approverWarnings({ policy })])
+      this.#told.warn(warning);
+  }
+
+  async #stateOf(): Promise<string> {
+    // A replaced file is another one, whatever its times say; what is not there is a state too.
+    const found: BigIntStats | undefined = await stat(this.#path, { bigint: true }).catch(() => undefined);
+    return found === undefined ? 'gone' : `${found.dev}/${found.ino}/${found.size}/${found.mtimeNs}/${found.ctimeNs}`;
+  }
+
+  async #policyOf(): Promise<OrganisationPolicy> {
+    const file = await readConfigFile(this.#path, {}, '/');
+    const what = file?.what ?? 'configuration';
+    const value: unknown = file?.value;
+    const picked =
+      typeof value === 'object' && value !== null && 'policy' in value ? { policy: value.policy } : undefined;
+    const { policy } = parseAs(Section, substitute(picked ?? {}, this.#environment, what), 'CONFIG_INVALID', what);
+    if (policy === undefined) {
+      const none = OrganisationPolicy.parse({});
+      if (canonicalJson(this.#current) === canonicalJson(none)) return none;
+      throw invalid(`The ${what} has no policy any more. Write policy: {} where none is meant.`);
+    }
+    const [problem] = conditionProblems(policy);
+    if (problem !== undefined)
+      throw invalid(`The ${what} is not valid: ${problem.path} ${problem.reason}. Correct it and try again.`);
+    return policy;
+  }
+}
+
+function invalid(message: string): CountersignError {
+  return new CountersignError('CONFIG_INVALID', message);
+}
+
+/** The same configuration, whose policy is that of now; whoever keeps the object sees changes, whoever keeps the policy does not. */
+export function withLivePolicy(loaded: LoadedConfig, live: Pick<LivePolicy, 'current'>): LoadedConfig {
+  return {
+    ...loaded,
+    config: {
+      ...loaded.config,
+      get policy() {
+        return live.current;
+      },
+    },
+  };
+}

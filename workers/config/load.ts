@@ -1,0 +1,165 @@
+/** The configuration of a process: one file, checked as a whole before anything is started. */
+import { readFile } from 'node:fs/promises';
+import { dirname, relative, resolve } from 'node:path';
+import { LineCounter, parseDocument, type YAMLError } from 'yaml';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Config } from '../../contracts/schemas/config.ts';
+import { parseAs, pathText } from '../../contracts/schemas/parse.ts';
+import { checkConfig } from './checks.ts';
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** Absolute; undefined where there is no file and all is default. */
+  readonly path: string | undefined;
+  /** What relative paths of the configuration are relative to. */
+  readonly baseDirectory: string;
+}
+
+/**
+ * @param path `--config`; else `COUNTERSIGN_CONFIG`, else `./countersign.yaml`, else the defaults.
+ * @throws CountersignError `CONFIG_INVALID` or `AUTHORIZATION_IN_HEADERS`, naming file and path.
+ */
+export async function loadConfig(
+  path: string | undefined,
+  environment: Environment,
+  workingDirectory: string = process.cwd(),
+): Promise<LoadedConfig> {
+  const file = await readConfigFile(path, environment, workingDirectory);
+  const what = file?.what ?? `configuration (there is no ${CONFIG_FILE})`;
+  const value = substitute(file?.value ?? {}, environment, what);
+  const config = parseAs(Config, value, 'CONFIG_INVALID', what);
+  checkConfig(config, what);
+  return { config, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
+}
+
+// Finds and reads `countersign.yaml`: a document of plain data, with every mistake of syntax at its line.
+
+const CONFIG_FILE = 'countersign.yaml';
+export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
+
+export interface ConfigFile {
+  /** Absolute. */
+  readonly path: string;
+  readonly baseDirectory: string;
+  /** For messages. */
+  readonly what: string;
+  readonly value: unknown;
+}
+
+/**
+ * The file that was named, else that of `COUNTERSIGN_CONFIG`, else `countersign.yaml` of the working directory; undefined where
+ * nothing was named and there is none. A named file that is not there is an error.
+ */
+export async function readConfigFile(
+  named: string | undefined,
+  environment: Environment,
+  workingDirectory: string,
+): Promise<ConfigFile | undefined> {
+  const fromEnvironment = environment[CONFIG_VARIABLE];
+  const chosen = named ?? (fromEnvironment === '' ? undefined : fromEnvironment);
+  const path = resolve(workingDirectory, chosen ?? CONFIG_FILE);
+  const shown = relative(workingDirectory, path);
+  const what = `configuration file ${shown.startsWith('..') ? path : shown}`;
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (chosen === undefined && error.code === 'ENOENT') return undefined;
+    const origin =
+      named === undefined ? (chosen === undefined ? '' : `, named by ${CONFIG_VARIABLE},`) : ', named by --config,';
+    const message = `The ${what}${origin} cannot be read (${error.code ?? 'error'}). Name a file that exists.`;
+    throw new CountersignError('CONFIG_INVALID', message, { file: path });
+  });
+  if (text === undefined) return undefined;
+  return { path, baseDirectory: dirname(path), what, value: parseYaml(text, what) };
+}
+
+const MOST_ALIASES = 100;
+
+/** No error repeats a line of the file: the line may hold a secret. */
+function parseYaml(text: string, what: string): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+    version: '1.2',
+    strict: true,
+  });
+  const problem: YAMLError | undefined = document.errors[0] ?? document.warnings[0];
+  if (problem !== undefined) {
+    const { line, col } = lines.linePos(problem.pos[0]);
+    throw notYaml(what, `line ${line}, column ${col}: ${REASONS[problem.code] ?? `is not YAML (${problem.code})`}`);
+  }
+  try {
+    return document.toJS({ maxAliasCount: MOST_ALIASES }) ?? {};
+  } catch {
+    throw notYaml(what, `it repeats itself by aliases more than ${MOST_ALIASES} times, or an alias has no anchor`);
+  }
+}
+
+const REASONS: Partial<Record<YAMLError['code'], string>> = {
+  DUPLICATE_KEY: 'the field stands here a second time',
+  TAB_AS_INDENT: 'a tab is used to indent; use spaces',
+  BAD_INDENT: 'the indentation is wrong',
+  MULTIPLE_DOCS: 'a second document begins; there must be one',
+  TAG_RESOLVE_FAILED: 'tags (words with !) are not known here',
+  MISSING_CHAR: 'a character is missing, such as a closing quote or bracket, or the colon after a field name',
+};
+
+function notYaml(what: string, reason: string): CountersignError {
+  return new CountersignError('CONFIG_INVALID', `The ${what} is not valid: ${reason}. Correct it and try again.`);
+}
+
+// `${NAME}` and `${NAME:-default}` inside the string values of a parsed configuration.
+//
+// 1. Substituted after parsing and in values only, so that what a variable holds can never become a field, a list or a comment.
+// 2. What is substituted is not looked at again: a secret that holds `${…}` stays as it is.
+// 3. An error names the variable and the path, never a value.
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `$${NAME}` stands for the text `${NAME}`. */
+const REFERENCE = /\$(\$\{)|\$\{([^}]*)\}?/g;
+const CONTENT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
+
+/** @param what names the file in errors. */
+export function substitute(
+  value: unknown,
+  environment: Environment,
+  what: string,
+  path: readonly PropertyKey[] = [],
+): unknown {
+  if (typeof value === 'string') return substituteText(value, environment, what, path);
+  if (Array.isArray(value)) return value.map((item, index) => substitute(item, environment, what, [...path, index]));
+  if (value === null || typeof value !== 'object') return value;
+  // fromEntries defines own properties, so a key `__proto__` stays a key and is refused as unknown.
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, substitute(inner, environment, what, [...path, key])]),
+  );
+}
+
+function substituteText(text: string, environment: Environment, what: string, path: readonly PropertyKey[]): string {
+  return text.replaceAll(REFERENCE, (whole, escaped: string | undefined, content: string | undefined) => {
+    if (escaped !== undefined) return escaped;
+    const [, name, otherwise] = whole.endsWith('}') ? (CONTENT.exec(content ?? '') ?? []) : [];
+    if (name === undefined) {
+      throw invalid(
+        what,
+        path,
+        'has a reference that is not of the form ${NAME} or ${NAME:-default}; write $${ for the text itself',
+      );
+    }
+    const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
+    // As in a shell: a default stands in for an empty variable too.
+    const chosen = otherwise === undefined ? found : found === undefined || found === '' ? otherwise : found;
+    if (chosen === undefined) throw invalid(what, path, `needs the environment variable ${name}, which is not set`);
+    return chosen;
+  });
+}
+
+function invalid(what: string, path: readonly PropertyKey[], reason: string): CountersignError {
+  const shown = pathText(path);
+  return new CountersignError(
+    'CONFIG_INVALID',
+    `The ${what} is not valid: ${shown} ${reason}. Correct it and try again.`,
+    { path: shown },
+  );
+}

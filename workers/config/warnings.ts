@@ -1,0 +1,228 @@
+/** What a configuration may say and its operator probably does not mean. */
+import { credentialsOf, isExchanged } from '../../activities/tokens/clients.ts';
+import { looksRandom } from '../../activities/tokens/secret-headers.ts';
+import { authorityOf } from '../../activities/trust/namesake.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { pathText } from '../../contracts/schemas/parse.ts';
+import type { ApproverList, RequestTimes } from '../../contracts/schemas/policy.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { ruleWarnings } from './rule-warnings.ts';
+
+/** What is allowed and probably not meant. */
+export function warningsOf(config: Config): string[] {
+  const warnings: string[] = [];
+  const configured = Object.keys(config.servers);
+  for (const name of Object.keys(config.policy.servers ?? {})) {
+    if (configured.includes(name)) continue;
+    const path = pathText(['policy', 'servers', name]);
+    warnings.push(
+      config.egress.runServers.length === 0
+        ? `${path} never applies: no server ${name} is configured, and runs may not bring servers (egress.runServers).`
+        : `${path} applies only to runs that bring a server under the name ${name}: none is configured.`,
+    );
+  }
+  for (const [name, { url }] of Object.entries(config.servers)) {
+    // A warning: ids of tenants and workspaces look the same.
+    if (new URL(url).pathname.split('/').some(looksRandom))
+      warnings.push(
+        `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
+      );
+  }
+  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => credentials.kind === 'given')) {
+    const path = pathText(at);
+    if (config.policy.givenTokens === 'deny')
+      warnings.push(`${path} is given, which policy.givenTokens: deny forbids: no call of ${name} will have a token.`);
+    else if (config.grants.keys.length === 0 && config.vault === undefined)
+      warnings.push(`${path} is given, and grants.keys is empty: no run can seal an authorization for ${name}.`);
+  }
+  for (const { path: at, name } of credentialsOf(config).filter(({ credentials }) => isExchanged(credentials))) {
+    if (config.grants.keys.length === 0)
+      warnings.push(
+        `${pathText(at)} exchanges what callers seal, and grants.keys is empty: no run can seal for ${name}.`,
+      );
+  }
+  if (config.issuer !== undefined && config.health === undefined)
+    warnings.push('issuer publishes its keys nowhere: no worker with this file has a health port (health.port).');
+  for (const [name, { protocol, elicitation, limits }] of Object.entries(config.servers)) {
+    if (elicitation === undefined) continue;
+    const path = pathText(['servers', name, 'elicitation']);
+    if (protocol === '2026-07-28')
+      warnings.push(`${path} never applies: a server of 2026-07-28 asks in another way, and waits on no connection.`);
+    else if (limits?.concurrency === 1)
+      warnings.push(`${path} lets one call wait for people, and limits.concurrency lets no other leave meanwhile.`);
+  }
+  for (const [name, { repeatable }] of Object.entries(config.servers)) {
+    const tools = config.policy.servers?.[name]?.tools ?? {};
+    for (const tool of repeatable) {
+      const rule = Object.hasOwn(tools, tool) ? tools[tool] : undefined;
+      const action = typeof rule === 'string' ? rule : rule?.action;
+      if (action === 'deny')
+        warnings.push(`${pathText(['servers', name, 'repeatable'])} names ${tool}, which policy denies.`);
+    }
+  }
+  return [
+    ...warnings,
+    ...ruleWarnings(config.policy, configured),
+    ...approverWarnings(config),
+    ...catalogWarnings(config),
+    ...namesakeWarnings(config),
+  ];
+}
+
+// Times of a policy that never come: what is planned for the deadline or later does not happen.
+
+/** What stands in a layer, a tool's entry or a rule. */
+interface Entry extends RequestTimes {
+  readonly approvers?: ApproverList | undefined;
+}
+
+/** @param whole with what the layer says where the entry is silent; only what the entry brings about is said of it */
+function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
+  const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds = 0 } = whole;
+  const end = Math.max(deadlineSeconds, extendableToSeconds);
+  const isMine = (part: keyof Entry): boolean => own[part] !== undefined || own.deadlineSeconds !== undefined;
+  const warnings: string[] = [];
+  const warn = (part: keyof Entry, field: string, why: string): void => {
+    if (isMine(part)) warnings.push(`${pathText([...path, ...field.split('.')])} ${why}`);
+  };
+  if (whole.extendableToSeconds !== undefined && extendableToSeconds <= deadlineSeconds)
+    warn(
+      'extendableToSeconds',
+      'extendableToSeconds',
+      `is not after the deadline (${deadlineSeconds} s): nobody can postpone it.`,
+    );
+  if (whole.remindAfterSeconds !== undefined && whole.remindAfterSeconds >= end)
+    warn('remindAfterSeconds', 'remindAfterSeconds', `is not before the deadline (${end} s): nobody is ever reminded.`);
+  const afterSeconds = whole.approvers?.escalate?.afterSeconds;
+  if (afterSeconds !== undefined && afterSeconds >= end)
+    warn('approvers', 'approvers.escalate.afterSeconds', `is not before the deadline (${end} s): it never escalates.`);
+  return warnings;
+}
+
+// What a policy says of approvers and times that can never come about.
+
+export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
+  const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
+    Object.entries(tools).flatMap(([tool, entry]) =>
+      typeof entry === 'string'
+        ? []
+        : ofEntry({ ...policy, ...entry }, entry, ['policy', 'servers', server, 'tools', tool]),
+    ),
+  );
+  const rules = (policy.rules ?? []).flatMap((rule, index) =>
+    ofEntry({ ...policy, ...rule }, rule, ['policy', 'rules', index]),
+  );
+  return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers, ...unknownGroups(policy)];
+}
+
+/** Nobody can be in a group that does not exist: most often it is one whose name was mistyped. */
+function unknownGroups({ groups: known, ...policy }: Config['policy']): string[] {
+  if (known === undefined) return [];
+  return groupListsIn(policy, ['policy']).flatMap(({ groups, path }) =>
+    groups
+      .filter((group) => !known.includes(group))
+      .map((group) => `${pathText(path)} names ${group}, which is none of policy.groups: nobody can be in it.`),
+  );
+}
+
+/** Every `groups` in it, at whatever depth: of approvers, escalations, rules, servers and tools. */
+function groupListsIn(value: unknown, path: readonly (string | number)[]): { groups: string[]; path: typeof path }[] {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
+    const at = [...path, Array.isArray(value) ? Number(key) : key];
+    const isList = key === 'groups' && Array.isArray(inner) && inner.every((group) => typeof group === 'string');
+    return isList ? [{ groups: inner, path: at }] : groupListsIn(inner, at);
+  });
+}
+
+/** @param whole with what the layer says where the entry is silent */
+function ofEntry(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
+  return [...listWarnings(own.approvers, path), ...timeWarnings(whole, own, path)];
+}
+
+/** Of groups nobody knows how many are in them. */
+function listWarnings(list: ApproverList | undefined, path: readonly (string | number)[]): string[] {
+  if (list === undefined || list.onlyInitiator === true) return [];
+  const { escalate } = list;
+  const later = escalate === undefined ? undefined : 'add' in escalate ? escalate.add : escalate.replace;
+  const where = pathText([...path, 'approvers']);
+  const empty =
+    later?.ids.length === 0 && later.groups.length === 0
+      ? [
+          `${where}.escalate names nobody: nobody else is asked${escalate !== undefined && 'replace' in escalate ? ', and whoever was may not decide any more' : ''}.`,
+        ]
+      : [];
+  // Whoever agreed before goes on counting: those of both lists may meet it together.
+  if (list.groups.length > 0 || (later?.groups.length ?? 0) > 0) return empty;
+  const people = new Set([...list.ids, ...(later?.ids ?? [])]).size;
+  if (people === 0) return [`${where} names nobody: every request would expire.`];
+  const { need = 1 } = list;
+  if (people < need)
+    return [...empty, `${where} needs ${need} people and names ${people}: every request would expire.`];
+  return list.notInitiator === true && people === need
+    ? [
+        ...empty,
+        `${where} needs all whom it names, and not who started the run: runs of theirs have requests that expire.`,
+      ]
+    : empty;
+}
+
+// What a configuration says of catalogs that is allowed and probably not meant.
+
+function catalogWarnings(config: Config): string[] {
+  return [...forNobody(config), ...withoutSecond(config), ...withoutServer(config)];
+}
+
+function forNobody({ catalog }: Config): string[] {
+  return catalog.administrators.flatMap(({ ids, groups }, index) =>
+    ids.length + groups.length === 0
+      ? [`catalog.administrators[${index}] names neither ids nor groups: it gives its rights to nobody.`]
+      : [],
+  );
+}
+
+/** Groups may have any number of members. */
+function withoutSecond({ catalog: { administrators, loosening } }: Config): string[] {
+  if (loosening !== 'countersign') return [];
+  const mayLoosen = administrators.filter(({ may }) => may.includes('loosen'));
+  return [...new Set(mayLoosen.map(({ tenant }) => tenant))].flatMap((tenant) => {
+    const named = mayLoosen.filter((each) => each.tenant === tenant);
+    const people = new Set(named.flatMap(({ ids }) => ids));
+    return people.size === 1 && named.every(({ groups }) => groups.length === 0)
+      ? [
+          `catalog.loosening is countersign, and in tenant ${tenant} only ${[...people].join('')} may loosen: nobody can agree to a loosening there.`,
+        ]
+      : [];
+  });
+}
+
+/** Credentials are only for servers that stand in no configuration but in a catalog. */
+function withoutServer({ catalog, credentials }: Config): string[] {
+  const reachable = new Set(catalog.origins.map((url) => new URL(url).origin));
+  return Object.entries(credentials).flatMap(([name, { origins }]) =>
+    origins.some((url) => reachable.has(new URL(url).origin))
+      ? []
+      : [
+          `${pathText(['credentials', name])} can be used by no catalog: none of its origins stands in catalog.origins.`,
+        ],
+  );
+}
+
+// Names of the configuration with one address: where messages are signed, consent names a server by its address alone.
+
+function namesakeWarnings({ servers, trust }: Config): string[] {
+  if (trust.mode !== 'signed') return [];
+  const entries = Object.entries(servers);
+  return entries.flatMap(([name, server], index) => {
+    const url = canonicalServerUrl(server.url);
+    const other = entries
+      .slice(0, index)
+      .find(([, each]) => canonicalServerUrl(each.url) === url && authorityOf(each) !== authorityOf(server));
+    if (other === undefined) return [];
+    const path = pathText(['servers', name]);
+    return [
+      `${path} has the address of ${other[0]} and other credentials: in trust mode signed a run that names both makes no call of theirs that people have approved.`,
+    ];
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * Limits of servers as they are configured, and what operators see of them in metrics and log.
+ *
+ * 1. A queue that serves one server alone is bounded where it is polled: what waits there stands in Temporal's own order, and its
+ *    rate holds for all workers together.
+ * 2. The log tells a change once, not each call.
+ */
+import type { Runtime, WorkerOptions } from '@temporalio/worker';
+import type { LimitedServer, LimitEvent } from '../activities/limits/server-limits.ts';
+import { METRICS } from '../contracts/names.ts';
+import type { Config } from '../contracts/schemas/config.ts';
+import { canonicalServerUrl } from '../domain/text/urls.ts';
+
+const BREAKER = {
+  open: (server: string) => `Server ${server} failed again and again: its breaker is open, and calls wait.`,
+  'half-open': (server: string) => `The breaker of server ${server} lets one call try.`,
+  closed: (server: string) => `Server ${server} answers again: its breaker is closed.`,
+} as const;
+
+/** In the label of servers that only runs and catalogs know: their names are chosen by tenants, and would be too many. */
+const UNLISTED = '(unlisted)';
+
+const STATES = { closed: 0, 'half-open': 1, open: 2 } as const;
+
+/** Canonical server URL → its name, and its limits. */
+export function limitedServers({ servers }: Config): ReadonlyMap<string, LimitedServer> {
+  const limited = new Map<string, LimitedServer>();
+  for (const [name, { url, limits }] of Object.entries(servers)) {
+    const at = canonicalServerUrl(url);
+    // Two names for one address: the one that has limits. Different ones are refused with the configuration.
+    if (limited.get(at)?.limits === undefined) limited.set(at, { name, ...(limits === undefined ? {} : { limits }) });
+  }
+  return limited;
+}
+
+/**
+ * What the worker of a queue takes on at once, where the queue serves one server alone.
+ *
+ * @param most whatever the server takes
+ */
+export function queueOptions(
+  { servers, taskQueue: ownQueue }: Pick<Config, 'servers' | 'taskQueue'>,
+  taskQueue: string,
+  most: number,
+): Pick<WorkerOptions, 'maxConcurrentActivityTaskExecutions' | 'maxTaskQueueActivitiesPerSecond'> {
+  if (taskQueue === ownQueue) return {};
+  const [only, ...others] = Object.values(servers).filter((server) => server.taskQueue === taskQueue);
+  if (only?.limits === undefined || others.length > 0) return {};
+  const { concurrency, perSecond } = only.limits;
+  return {
+    ...(concurrency === undefined ? {} : { maxConcurrentActivityTaskExecutions: Math.min(concurrency, most) }),
+    ...(perSecond === undefined ? {} : { maxTaskQueueActivitiesPerSecond: perSecond }),
+  };
+}
+
+export function tellLimits({
+  metricMeter,
+  logger,
+}: Pick<Runtime, 'metricMeter' | 'logger'>): (event: LimitEvent) => void {
+  const running = metricMeter.createGauge(METRICS.running, 'int', '', 'Calls of a server that are under way.');
+  const breaker = metricMeter.createGauge(METRICS.breaker, 'int', '', '0 closed, 1 half-open, 2 open.');
+  const held = metricMeter.createCounter(METRICS.held, '', 'Calls that were held back, each time.');
+  return (event) => {
+    const server = event.server ?? UNLISTED;
+    switch (event.kind) {
+      case 'running':
+        return running.set(event.calls, { server });
+      case 'held':
+        return held.add(1, { server, by: event.by });
+      case 'breaker':
+        breaker.set(STATES[event.state], { server });
+        logger.warn(BREAKER[event.state](server), { server, state: event.state });
+        return;
+      case 'asked':
+        logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, {
+          server,
+          seconds: Math.ceil(event.ms / 1_000),
+          ...(event.tenant === undefined ? {} : { tenant: event.tenant }),
+        });
+    }
+  };
+}

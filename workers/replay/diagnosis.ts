@@ -1,0 +1,111 @@
+/**
+ * Why a history does not replay: this build, or a query that broke the run.
+ *
+ * Owns: what is concluded from a history, and how certain that is. Does not own: whether it replays (`replayed-run.ts`).
+ * 1. A query is named only where it is shown: with the task that it stands for put in, this build replays what it did not replay without.
+ * 2. Where nothing is shown, the build that wrote the task that does not fit says what is likely, and the text says that it is no more.
+ */
+import { bundleWorkflows, readBuiltBundle } from '../bundle.ts';
+import { type Guess, guessesAt } from './query-damage.ts';
+import type { History } from './recorded-history.ts';
+import type { ReplayOptions } from './replay.ts';
+import { failureIn, type HistoryEvent, type Soundness, upToLastTask } from './replayed-run.ts';
+
+export type Cause =
+  /** Another build wrote what this one would do otherwise. */
+  | 'build'
+  /** A query made a worker go on from a workflow task that there was not. */
+  | 'query'
+  | 'unknown';
+
+export interface Diagnosis {
+  readonly cause: Cause;
+  readonly certainty: 'shown' | 'likely';
+  readonly text: string;
+  /** Event of the completed workflow task that does not fit. */
+  readonly task: number;
+  /** Build that wrote it, as Temporal has it. */
+  readonly writtenBy?: string;
+  /** The history with the missing task, where a query is the cause. */
+  readonly mended?: readonly HistoryEvent[];
+}
+
+/** Earlier tasks that a query may have broken, where only times come out wrong later. */
+const EARLIER_TASKS = 12;
+const MOST_REPLAYS = 80;
+
+export async function diagnosisOf(
+  workflowId: string,
+  { events: given = [] }: Pick<History, 'events'>,
+  { task }: Extract<Soundness, { kind: 'part' }>,
+  options: ReplayOptions,
+): Promise<Diagnosis> {
+  const events = given ?? [];
+  const index = events.findIndex(({ eventId }) => Number(eventId) === task);
+  const writer = writerOf(events[index]);
+  const found = { task, ...(writer === undefined ? {} : { writtenBy: writer }) };
+  const guess = await missingTask(workflowId, events, index, options);
+  if (guess !== undefined)
+    return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess), mended: guess.events };
+  if (writer === undefined || writer === '')
+    return {
+      cause: 'unknown',
+      certainty: 'likely',
+      ...found,
+      text: `Nobody can say who did the workflow task of event ${task}, and no query explains it. ${KEEP}`,
+    };
+  if (writer === (await (buildId ??= thisBuild())))
+    return {
+      cause: 'unknown',
+      certainty: 'likely',
+      ...found,
+      text: `This same build did the workflow task of event ${task}, and would do otherwise now; no query explains it. ${KEEP}`,
+    };
+  return {
+    cause: 'build',
+    certainty: 'likely',
+    ...found,
+    text: `This build is at fault, as far as can be told: another one (${writer}) did the workflow task of event ${task}, this one would do otherwise, and no query explains it. ${UNNAMED.test(writer) ? 'Its worker named no build of ours, so it may have been this very one. ' : ''}Replayed with that build it is certain; do not deploy this one over the run.`,
+  };
+}
+
+const KEEP = 'Keep the history for a report.';
+
+function queryText({ task, took, clock }: Guess): string {
+  return `A query damaged the run: it made a worker take in event ${took} with the clock of event ${clock}, and go on from there. With a workflow task in that place, which history does not have, this build replays event ${task} and what follows. The build is not at fault, and nobody changed anything.`;
+}
+
+/** The first guess with which the task, and what its commands led to, replays. */
+async function missingTask(
+  workflowId: string,
+  events: readonly HistoryEvent[],
+  culprit: number,
+  options: ReplayOptions,
+): Promise<Guess | undefined> {
+  const tasks = events.flatMap((event, index) => (event.workflowTaskCompletedEventAttributes ? [index] : []));
+  const at = tasks.indexOf(culprit);
+  const end = tasks[at + 1] ?? upToLastTask(events).length;
+  let left = MOST_REPLAYS;
+  for (const task of tasks.slice(Math.max(0, at - EARLIER_TASKS), at + 1).toReversed())
+    for (const guess of guessesAt(events, task, end, task === culprit)) {
+      if ((left -= 1) < 0) return undefined;
+      if ((await failureIn(workflowId, guess.events, options)) === undefined) return guess;
+    }
+  return undefined;
+}
+
+function writerOf(event: HistoryEvent | undefined): string | undefined {
+  const done = event?.workflowTaskCompletedEventAttributes;
+  return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
+}
+
+/** By which workers of this code name themselves (`cli/verbs/worker.ts`). Bundling takes seconds, and the code does not change meanwhile. */
+let buildId: Promise<string> | undefined;
+
+async function thisBuild(): Promise<string> {
+  const bundle = (await readBuiltBundle()) ?? (await bundleWorkflows());
+  return bundle.buildId;
+}
+
+/** The SDK's own name for a worker that was given none: a hash that differs with the folder that it was bundled in. */
+const UNNAMED = /^@temporalio\/worker@/;

@@ -1,0 +1,199 @@
+/**
+ * Replays recorded histories against the current workflow code: what a deploy must pass before it meets waiting runs (INV-D1).
+ *
+ * 1. Same interceptors and codec as the workers (DESIGN §5), or everything diverges.
+ * 2. Each history has a result of its own; one that cannot be read, or stops the replayer, does not hide the others.
+ * 3. Order of results is order of histories.
+ */
+import type { Client } from '@temporalio/client';
+import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
+import type { Config } from '../../contracts/schemas/config.ts';
+import { isFields } from '../../domain/shapes/fields.ts';
+import type { WorkflowBundle } from '../bundle.ts';
+import { createWorkerDataConverter } from '../codec.ts';
+import { zoneKeysOf } from '../config/secrets.ts';
+import { createTracing } from '../tracing.ts';
+import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
+import type { Deed } from './recorded-commands.ts';
+import type { History, Recorded } from './recorded-history.ts';
+
+export interface ReplayOptions {
+  readonly bundle: WorkflowBundle;
+  /**
+   * For the payload codecs; their keys must hold those with which the histories were recorded. Without keys of a zone, what workers
+   * wrote is taken as it is marked.
+   */
+  readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
+  /** In which the runs were recorded: digests cover it, so that under another one every decision diverges. Default `default`. */
+  readonly namespace?: string;
+  /** What a bundle made for inspection reports to, see `semantics.ts`. */
+  readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
+  /** Begins the name of the queue that replayed runs see. Default `countersign-replay`. */
+  readonly name?: string;
+}
+
+export interface ReplayOutcome {
+  /** File, or workflow id and Temporal run id. */
+  readonly name: string;
+  readonly workflowId: string;
+  /** Why the current code cannot take this history; absent where it can. */
+  readonly error?: Error;
+}
+
+type Histories = AsyncIterable<Recorded> | Iterable<Recorded>;
+
+export async function* replayHistories(histories: Histories, options: ReplayOptions): AsyncGenerator<ReplayOutcome> {
+  const source = new Source(histories);
+  while (!source.isDrained) {
+    try {
+      for await (const { error } of Worker.runReplayHistories(workerOptions(options), source.readable())) {
+        yield* source.unreadable();
+        yield source.settle(error);
+      }
+    } catch (error) {
+      // The replayer itself stopped, for instance at a history with a hole: that is the result of the one it was given.
+      if (source.current === undefined) throw error;
+      yield* source.unreadable();
+      yield source.settle(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+  yield* source.unreadable();
+}
+
+/** @param executions as visibility lists them */
+export async function* liveHistories(
+  client: Client,
+  executions: AsyncIterable<{ readonly workflowId: string; readonly runId: string }>,
+): AsyncGenerator<Recorded> {
+  for await (const { workflowId, runId } of executions) {
+    const name = `${workflowId} ${runId}`;
+    try {
+      const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+      yield { kind: 'history', name, workflowId, history };
+    } catch (error) {
+      yield { kind: 'unreadable', name, workflowId, error: error instanceof Error ? error : new Error(String(error)) };
+    }
+  }
+}
+
+function workerOptions({
+  bundle,
+  config,
+  namespace = 'default',
+  sinks = {},
+  name = 'countersign-replay',
+}: ReplayOptions): ReplayWorkerOptions {
+  // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
+  const withNamespace = { namespace };
+  const zone = zoneKeysOf(config);
+  return {
+    ...withNamespace,
+    replayName: name,
+    sinks,
+    workflowBundle: { code: bundle.code },
+    dataConverter: createWorkerDataConverter(config, zone.length > 0 ? new ZoneCodec(zone) : new UncheckedZoneCodec()),
+    plugins: [createTracing('off')],
+  };
+}
+
+/** Hands histories to one replayer after the other and knows which of them a result is about. */
+class Source {
+  current: Extract<Recorded, { kind: 'history' }> | undefined;
+  isDrained = false;
+  #broken: Extract<Recorded, { kind: 'unreadable' }>[] = [];
+  readonly #histories: AsyncIterator<Recorded> | Iterator<Recorded>;
+
+  constructor(histories: Histories) {
+    this.#histories =
+      Symbol.asyncIterator in histories ? histories[Symbol.asyncIterator]() : histories[Symbol.iterator]();
+  }
+
+  async *readable(): AsyncGenerator<{ workflowId: string; history: History }> {
+    for (;;) {
+      const next = await this.#histories.next();
+      if (next.done === true) break;
+      if (next.value.kind === 'unreadable') {
+        this.#broken.push(next.value);
+        continue;
+      }
+      this.current = next.value;
+      yield { workflowId: next.value.workflowId, history: next.value.history };
+    }
+    this.isDrained = true;
+  }
+
+  /** Those met on the way to the current one. */
+  unreadable(): ReplayOutcome[] {
+    const broken = this.#broken;
+    this.#broken = [];
+    return broken.map(({ name, workflowId, error }) => ({ name, workflowId, error }));
+  }
+
+  settle(error: Error | undefined): ReplayOutcome {
+    // Sound: a result is always about the history that was handed out last.
+    const { name, workflowId } = this.current as NonNullable<typeof this.current>;
+    this.current = undefined;
+    return { name, workflowId, ...(error === undefined ? {} : { error }) };
+  }
+}
+
+// What this code may do otherwise than a run that waits has recorded, though the command is the same: each with its decision.
+//
+// Owns: the exact values of before and now. Does not own: other commands, or another order, which need a patch
+// (`workflows/versions.ts`). What is not listed here is a difference.
+
+interface WantedChange {
+  readonly what: Deed['what'];
+  readonly part: string;
+  /** What was recorded, or as it would be recorded now where the change is wanted. */
+  adopt(before: unknown, now: unknown): unknown;
+  /** Why it harms no run that waits. */
+  readonly decision: string;
+}
+
+const WANTED: readonly WantedChange[] = [
+  {
+    what: 'activity callTool',
+    part: 'startToCloseMs',
+    adopt: (before, now) => (typeof now === 'number' && before === now - 60_000 ? now : before),
+    decision: 'docs/adr/0019',
+  },
+  {
+    what: 'activity storeSegment',
+    part: 'maximumAttempts',
+    adopt: (before, now) => (before === 20 && now === 0 ? now : before),
+    decision: 'docs/adr/0019',
+  },
+  {
+    // Of a run that a newer worker prepared, while an older one still decided what it did next.
+    what: 'activity callTool',
+    part: 'input',
+    adopt: (before, now) => (isResumable(now) && !isResumable(before) ? withResumable(before) : before),
+    decision: 'docs/adr/0039',
+  },
+];
+
+/** The recorded parts as a run would have recorded them with what was wanted since. */
+export function withWantedChanges(recorded: Deed, planned: Deed): Deed['parts'] {
+  const parts = { ...recorded.parts };
+  for (const { what, part, adopt } of WANTED)
+    if (recorded.what === what) parts[part] = adopt(parts[part], planned.parts[part]);
+  return parts;
+}
+
+function isResumable(input: unknown): boolean {
+  const [dispatch] = listOf(input);
+  return isFields(dispatch) && dispatch['resumable'] === true;
+}
+
+function listOf(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : [];
+}
+
+/** A worker that is not told so leaves no place where the answer comes: such a call is asked about as before. */
+function withResumable(input: unknown): unknown {
+  const [dispatch, ...rest] = listOf(input);
+  return isFields(dispatch) && dispatch['resumable'] === undefined
+    ? [{ ...dispatch, resumable: true }, ...rest]
+    : input;
+}

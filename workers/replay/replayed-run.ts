@@ -1,0 +1,162 @@
+/**
+ * Runs as their histories tell them, for those that no worker can take on: how far a history replays on this build, and what the run
+ * would answer to queries there.
+ *
+ * Owns: where a history may be cut, and what is sound. Does not own: comparing (`semantics.ts`), why one is not (`diagnosis.ts`).
+ * 1. A history is cut only where a worker gets it: behind the start of a workflow task.
+ * 2. Sound is what replays and does what was recorded. A part of what is sound is sound.
+ */
+import { CountersignError } from '../../contracts/errors.ts';
+import { READING_QUEUE } from '../../contracts/names.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
+import { isFields } from '../../domain/shapes/fields.ts';
+import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
+import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { createDataConverter } from '../codec.ts';
+import { DeedReader } from './recorded-commands.ts';
+import type { History } from './recorded-history.ts';
+import { replayHistories, type ReplayOptions } from './replay.ts';
+import { CommandLog, compareHistories, underRunId } from './semantics.ts';
+
+export type HistoryEvent = NonNullable<History['events']>[number];
+
+/** The bundle of the workers and, in it, what shows commands and answers. */
+export async function bundleForReading(): Promise<WorkflowBundle> {
+  return await bundleWorkflows(undefined, [workflowFile('replay-inspector'), workflowFile('replay-reader')]);
+}
+
+/** What queries would answer; absent where the workflow has no such query, or has not come so far. */
+export interface Answers {
+  readonly state?: RunState;
+  readonly requests?: readonly ApprovalRequest[];
+  readonly ledger?: LedgerPage;
+  readonly snapshot?: CatalogSnapshot;
+}
+
+export type Soundness =
+  | { readonly kind: 'whole' }
+  | {
+      readonly kind: 'part';
+      /** The workflow task that does not fit any more: event of its completion. */
+      readonly task: number;
+      /** Why the history with it does not replay. */
+      readonly error: Error;
+    };
+
+/** @param options `bundle` is one that shows commands (`bundleForReplay`, `bundleForReading`) @throws CountersignError `REPLAY_FAILED` where nothing of it replays */
+export async function soundnessOf(workflowId: string, history: History, options: ReplayOptions): Promise<Soundness> {
+  const events = history.events ?? [];
+  const failureOf = async (part: readonly HistoryEvent[]): Promise<Error | undefined> =>
+    await failureIn(workflowId, part, options);
+  const whole = await failureOf(upToLastTask(events));
+  if (whole === undefined) return { kind: 'whole' };
+  const tasks = events.flatMap((event, index) => (event.workflowTaskCompletedEventAttributes ? [index] : []));
+  // Sound up to task `low`, not up to task `high`; the whole stands behind the last task.
+  let [low, high, error] = [-1, tasks.length, whole];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    const failure = await failureOf(events.slice(0, tasks[middle]));
+    if (failure === undefined) low = middle;
+    else [high, error] = [middle, failure];
+  }
+  const task = tasks[low];
+  if (task === undefined)
+    throw new CountersignError(
+      'REPLAY_FAILED',
+      `Nothing of the history of ${workflowId} replays with this build: is it of another service, or of other encryption keys? ${whole.message}`,
+      { runId: workflowId },
+      { cause: whole },
+    );
+  return { kind: 'part', task: Number(events[task]?.eventId), error };
+}
+
+/** Why a history does not replay, or does otherwise; undefined where it is sound. */
+export async function failureIn(
+  workflowId: string,
+  events: readonly HistoryEvent[],
+  options: ReplayOptions,
+): Promise<Error | undefined> {
+  const recorded = [{ kind: 'history', name: workflowId, workflowId, history: historyOf(events) }] as const;
+  for await (const { error } of compareHistories(recorded, options)) return error;
+  return undefined;
+}
+
+/**
+ * What the run would answer, up to the given task of its history, or all of it.
+ *
+ * @param runId the Temporal run that lives: it stands in digests
+ * @param task as `Soundness` has it
+ * @param options `bundle` is one of `bundleForReading`
+ */
+export async function answersOf(
+  workflowId: string,
+  { history, runId, task }: { readonly history: History; readonly runId: string; readonly task?: number },
+  options: ReplayOptions,
+): Promise<{ readonly answers: Answers; readonly upTo: number }> {
+  const events = history.events ?? [];
+  const part = task === undefined ? upToLastTask(events) : events.filter(({ eventId }) => Number(eventId) < task);
+  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
+  const own = await underRunId(historyOf(part), runId, reader);
+  let last: Answers = {};
+  const sinks: ReaderSinksImplementation = {
+    replayReader: {
+      answers: {
+        callDuringReplay: true,
+        fn: (_info, told) => {
+          // Sound: what the handlers of this build's queries answered, as JSON.
+          last = Object.fromEntries(Object.entries(told).map(([name, json]) => [name, JSON.parse(json)])) as Answers;
+        },
+      },
+    },
+  };
+  const recorded = [{ kind: 'history', name: workflowId, workflowId, history: own }] as const;
+  for await (const { error } of replayHistories(recorded, {
+    ...options,
+    name: READING_QUEUE,
+    sinks: { ...new CommandLog().sinks, ...sinks },
+  }))
+    if (error !== undefined) throw error;
+  return { answers: last, upTo: Number(part.at(-1)?.eventId ?? 0) };
+}
+
+type ReaderSinksImplementation = NonNullable<ReplayOptions['sinks']> & {
+  readonly replayReader: {
+    readonly answers: {
+      readonly callDuringReplay: true;
+      readonly fn: (info: unknown, told: Parameters<ReaderSinks['replayReader']['answers']>[0]) => void;
+    };
+  };
+};
+
+/**
+ * Without the attempts at a last task that came to nothing, and without what has come since the last task and belongs to the next one:
+ * a replay would take it in with the clock of the last one, as a query does that breaks a run.
+ */
+export function upToLastTask(events: readonly HistoryEvent[]): readonly HistoryEvent[] {
+  const done = events.findLastIndex(({ workflowTaskCompletedEventAttributes: completed }) => completed);
+  const started = events.findLastIndex(({ workflowTaskStartedEventAttributes: begun }) => begun);
+  if (started > done) return events.slice(0, started + 1);
+  return events.slice(0, done + 1 + commandsOf(events, done).length);
+}
+
+/** The events that a completed workflow task has made. */
+export function commandsOf(events: readonly HistoryEvent[], task: number): readonly HistoryEvent[] {
+  const completed = Number(events[task]?.eventId);
+  const end = events.findIndex((event, index) => index > task && !isMadeBy(event, completed));
+  return events.slice(task + 1, end === -1 ? events.length : end);
+}
+
+function isMadeBy(event: HistoryEvent, completed: number): boolean {
+  if (event.workflowExecutionUpdateAcceptedEventAttributes || event.workflowExecutionUpdateCompletedEventAttributes)
+    return true;
+  return Object.values(event).some(
+    (attributes: unknown) =>
+      isFields(attributes) && Number(attributes['workflowTaskCompletedEventId'] ?? -1) === completed,
+  );
+}
+
+export function historyOf(events: readonly HistoryEvent[]): History {
+  return { events: [...events] };
+}

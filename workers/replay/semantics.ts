@@ -1,0 +1,183 @@
+/**
+ * Replays histories and compares what this code would send, wait for, answer and hand on with what is recorded.
+ *
+ * Temporal's own replay compares the kinds and order of commands, not what they carry: other tool arguments, a longer
+ * deadline or a second attempt pass it. This does not let them pass.
+ * 1. Equality is exact: the same state gives the same payloads. A change of what a waiting run does goes behind a patch
+ *    (`workflows/versions.ts`), as a change of its commands does, or stands with its exact values in `replay.ts`.
+ * 2. A message names event and path, never a value: values are prompts and arguments.
+ * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold it.
+ */
+import { defaultPayloadConverter } from '@temporalio/common';
+import type { InjectedSinks } from '@temporalio/worker';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
+import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
+import { createDataConverter } from '../codec.ts';
+import { type Deed, DeedReader, type RecordedDeed } from './recorded-commands.ts';
+import type { History, Recorded } from './recorded-history.ts';
+import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
+
+/** The bundle of the workers and, in it, the one module that shows what it does. */
+export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
+  return await bundleWorkflows(workflowsPath, [workflowFile('replay-inspector')], fileOf);
+}
+
+/** What a replay worker with such a bundle would do. */
+export class CommandLog {
+  readonly sinks: InjectedSinks<InspectorSinks> = {
+    replayInspector: {
+      commands: {
+        callDuringReplay: true,
+        fn: ({ taskQueue }, commands) => {
+          this.#commands.push(...commands);
+          this.#queue = taskQueue;
+        },
+      },
+    },
+  };
+  #commands: Command[] = [];
+  #queue = '';
+
+  /** All since the last time. */
+  take(): { readonly commands: readonly Command[]; readonly queue: string } {
+    const commands = this.#commands;
+    this.#commands = [];
+    return { commands, queue: this.#queue };
+  }
+}
+
+/** @param options `bundle` is one of `bundleForReplay` */
+export async function* compareHistories(
+  histories: AsyncIterable<Recorded> | Iterable<Recorded>,
+  options: ReplayOptions,
+): AsyncGenerator<ReplayOutcome> {
+  const log = new CommandLog();
+  const reader = new DeedReader(createDataConverter(options.config).payloadCodecs ?? []);
+  const passes: Pass[] = [];
+  let failed: Error | undefined;
+  for await (const outcome of replayHistories(replayed(histories, reader, passes), {
+    ...options,
+    sinks: { ...options.sinks, ...log.sinks },
+  })) {
+    // Sound: an outcome belongs to the oldest pass that was handed out and has none.
+    const pass = passes.shift() as Pass;
+    failed ??= outcome.error ?? (await differenceIn(pass, log, reader));
+    if (!pass.isLast) continue;
+    const { error: _, ...rest } = outcome;
+    yield { ...rest, ...(failed === undefined ? {} : { error: failed }) };
+    failed = undefined;
+    log.take();
+  }
+}
+
+/** One replay of a history, under one of the Temporal run ids that the run had. */
+interface Pass {
+  readonly recorded: Recorded;
+  /** Events that were made under this run id. */
+  readonly from: number;
+  readonly to: number;
+  readonly isLast: boolean;
+}
+
+async function* replayed(
+  histories: AsyncIterable<Recorded> | Iterable<Recorded>,
+  reader: DeedReader,
+  passes: Pass[],
+): AsyncGenerator<Recorded> {
+  for await (const recorded of histories) {
+    const lives = recorded.kind === 'history' ? livesOf(recorded.history) : [{ from: 0, to: 0 }];
+    for (const [index, { runId, from, to }] of lives.entries()) {
+      passes.push({ recorded, from, to, isLast: index === lives.length - 1 });
+      yield recorded.kind === 'history' && runId !== undefined
+        ? { ...recorded, history: await underRunId(recorded.history, runId, reader) }
+        : recorded;
+    }
+  }
+}
+
+interface Life {
+  /** Absent for the first: a replay has the run id that the history begins with. */
+  readonly runId?: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A reset begins a new Temporal run at the workflow task that it makes fail (`RESET_WORKFLOW`). */
+function livesOf({ events }: History): Life[] {
+  const resets = (events ?? []).flatMap(({ eventId, workflowTaskFailedEventAttributes: failed }) =>
+    failed?.newRunId ? [{ runId: failed.newRunId, from: Number(eventId) }] : [],
+  );
+  const starts = [{ from: 0 }, ...resets];
+  return starts.map((start, index) => ({ ...start, to: starts[index + 1]?.from ?? Number.MAX_SAFE_INTEGER }));
+}
+
+/**
+ * The history as the worker of that Temporal run replays it. The SDK takes the run id of a replay from the first event, where the
+ * original one stands, so that a replayed run never knows that it was reset: the earlier runs, of which a reset run counts none
+ * (`domain/run/chain.ts`), are taken out instead.
+ */
+export async function underRunId(history: History, runId: string, reader: DeedReader): Promise<History> {
+  const [first, ...rest] = history.events ?? [];
+  const started = first?.workflowExecutionStartedEventAttributes;
+  if (first === undefined || !started || started.originalExecutionRunId === runId) return history;
+  const [spec, carry] = await reader.values(started.input?.payloads);
+  const input = isFields(carry)
+    ? { payloads: [spec, { ...carry, earlier: [] }].map((value) => defaultPayloadConverter.toPayload(value)) }
+    : started.input;
+  // Sound: the same message with two fields changed.
+  return {
+    events: [
+      { ...first, workflowExecutionStartedEventAttributes: { ...started, originalExecutionRunId: runId, input } },
+      ...rest,
+    ],
+  } as History;
+}
+
+async function differenceIn(
+  { recorded, from, to }: Pass,
+  log: CommandLog,
+  reader: DeedReader,
+): Promise<Error | undefined> {
+  if (recorded.kind === 'unreadable') return undefined;
+  const { commands, queue } = log.take();
+  const deeds = await reader.recorded(recorded.history);
+  if (deeds.length > 0 && commands.length === 0)
+    return new TypeError('the bundle does not show what it does; make it with bundleForReplay');
+  const planned = new Map((await reader.planned(commands, queue)).map((deed) => [deed.key, deed]));
+  for (const deed of deeds) {
+    if (deed.eventId <= from || deed.eventId >= to) continue;
+    const path = differentPath(deed, planned.get(deed.key));
+    if (path !== undefined) return difference(deed, path);
+  }
+  return undefined;
+}
+
+function differentPath(recorded: RecordedDeed, planned: Deed | undefined): string | undefined {
+  return planned === undefined ? '' : firstDifference(withWantedChanges(recorded, planned), planned.parts, '');
+}
+
+function difference({ eventId, what }: RecordedDeed, path: string): Error {
+  const how = path === '' ? 'is not done any more' : `differs at ${path}`;
+  return new CountersignError(
+    'REPLAY_FAILED',
+    `Event ${eventId}, ${what}, ${how}: this code would do otherwise than the run has done.`,
+    { eventId, path },
+  );
+}
+
+/** Path of the first place where two JSON values differ. */
+function firstDifference(one: unknown, other: unknown, path: string): string | undefined {
+  if (Object.is(one, other)) return undefined;
+  if (!isFields(one) || !isFields(other) || Array.isArray(one) !== Array.isArray(other)) return path;
+  for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    const at = Array.isArray(one) ? `${path}[${key}]` : `${path}${path === '' ? '' : '.'}${key}`;
+    const found = firstDifference(one[key], other[key], at);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,150 @@
+/**
+ * A catalog: the stored tools of one server for one tenant, and what operators say of them, for as long as it is needed.
+ *
+ * Owns: refreshing and handing over. Does not own: rules (`domain/catalog*.ts`), messages (`handlers.ts`).
+ * 1. A refresh takes effect in one workflow task, or not at all: no reader sees a mixture.
+ * 2. One that was never connected ends by itself; one that was disconnected stays, and its policy with it.
+ */
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  makeContinueAsNewFunc,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import { isUndecodable } from '../../contracts/payload-converter.ts';
+import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
+import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
+import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
+import { rollReason } from '../../domain/run/carry.ts';
+import { identifier, name as serverName } from '../../domain/shapes/fields.ts';
+import { final } from '../entity/final-failure.ts';
+import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
+import { isChecking } from '../interceptors/zone.ts';
+import { catalogDiscoveryActivities } from '../run/activities.ts';
+import { storeOnce } from '../run/roll.ts';
+import { registerCatalogHandlers } from './handlers.ts';
+import { LiveCatalog } from './live-catalog.ts';
+
+/** So long a catalog without a connection waits for one. */
+const UNUSED_MS = 60_000;
+
+/** A catalog that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
+const MOST_TRIES = 10;
+
+/** @param carry only continue-as-new gives one */
+export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
+  assertIdentity(identity, carry);
+  const live = new LiveCatalog(identity, carry ?? undefined);
+  registerCatalogHandlers(live);
+  // A click on "cancel" must not take away what operators have said: who wants that disconnects, or terminates.
+  await CancellationScope.nonCancellable(async () => await keep(live));
+}
+
+async function keep(live: LiveCatalog): Promise<void> {
+  if (live.catalog.status === 'new') {
+    const isUsed = await condition(() => live.catalog.status !== 'new', UNUSED_MS, {
+      summary: 'waits for a connection',
+    });
+    if (!isUsed) {
+      await condition(allHandlersFinished);
+      // A message that is still under way may have connected it.
+      if (live.catalog.status === 'new') return;
+    }
+  }
+  for (;;) {
+    await condition(() => live.wantsRefresh || wantsToRoll(live));
+    if (live.wantsRefresh) await refresh(live);
+    if (wantsToRoll(live)) await roll(live);
+  }
+}
+
+function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
+  return rollReason({ nudged, updates, suggested: workflowInfo().continueAsNewSuggested }) !== undefined;
+}
+
+async function refresh(live: LiveCatalog): Promise<void> {
+  const { tenant, server, connection, refreshes } = live.catalog;
+  // Sound: `wantsRefresh` holds only where there is a connection.
+  if (connection === undefined) return;
+  const listing = new CancellationScope();
+  live.listing = listing;
+  const isWanted = (): boolean => live.catalog.status === 'connected' && live.catalog.connection === connection;
+  try {
+    const found = await listing.run(() =>
+      catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
+    );
+    const discovery = { ...answered(live, found), refresh: refreshes };
+    if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
+  } catch (error) {
+    assertFailure(error);
+    // The server is connected otherwise by now, or not at all: what an earlier address says is no word on it.
+    if (!isWanted()) return;
+    const coded = codedFailureIn(error) ?? {
+      code: 'DISCOVERY_FAILED',
+      message: `The tools of ${server} could not be listed. Does a worker serve the queue of the server?`,
+    };
+    live.commit(refreshFailed(live.catalog, refreshes, coded, new Date().toISOString()));
+  }
+}
+
+/** Never returns: continue-as-new is thrown. */
+async function roll(live: LiveCatalog): Promise<never> {
+  live.commit({ catalog: { ...live.catalog }, facts: [{ kind: 'catalog.rolled' }] });
+  live.storedTo = live.journal.ledgerLength;
+  let stored = await storeOnce(live);
+  // Where more has come than can be carried nothing else is taken until the next execution: storing once more is enough.
+  for (let tries = 0; tries < MOST_TRIES || live.isOverfull; tries += 1) {
+    await condition(allHandlersFinished);
+    // A task of its own, so that no message is answered in the task that ends this execution (temporalio/temporal#6375).
+    await sleep(1, { summary: 'before continue-as-new' });
+    if (!allHandlersFinished()) continue;
+    if (!live.isOverfull) break;
+    live.isClosed = true;
+    stored = await storeOnce(live);
+    live.storedTo = stored.ledgerLength;
+  }
+  const { tenant, server } = live.catalog;
+  const next = makeContinueAsNewFunc<typeof toolCatalog>();
+  const identity = { tenant, server, ...(isChecking() ? { signed: true as const } : {}) };
+  return await next(identity, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
+}
+
+function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
+  const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
+  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
+  const seen = seenAtStart(identity);
+  if (isUndecodable(seen))
+    throw final(
+      failureOf('CATALOG_INVALID', `What the catalog was started with ${seen.says}. Nothing was done.`, {
+        path: 'args[0]',
+      }),
+    );
+  const isNamed =
+    identifier(identity?.tenant) === undefined &&
+    serverName(identity?.server) === undefined &&
+    catalogId(identity) === workflowId;
+  if (!isNamed || (cronSchedule ?? '') !== '')
+    throw final(
+      failureOf(
+        'CATALOG_INVALID',
+        'A catalog is started with {tenant, server} under the id catalog/<tenant>/<server>: use connect of the client library or command line.',
+        { path: 'args[0]' },
+      ),
+    );
+  if (carry === undefined || carry === null) return;
+  if (continuedFromExecutionRunId === undefined)
+    throw final(
+      failureOf('CATALOG_INVALID', 'A catalog is started with one argument; the second belongs to continue-as-new.', {
+        path: 'args[1]',
+      }),
+    );
+  // Not a failure of the catalog: after a rollback the task waits for a build that knows this version.
+  const version: number = carry.version;
+  if (version !== CATALOG_CARRY_VERSION && version !== SIGNED_CARRY_VERSION)
+    throw new Error(`carried state has version ${version}; this build knows another`);
+}

@@ -1,0 +1,63 @@
+/**
+ * Refuses a direct query for which the worker took in events without their workflow task, so that it drops the run and the task itself
+ * rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
+ *
+ * In every bundle (`workers/bundle.ts`): what it does changes no command, so that a history replays with it and without it.
+ * 1. Its state is that of one run in one worker's memory: the SDK calls `interceptors` for each (INV-D4).
+ */
+import {
+  type ActivateInput,
+  proxySinks,
+  type Sinks,
+  workflowInfo,
+  type WorkflowInterceptors,
+} from '@temporalio/workflow';
+import { REFUSED_QUERY } from '../../contracts/refused-query.ts';
+import { type Activation, isRefused, NOTHING, taken } from '../../domain/history/query-guard.ts';
+
+export interface QueryGuardSinks extends Sinks {
+  readonly queryGuard: { refused(): void };
+}
+
+/** The id that the SDK gives to a query that comes without a workflow task. */
+const DIRECT = 'legacy_query';
+
+export function interceptors(): WorkflowInterceptors {
+  const { queryGuard } = proxySinks<QueryGuardSinks>();
+  let intake = NOTHING;
+  return {
+    internals: [
+      {
+        activate: (input, next) => {
+          // A second part of one activation: the first has been looked at.
+          if (input.batchIndex === 0) {
+            const activation = activationOf(input);
+            if (isRefused(intake, activation)) {
+              queryGuard.refused();
+              throw new Error(REFUSED_QUERY);
+            }
+            intake = taken(intake, activation);
+          }
+          next(input);
+        },
+      },
+    ],
+  };
+}
+
+function activationOf({ activation }: ActivateInput): Activation {
+  const jobs = activation.jobs ?? [];
+  const query = jobs.find(({ queryWorkflow }) => queryWorkflow)?.queryWorkflow;
+  if (query) return { kind: query.queryId === DIRECT ? 'direct' : 'accompanied' };
+  const { timestamp, historySizeBytes, isReplaying } = activation;
+  // Not the time alone: the SDK never sets a run's clock back, so that tasks have one time while the server's clock is behind it.
+  const task = [timestamp?.seconds, timestamp?.nanos, historySizeBytes].map(String).join('/');
+  if (isReplaying === true) return { kind: 'replayed', task };
+  return {
+    kind: 'live',
+    task,
+    event: activation.historyLength ?? 0,
+    isCancelled: jobs.length > 0 && jobs.every(({ resolveActivity }) => resolveActivity?.result?.cancelled),
+    ageMs: workflowInfo().unsafe.now() - Date.now(),
+  };
+}

@@ -1,0 +1,43 @@
+/**
+ * The trace that comes with a message. Whoever may write to the namespace may send anything in its place, and the interceptors that
+ * read it throw on what they cannot read: a signal with such a header would stop a run for good (docs/adr/0046).
+ *
+ * 1. Stands before the interceptors of tracing. A header that is no trace is left out; the message counts.
+ * 2. Hands over what comes next without a promise of its own, so that recorded runs replay (INV-D1).
+ */
+import type { Headers } from '@temporalio/common';
+import type { WorkflowInterceptors } from '@temporalio/workflow';
+import { isUndecodable, payloadConverter } from '../../contracts/payload-converter.ts';
+
+/** As `@temporalio/interceptors-opentelemetry-v2` names it. */
+const TRACE_HEADER = '_tracer-data';
+
+export function interceptors(): WorkflowInterceptors {
+  return {
+    inbound: [
+      {
+        execute: (input, next) => next(readableIn(input)),
+        handleSignal: (input, next) => next(readableIn(input)),
+        handleUpdate: (input, next) => next(readableIn(input)),
+        validateUpdate: (input, next) => next(readableIn(input)),
+        handleQuery: (input, next) => next(readableIn(input)),
+      },
+    ],
+  };
+}
+
+function readableIn<Input extends { readonly headers: Headers }>(input: Input): Input {
+  return isTrace(input.headers[TRACE_HEADER]) ? input : { ...input, headers: withoutTrace(input.headers) };
+}
+
+/** W3C Trace Context: names with texts, and nothing else. */
+function isTrace(header: Headers[string] | undefined): boolean {
+  if (header === undefined) return true;
+  const trace: unknown = payloadConverter.fromPayload(header);
+  if (typeof trace !== 'object' || trace === null || Array.isArray(trace) || isUndecodable(trace)) return false;
+  return Object.values(trace).every((value) => typeof value === 'string');
+}
+
+function withoutTrace({ [TRACE_HEADER]: _, ...others }: Headers): Headers {
+  return others;
+}

@@ -1,0 +1,102 @@
+/**
+ * Questions that a server asks on the open connection of a call: its dispatch tells of them, and asks for the answer (docs/adr/0040).
+ *
+ * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
+ * 2. Only calls of runs that were prepared to hold this server wait so. The first question leaves a marker, so that no build that
+ *    knows of none takes the run up (INV-D1).
+ * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for its end.
+ */
+import { patched, setHandler } from '@temporalio/workflow';
+import { failureOf } from '../../contracts/failure.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type { HeldAck, HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import { heldWord } from '../../domain/legacy-2025/open-question-proof.ts';
+import {
+  admitHeld,
+  askedHeld,
+  closedHeld,
+  flightOf,
+  type HeldOpen,
+  type HeldPausing,
+  isHeldOpen,
+} from '../../domain/legacy-2025/open-question.ts';
+import type { CallState, InFlight } from '../../domain/request/call-state.ts';
+import { callOf } from '../../domain/run/state.ts';
+import { parseHeldQuestions } from '../../domain/shapes/legacy-2025.ts';
+import { askedAbout, closed, parsed } from '../entity/refusals.ts';
+import { assertReadable } from '../entity/unread.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
+import { asksAbout, whoAnswers } from '../run/pauses.ts';
+import { waitForAnswer } from '../run/waiting.ts';
+
+export function serveHeldInput(live: LiveRun): void {
+  setHandler(inputAskedUpdate, (input) => take(live, input), {
+    description: 'From the dispatch of a call: its server asks people, and waits on an open connection',
+    validator: (input) => {
+      const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
+      if (live.closing || live.work.consideredCancelled) throw closed();
+      admitted(live, asked);
+    },
+  });
+  setHandler(heldInputQuery, (place) => heldWord(live.run, askedAbout(place)));
+}
+
+function admitted(live: LiveRun, asked: HeldQuestions): HeldOpen {
+  const admission = admitHeld(live.run, asked, pausingOf(live, callOf(live.run, asked.callId)));
+  if (admission.kind === 'accept') return admission.state;
+  throw failureOf(admission.code, admission.message, admission.facts);
+}
+
+function take(live: LiveRun, input: unknown): HeldAck {
+  assertReadable(input);
+  live.updates += 1;
+  const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
+  // Only one that raced another message in the same task is refused here.
+  if (live.work.consideredCancelled) throw closed();
+  const state = admitted(live, asked);
+  // Always true: an earlier build has no such update, and what it refuses is in no history.
+  if (!patched('held')) throw failureOf('REQUEST_NOT_OPEN', 'Nobody is asked: an earlier build has gone on.');
+  live.commit(askedHeld(live.run, state, live.ids));
+  void live.work.run(() => waitForPeople(live, state));
+  return { deadline: new Date(state.request.deadline).toISOString() };
+}
+
+/** Beside the dispatch, which waits for its server: runs the deadline of this question and tells what is due. */
+async function waitForPeople(live: LiveRun, { call: { callId }, request }: HeldOpen): Promise<void> {
+  for (;;) {
+    const state = callOf(live.run, callId);
+    // The next one has a waiter of its own.
+    if (!isHeldOpen(state) || state.request.generation !== request.generation || live.rolling) return;
+    await waitForAnswer(live, state, {
+      expired: () => live.commit(closedHeld(live.run, callId, 'expired')),
+      withdrawn: () => closeQuestion(live, callId),
+    });
+  }
+}
+
+/** Nobody waits for the answer any more: the dispatch has ended, or the run ends. */
+export function closeQuestion(live: LiveRun, callId: string): void {
+  if (isHeldOpen(callOf(live.run, callId))) live.commit(closedHeld(live.run, callId, 'cancelled'));
+}
+
+/**
+ * Of a call that is under way to a server that this run holds; undefined of any other. Where a worker is lost its call stays in
+ * flight while the answer is asked for, and nobody holds a connection: a question then would hide how the call ends (INV-X1).
+ */
+function pausingOf(live: LiveRun, state: CallState | undefined): HeldPausing | undefined {
+  const at = Date.now();
+  const flight = state && live.dispatching.has(state.call.callId) ? flightOf(state, at) : undefined;
+  if (flight === undefined) return undefined;
+  const { hold } = holdOf(live, flight);
+  return hold && { ...whoAnswers(live, flight), at, holdSeconds: hold.seconds };
+}
+
+/** For a dispatch: for how long in all its server may wait for people. A read of a resource is no call of a tool. */
+export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
+  const { server, tool } = judgement.target;
+  const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;
+  if (seconds === undefined || tool === READ_RESOURCE || !asksAbout(live, 'input')) return {};
+  return { hold: { seconds } };
+}

@@ -1,0 +1,240 @@
+/**
+ * A run: model steps and countersigned tool calls until there is an answer.
+ *
+ * Owns: the order of things and the ways to end. Does not own: rules (`domain/`), one turn (`turn.ts`), handing over (`roll.ts`).
+ * 1. Whatever ends a run, every call has an outcome. The ledger is stored before it ends (INV-D3), save where a run fails and
+ *    the store is away too.
+ */
+import { ActivityFailure, TemporalFailure } from '@temporalio/common';
+import {
+  allHandlersFinished,
+  CancellationScope,
+  CancelledFailure,
+  condition,
+  ContinueAsNew,
+  isCancellation,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import type { JsonValue } from '../../contracts/schemas/json.ts';
+import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
+import type { RunResult } from '../../contracts/schemas/run-state.ts';
+import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
+import { comparingDecisions } from '../../domain/request/decision.ts';
+import { startedFact } from '../../domain/request/facts.ts';
+import { remembering } from '../../domain/request/repeats.ts';
+import type { Carry } from '../../domain/run/carry.ts';
+import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
+import { comparing, unqueued } from '../../domain/run/message-queue.ts';
+import { repaired } from '../../domain/run/state.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { final } from '../entity/final-failure.ts';
+import { assertStartedOnce } from '../entity/started-once.ts';
+import { answered } from '../entity/unread.ts';
+import { runActivities } from './activities.ts';
+import { stopJudging } from './edits.ts';
+import { endedHere, isToEndHere, withdrawTasks } from './hand-over.ts';
+import { registerHandlers } from './handlers.ts';
+import { listTools } from './listing.ts';
+import { LiveRun } from './live-run.ts';
+import { roll, storeJournal, wantsToRoll } from './roll.ts';
+import { act, answerOf, think } from './turn.ts';
+import { Surface } from './visibility.ts';
+
+type Ending =
+  | { readonly status: 'completed'; readonly output: JsonValue; readonly because?: string }
+  | { readonly status: 'stopped' | 'limited'; readonly output: JsonValue; readonly because: string }
+  | { readonly status: 'cancelled' };
+
+/** @param carry only continue-as-new gives one */
+export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
+  assertStartedOnce(spec, carry);
+  const live = new LiveRun(spec, carry ?? undefined);
+  registerHandlers(live);
+  const surface = new Surface(live);
+  let ending: Ending;
+  try {
+    if (!live.isPrepared) await live.work.run(() => prepare(live));
+    let isCounting = false;
+    const count = (): void => {
+      if (!isCounting) watchWallClock(live);
+      isCounting = true;
+    };
+    // A run of an earlier release counts once its tools are listed (INV-D1), or as soon as a list waits for people.
+    if (carry || live.prepared.awayServers !== undefined) count();
+    if (!carry || !live.isListed) await live.work.run(() => list(live, count));
+    count();
+    ending = await live.work.run(() => converse(live));
+  } catch (error) {
+    if (error instanceof ContinueAsNew) throw error;
+    if (!isCancellation(error)) return await CancellationScope.nonCancellable(() => fail(live, surface, error));
+    ending = interruption(live);
+  }
+  // Outside of the `try`: the cancellation with which a run ends is not another interruption of it.
+  return await CancellationScope.nonCancellable(() => end(live, surface, ending));
+}
+
+async function list(live: LiveRun, onWait: () => void): Promise<void> {
+  if ((await listTools(live, onWait)) === 'roll') await roll(live);
+}
+
+async function converse(live: LiveRun): Promise<Ending> {
+  for (;;) {
+    if (live.run.calls.length > 0) {
+      if ((await act(live)) === 'roll') {
+        // Here, and in no function of its own: a recorded run handed over no promise later (INV-D1).
+        try {
+          await roll(live);
+        } catch (error) {
+          if (isToEndHere(live, error)) await endedHere(live);
+          throw error;
+        }
+      }
+      if (live.work.consideredCancelled) return interruption(live);
+      continue;
+    }
+    if (wantsToRoll(live)) await roll(live);
+    takeQueue(live);
+    const limit = reachedLimit(live.run, live.prepared.limits, Date.now());
+    if (limit !== undefined) {
+      live.commit({ run: live.run, facts: [{ kind: 'limit.reached', ...limit }] });
+      return { status: 'limited', output: '', because: limit.limit };
+    }
+    const step = await think(live);
+    if (live.run.calls.length > 0 || live.run.queue.length > 0) continue;
+    const answer = answerOf(step);
+    if (answer.kind === 'final')
+      return {
+        status: 'completed',
+        output: answer.output,
+        ...(answer.because === undefined ? {} : { because: answer.because }),
+      };
+    if (live.run.repairs > 0) {
+      throw failureOf(
+        'MODEL_OUTPUT_INVALID',
+        `The answer does not fit agent.output, also after one repair turn: ${answer.errors.join('; ')}`,
+      );
+    }
+    live.run = repaired(live.run);
+    live.say({
+      role: 'user',
+      text: `Your answer does not fit the required JSON Schema: ${answer.errors.join('; ')}. Answer again with JSON that fits, and nothing else.`,
+    });
+  }
+}
+
+function takeQueue(live: LiveRun): void {
+  for (const { text, from } of live.run.queue) live.say({ role: 'user', text, from });
+  live.run = unqueued(live.run);
+}
+
+/** Why a cancelled scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
+function interruption(live: LiveRun): Ending {
+  if (live.run.stop !== undefined) return { status: 'stopped', output: '', because: live.run.stop.reason };
+  if (live.timeIsUp) return { status: 'limited', output: '', because: 'wallClockSeconds' };
+  return { status: 'cancelled' };
+}
+
+/** Absolute, so that it survives continue-as-new. */
+function watchWallClock(live: LiveRun): void {
+  const { wallClockSeconds } = live.prepared.limits;
+  const left = Math.max(1, live.endsAt - Date.now());
+  sleep(left, { summary: 'wall clock of the run' }).then(
+    () => {
+      if (live.closing) return;
+      live.timeIsUp = true;
+      live.commit({
+        run: live.run,
+        facts: [{ kind: 'limit.reached', limit: 'wallClockSeconds', value: wallClockSeconds }],
+      });
+      live.work.cancel();
+    },
+    // Cancelled with the run: nothing to watch any more.
+    () => undefined,
+  );
+}
+
+async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<RunResult> {
+  live.closing = true;
+  if (ending.status === 'cancelled') live.commit({ run: live.run, facts: [{ kind: 'cancel.requested' }] });
+  live.withdrawAll();
+  if (ending.status === 'limited' || ending.status === 'stopped') live.because = ending.because;
+  live.endAs(ending.status);
+  const output = ending.status === 'cancelled' ? '' : ending.output;
+  const fact: LedgerFact = {
+    kind: 'run.ended',
+    status: ending.status,
+    ...(ending.status === 'completed' ? { outputHash: hashOf(output) } : {}),
+  };
+  live.commit({ run: live.run, facts: [fact] });
+  if (ending.status === 'cancelled' && !live.isPrepared)
+    throw new CancelledFailure('The run was cancelled before it began.');
+  if (live.judging.size > 0) await answerEditors(live);
+  const segment = await storeJournal(live);
+  live.stored();
+  surface.show();
+  if (ending.status === 'cancelled') throw new CancelledFailure('The run was cancelled.');
+  const { run, journal } = live;
+  return {
+    status: ending.status,
+    output,
+    ...(ending.because === undefined ? {} : { because: ending.because }),
+    turns: run.turn,
+    calls: run.totalCalls,
+    usage: run.usage,
+    ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
+    ledgerHead: journal.ledgerHead,
+    ledgerLength: journal.ledgerLength,
+    segment,
+  };
+}
+
+/** Whoever waits for the verdict on an edit hears that the run is over, and not nothing (INV-D3). */
+async function answerEditors(live: LiveRun): Promise<void> {
+  stopJudging(live);
+  await condition(allHandlersFinished);
+}
+
+async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<never> {
+  // What is no failure of Temporal's is a fault in this code: the workflow task fails and is tried again with the next build.
+  if (!(error instanceof TemporalFailure)) throw error;
+  const coded = codedFailureIn(error) ?? {
+    code: 'INTERNAL',
+    message: `${whatFailed(error)} failed for a reason without a code; the history of the run shows it.`,
+    facts: {},
+  };
+  live.closing = true;
+  live.because = `${coded.code}: ${coded.message}`;
+  live.endAs('failed');
+  if (tasksOf(live.run).length > 0) await withdrawTasks(live);
+  live.withdrawAll();
+  live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
+  if (live.judging.size > 0) await answerEditors(live);
+  if (live.isPrepared) {
+    // Where the store itself is at fault, the code that ended the run still names the cause: it is not waited for.
+    await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
+  }
+  live.stored();
+  surface.show();
+  throw final(failureOf(coded.code, coded.message, { ...coded.facts, runId: workflowInfo().workflowId }));
+}
+
+function whatFailed(error: TemporalFailure): string {
+  return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
+}
+
+// A run's first command: validate the spec.
+
+async function prepare(live: LiveRun): Promise<void> {
+  const { opening, ...prepared } = answered(live, await runActivities('check the spec').prepareRun(live.spec));
+  live.prepared = prepared;
+  if (prepared.repeats === 'answered') live.run = remembering(live.run);
+  if (prepared.messageIds === 'compared') live.run = comparing(live.run);
+  if (prepared.decisionIds === 'compared') live.run = comparingDecisions(live.run);
+  if (prepared.price !== undefined) live.run = { ...live.run, spent: 0 };
+  if (prepared.trust !== undefined) live.believe(prepared.trust, Date.now());
+  live.commit({ run: live.run, facts: [startedFact({ ...prepared, opening }, live.spec.agent)] });
+  for (const message of opening) live.say(message);
+}

@@ -1,0 +1,107 @@
+/** What the dispatch of a call is given: the call, and all that lets it leave, to be proven again where it leaves (INV-G1). */
+import { workflowInfo } from '@temporalio/workflow';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { DispatchInput, DispatchProof } from '../../contracts/wire/tools.ts';
+import { isStaged } from '../../domain/policy/approvers.ts';
+import type { InFlight, MadeDecision, OpenRequest } from '../../domain/request/call-state.ts';
+import { shownToEditor } from '../../domain/request/edit.ts';
+import { resultRoom } from '../../domain/run/limits.ts';
+import { linkTo } from '../../domain/run/resource-link.ts';
+import { earlierThan } from '../../domain/run/tally.ts';
+import { holdOf } from '../legacy-2025/open-question.ts';
+import type { LiveRun } from './live-run.ts';
+import { authorizationProofs, inputTo, retryProof } from './pauses.ts';
+import { standingProof } from './standing.ts';
+
+type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
+
+export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
+  const { call, judgement, attempts, made, request } = state;
+  const { spec, prepared } = live;
+  const server = serverOf(live, state);
+  const grant = spec.grants?.find((entry) => entry.server === server.name);
+  const { runId, workflowId } = workflowInfo();
+  const shown = shownToEditor(state);
+  return {
+    run: live.identity,
+    runId,
+    decidedIn: live.decidedIn,
+    callId: call.callId,
+    name: call.name,
+    target: judgement.target,
+    arguments: call.arguments,
+    proof:
+      standingProof(live, state) ??
+      (made === undefined || request === undefined
+        ? { kind: 'policy', rules: judgement.verdict.rules }
+        : {
+            kind: 'decision',
+            decision: made.decision,
+            ...(made.further === undefined ? {} : { further: made.further.map(({ decision }) => decision) }),
+            generation: request.generation,
+            approvers: request.approvers,
+            ...deadlineOf(request),
+            decidedAt: instant(made.decidedAt),
+            ...(shown === undefined ? {} : { edit: shown }),
+            ...votedAt(request, made, shown),
+          }),
+    ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
+    ...inputTo(live, state),
+    ...authorizationProofs(live, state),
+    ...linkOf(live, state),
+    ...holdOf(live, state),
+    toolset: live.toolset,
+    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...(live.earlier.earlier === undefined
+      ? {}
+      : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
+    server,
+    ...(grant === undefined ? {} : { grant }),
+    limits: {
+      ...resultRoom(prepared.limits, live.run.calls),
+      callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
+    },
+    attempt: attempts,
+    // Stable across attempts, continue-as-new and reset: the call is the same call.
+    idempotencyKey: `${workflowId}/${call.callId}`,
+    ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
+    ...live.signedSpec,
+    ...(prepared.lostAnswers === undefined ? {} : { resumable: true }),
+  };
+}
+
+export function serverOf({ prepared }: LiveRun, { judgement }: InFlight): ServerBinding {
+  const server = prepared.servers.find(({ name }) => name === judgement.target.server);
+  // The judge resolves targets among these servers only.
+  if (server === undefined) throw new Error(`no server ${judgement.target.server}`);
+  return server;
+}
+
+/** Where a read's link stands; dispatch reads it there. */
+function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchInput, 'link'> {
+  const { server, tool } = judgement.target;
+  const link = tool === READ_RESOURCE ? linkTo(run, server, call.arguments) : undefined;
+  return link === undefined ? {} : { link: { at: link.at } };
+}
+
+/** As it was first, and how it came to be what it was in the end. */
+function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
+  if (extended === undefined) return { deadline: instant(deadline) };
+  const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
+  return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
+}
+
+/** When who agreed, where who may decide depends on it. */
+function votedAt(
+  { approvers, openedAt }: OpenRequest,
+  { further = [] }: MadeDecision,
+  edit: DecisionProof['edit'],
+): Pick<DecisionProof, 'voted'> {
+  if (![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged)) return {};
+  return { voted: { openedAt: instant(openedAt), further: further.map(({ decidedAt }) => instant(decidedAt)) } };
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,223 @@
+/**
+ * Updates, signals and queries of a run. Handlers record and return (INV-D3); only an edit waits, for its verdict (`edits.ts`).
+ *
+ * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
+ * 2. A refused update never enters history (INV-G2).
+ */
+import { HandlerUnfinishedPolicy } from '@temporalio/common';
+import { setHandler, workflowInfo } from '@temporalio/workflow';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import type { DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { Advance } from '../../contracts/schemas/run-state.ts';
+import type { Asking } from '../../domain/request/call-state.ts';
+import { madeInTime } from '../../domain/request/decision.ts';
+import { type EditDecision, isEdit } from '../../domain/request/rights.ts';
+import { admitSaid, heard, otherThanHeard, stopped } from '../../domain/run/message-queue.ts';
+import { parseForget, parseSay, parseStop } from '../../domain/shapes/messages.ts';
+import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import { closed, endingOr, openFor, parsed, refuseWith } from '../entity/refusals.ts';
+import { assertReadable, seenAs } from '../entity/unread.ts';
+import { serveHeldInput } from '../legacy-2025/open-question.ts';
+import { admitted, editCall, refuseFlood } from './edits.ts';
+import type { LiveRun } from './live-run.ts';
+import {
+  advanceUpdate,
+  decideSignal,
+  decideUpdate,
+  forgetUpdate,
+  nudgeSignal,
+  refreshTrustUpdate,
+  sayUpdate,
+  stopUpdate,
+} from './messages.ts';
+import { servePauses } from './pauses.ts';
+import { serveQueries } from './queries.ts';
+import { acceptAll, assertForgettable, forgetStanding } from './standing.ts';
+import {
+  assertRefreshable,
+  assertSigned,
+  assertSignedAnswer,
+  opened,
+  openedDecision,
+  refreshTrust,
+  refuseUnsigned,
+} from './trust.ts';
+
+export function registerHandlers(live: LiveRun): void {
+  serveQueries(live);
+  servePauses(live);
+  serveHeldInput(live);
+
+  const decided = (input: unknown): DecisionAck | Promise<DecisionAck> => {
+    assertReadable(input);
+    return decide(live, parsed(openedDecision(live, input), 'DECISION_INVALID'));
+  };
+  setHandler(decideUpdate, decided, {
+    description: 'Decide one waiting call',
+    // A run that ends answers those whose edits are judged first.
+    unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
+    validator: (input) => {
+      const decision = parsed(openedDecision(live, input), 'DECISION_INVALID');
+      assertSignedAnswer(live, 'decide', decision);
+      const admission = admitted(live, decision, Date.now());
+      const refusal =
+        admission.kind === 'refuse'
+          ? endingOr(live, admission)
+          : (madeInTime(decision, live.decidedIn) ?? refuseFlood(live, decision));
+      if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+    },
+  });
+
+  setHandler(decideSignal, (input) => decideBySignal(live, input), {
+    description: 'Decide one waiting call, without an answer; a refusal is a ledger entry',
+  });
+
+  setHandler(
+    sayUpdate,
+    (input) => {
+      assertReadable(input);
+      live.updates += 1;
+      const said = parsed(opened(live, input, parseSay), 'MESSAGE_INVALID');
+      refuseWith(otherThanHeard(live.run, said));
+      live.commit(heard(live.run, said));
+      return advance(live);
+    },
+    {
+      description: 'Add a user message; it is read after the current turn',
+      validator: (input) => {
+        const said = openFor(live, opened(live, input, parseSay));
+        assertSigned(live, 'say', input, said, { person: said.from, jti: said.messageId });
+        // No model step follows: what was said would never be read.
+        if (live.work.consideredCancelled) throw closed();
+        refuseWith(admitSaid(live.run, said));
+      },
+    },
+  );
+
+  setHandler(
+    stopUpdate,
+    (input) => {
+      assertReadable(input);
+      live.updates += 1;
+      const stop = parsed(opened(live, input, parseStop), 'MESSAGE_INVALID');
+      live.commit(stopped(live.run, stop));
+      live.work.cancel();
+      if (live.run.stop?.inFlight === 'cancel') live.flights.cancel();
+      return advance(live);
+    },
+    {
+      description: 'End the run: open requests are cancelled',
+      validator: (input) => {
+        const stop = openFor(live, opened(live, input, parseStop));
+        assertSigned(live, 'stop', input, stop, { person: stop.by });
+      },
+    },
+  );
+
+  setHandler(
+    forgetUpdate,
+    (input) => {
+      assertReadable(input);
+      return forgetStanding(live, parsed(opened(live, input, parseForget), 'DECISION_INVALID'));
+    },
+    {
+      description: 'Take a standing decision back: what it would answer is asked',
+      validator: (input) => {
+        const message = parsed(opened(live, input, parseForget), 'DECISION_INVALID');
+        if (live.closing) throw closed();
+        assertSigned(live, 'forget', input, message, { person: message.by.id, groups: message.by.groups });
+        assertForgettable(live, message);
+      },
+    },
+  );
+
+  setHandler(
+    advanceUpdate,
+    () => {
+      // Temporal counts it too.
+      live.updates += 1;
+      return advance(live);
+    },
+    { description: 'Where the run is, at once' },
+  );
+  setHandler(
+    refreshTrustUpdate,
+    () => {
+      live.updates += 1;
+      refreshTrust(live);
+      return advance(live);
+    },
+    { description: 'Read the trusted keys anew', validator: () => assertRefreshable(live) },
+  );
+  setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
+}
+
+function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<DecisionAck> {
+  live.updates += 1;
+  const now = Date.now();
+  const admission = admitted(live, decision, now);
+  if (admission.kind === 'repeat') return admission.ack;
+  // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
+  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+  if (isEdit(decision)) return decideEdited(live, admission.state, decision);
+  return acceptAll(live, admission.state, decision, now);
+}
+
+async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision): Promise<DecisionAck> {
+  const answer = await editCall(live, state, decision);
+  if (answer.kind === 'ack') return answer.ack;
+  // It stands in history, so the ledger says what became of it.
+  refuseInLedger(live, decision, answer);
+  throw failureOf(answer.code, answer.message, answer.facts);
+}
+
+/**
+ * Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. So a late
+ * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
+ */
+function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
+  const shape = openedDecision(live, seenAs(live, input));
+  if (shape.kind === 'bad')
+    return refuseSignal(live, { callId: 'unknown', decisionId: 'unknown', approver: 'unknown' }, 'DECISION_INVALID');
+  const decision = shape.value;
+  const now = Date.now();
+  const admission = refuseUnsigned(live, decision) ?? admitted(live, decision, now);
+  const refusal = admission.kind === 'refuse' ? admission : (refuseUntold(decision) ?? refuseFlood(live, decision));
+  if (refusal !== undefined) return refuseInLedger(live, decision, refusal);
+  if (admission.kind !== 'accept') return undefined;
+  if (isEdit(decision)) return editBySignal(live, admission.state, decision);
+  return void acceptAll(live, admission.state, decision, now);
+}
+
+/**
+ * An answer is told to the model and never proven at a dispatch. Temporal sends signals again to a run that was reset, and there
+ * nothing would tell whether it was made before: it is taken by update only.
+ */
+function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
+  if (kind !== 'respond') return undefined;
+  return refuse('DECISION_NOT_PERMITTED', `An answer to call ${callId} is taken by update only.`, { callId });
+}
+
+async function editBySignal(live: LiveRun, state: Asking, decision: EditDecision): Promise<void> {
+  const answer = await editCall(live, state, decision);
+  if (answer.kind === 'refuse') refuseInLedger(live, decision, answer);
+}
+
+function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedDecision, { code }: Refusal): void {
+  refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
+}
+
+/** What comes when the ledger has its last entry is no part of it. */
+function refuseSignal(
+  live: LiveRun,
+  who: { callId: string; decisionId: string; approver: string },
+  code: ErrorCode,
+): void {
+  if (live.closing) return;
+  live.commit({ run: live.run, facts: [{ kind: 'decision.refused', ...who, code }] });
+}
+
+function advance(live: LiveRun): Advance {
+  return { runId: workflowInfo().runId, cursor: live.journal.ledgerLength, status: live.status };
+}

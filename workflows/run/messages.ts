@@ -1,0 +1,29 @@
+/** Updates, signals and queries of a run, by the names that `contracts/names.ts` fixes. */
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
+import type { DecisionAck, ForgetAck, PauseAck } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { Advance, LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import type { HeldAck, HeldWord } from '../../contracts/wire/legacy-2025.ts';
+
+// Inputs are `unknown`: whoever may write to the namespace may send anything, so each handler parses first.
+export const decideUpdate = defineUpdate<DecisionAck, [unknown]>(UPDATES.decide);
+export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
+export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
+export const forgetUpdate = defineUpdate<ForgetAck, [unknown]>(UPDATES.forget);
+export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
+export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
+export const provideInputUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.provideInput);
+export const authorizeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.authorize);
+/** From a dispatch, not from people. */
+export const inputAskedUpdate = defineUpdate<HeldAck, [unknown]>(UPDATES.inputAsked);
+export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
+
+export const decideSignal = defineSignal<[unknown]>(SIGNALS.decide);
+export const nudgeSignal = defineSignal(SIGNALS.nudge);
+
+export const stateQuery = defineQuery<RunState>(QUERIES.state);
+export const requestsQuery = defineQuery<ApprovalRequest[]>(QUERIES.requests);
+export const transcriptQuery = defineQuery<TranscriptPage, [unknown, unknown]>(QUERIES.transcript);
+export const ledgerQuery = defineQuery<LedgerPage, [unknown, unknown]>(QUERIES.ledger);
+export const heldInputQuery = defineQuery<HeldWord, [unknown]>(QUERIES.heldInput);

@@ -1,0 +1,260 @@
+/**
+ * Requests about something else than consent, as the run opens them and takes their answers. Handlers record and return (INV-D3).
+ *
+ * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
+ * 2. Only runs that were prepared for a kind of pause open one: others end as they did before. The first one leaves a marker, so that
+ *    no build that knows of none takes the run up; where such a build has gone on without, it is not asked afterwards (INV-D1).
+ */
+import type { UpdateDefinition } from '@temporalio/common';
+import { patched, setHandler } from '@temporalio/workflow';
+import { failureOf } from '../../contracts/failure.ts';
+import type {
+  InputPause,
+  OutcomePause,
+  PauseAck,
+  PauseKind,
+  SignedAuthorization,
+  SignedProvision,
+  SignedResolution,
+} from '../../contracts/schemas/answer.ts';
+import type { DiscoverInput, DispatchInput, DispatchResult, RetryProof } from '../../contracts/wire/tools.ts';
+import type { Answerers } from '../../domain/policy/approvers.ts';
+import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
+import {
+  authorizationPause,
+  authorizationsOf,
+  authorize,
+  grantorOf,
+  grantsFor,
+  refuseAuthorization,
+} from '../../domain/request/authorization.ts';
+import type { Authorized, InFlight, Retry, Unsure } from '../../domain/request/call-state.ts';
+import { madeInTime } from '../../domain/request/decision.ts';
+import { outcomePause, refuseLongResult, resolve } from '../../domain/request/outcome.ts';
+import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../domain/request/pause.ts';
+import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
+import { interrupted } from '../../domain/run/message-queue.ts';
+import type { Change } from '../../domain/run/state.ts';
+import type { Parsed } from '../../domain/shapes/fields.ts';
+import { parseAuthorization, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
+import type { AnswerPurpose } from '../../domain/signing/answer.ts';
+import type { Refusal } from '../../domain/text/refusal.ts';
+import { closed, endingOr, parsed, refuseWith } from '../entity/refusals.ts';
+import { assertReadable } from '../entity/unread.ts';
+import type { LiveRun } from './live-run.ts';
+import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
+import { assertSignedAnswer, openedAnswer } from './trust.ts';
+
+type Ended = Extract<DispatchResult, { kind: 'ended' }>;
+
+/** What takes the answers to one kind of request. */
+interface Taker<Answer extends PauseAnswer> {
+  readonly asked: PauseKind;
+  readonly description: string;
+  readonly purpose: AnswerPurpose;
+  readonly parse: (message: unknown) => Parsed<Answer>;
+  /** Of an answer that is otherwise taken. */
+  readonly refuse: (live: LiveRun, state: Paused, answer: Answer) => Refusal | undefined;
+  readonly record: (live: LiveRun, state: Paused, answer: Answer, at: number) => Change & { readonly ack: PauseAck };
+}
+
+const OUTCOME: Taker<SignedResolution> = {
+  asked: 'outcome',
+  description: 'Say what became of a call whose outcome is not known, or that it is sent again',
+  purpose: 'resolveOutcome',
+  parse: parseResolution,
+  refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
+  // Sound: it was admitted for a request about this kind; so below.
+  record: (live, state, resolution, at) => resolve(live.run, state as Paused<OutcomePause>, resolution, live.ids, at),
+};
+
+const INPUT: Taker<SignedProvision> = {
+  asked: 'input',
+  description: 'Answer what a server asks for in the middle of a call',
+  purpose: 'provideInput',
+  parse: parseProvision,
+  refuse: (live, state, provision) => refuseProvision(live.run, state as Paused<InputPause>, provision),
+  record: (live, state, provision, at) => provide(live.run, state as Paused<InputPause>, provision, at),
+};
+
+const AUTHORIZATION: Taker<SignedAuthorization> = {
+  asked: 'authorization',
+  purpose: 'authorize',
+  description: 'Consent to scopes for a call, or give another grant, where its server wants another authorization',
+  parse: parseAuthorization,
+  refuse: (live, state, answer) =>
+    refuseAuthorization(state, answer, live.prepared.initiator.id, Date.now(), live.trust),
+  record: (live, state, answer, at) => authorize(live.run, state, answer, at),
+};
+
+export function servePauses(live: LiveRun): void {
+  register(live, authorizeUpdate, AUTHORIZATION);
+  register(live, resolveOutcomeUpdate, OUTCOME);
+  register(live, provideInputUpdate, INPUT);
+}
+
+function register<Answer extends PauseAnswer>(
+  live: LiveRun,
+  update: UpdateDefinition<PauseAck, [unknown]>,
+  taker: Taker<Answer>,
+): void {
+  setHandler(update, (input) => take(live, taker, input), {
+    description: taker.description,
+    validator: (input) => validate(live, taker, input),
+  });
+}
+
+function validate<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): void {
+  const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
+  assertSignedAnswer(live, taker.purpose, answer);
+  const admission = admitAnswer(live.run, taker.asked, answer, live.ids, Date.now());
+  if (admission.kind === 'repeat') return;
+  if (live.closing) throw closed();
+  refuseWith(
+    admission.kind === 'refuse'
+      ? endingOr(live, admission)
+      : (madeInTime(answer, live.decidedIn) ?? taker.refuse(live, admission.state, answer)),
+  );
+}
+
+function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, input: unknown): PauseAck {
+  assertReadable(input);
+  live.updates += 1;
+  const answer = parsed(openedAnswer(live, input, taker.parse), 'DECISION_INVALID');
+  const now = Date.now();
+  const admission = admitAnswer(live.run, taker.asked, answer, live.ids, now);
+  if (admission.kind === 'repeat') return admission.ack;
+  // Only one that raced another in the same task gets here refused: its validator ran before the other's handler.
+  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+  const { ack, ...change } = taker.record(live, admission.state, answer, now);
+  live.commit(change);
+  // It may be asked of others now.
+  live.commit(interrupted(live.run));
+  return ack;
+}
+
+/** Nothing has run for want of an authorization that people can give: they are asked. False where nobody is. */
+export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
+  if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
+  if (outcome.kind !== 'failed' || outcome.executed) return false;
+  const about = authorizationPause(flight, authorization);
+  if (about === undefined || !patched('pauses')) return false;
+  // A call waits for weeks, and policy changes: consent by whom it asks no more would grant nothing.
+  const answerers = authorization.asked ?? whoAnswers(live, flight);
+  const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
+  const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
+  live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
+  live.commit(interrupted(live.run));
+  return true;
+}
+
+export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
+  return live.prepared.pauses?.includes(kind) === true;
+}
+
+/** Nobody knows what became of the call: a person is asked. False where nobody is. @param handedAt epoch ms */
+export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
+  if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
+    return false;
+  const about = outcomePause(flight, ending, handedAt, live.prepared.sentTimes);
+  const pausing = { ...whoAnswers(live, flight), at: Date.now(), unsure: ending.outcome };
+  live.commit(pausedFor(live.run, flight.call.callId, about, pausing, live.ids));
+  live.commit(interrupted(live.run));
+  return true;
+}
+
+function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure } {
+  return ending.outcome.kind === 'unknown';
+}
+
+/** The server asks for something before it goes on: a person is asked. An earlier build leaves the call where it stands, which ends it. */
+export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
+  if (!patched('pauses')) return;
+  const pausing = { ...whoAnswers(live, flight), at: Date.now() };
+  live.commit(askedForInput(live.run, flight.call.callId, asked, pausing, live.ids));
+  live.commit(interrupted(live.run));
+}
+
+/** Of a run that can wait for input: what was answered, and where the server takes the call up again. */
+export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
+  if (!asksAbout(live, 'input')) return {};
+  if (input === undefined) return { input: { provided: [] } };
+  return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
+}
+
+/** The word that it is sent again does not hold: the same is asked again. */
+export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
+  const { retry } = flight;
+  if (why.asks === 'input') {
+    live.commit(forgotten(live.run, flight.call.callId));
+    return true;
+  }
+  if (why.asks === undefined || retry === undefined) return false;
+  const { approvers, deadlineSeconds } = whoAnswers(live, flight);
+  const pausing = {
+    approvers: why.approvers ?? approvers,
+    deadlineSeconds: why.deadlineSeconds ?? deadlineSeconds,
+    at: Date.now(),
+    because: `${why.code}: ${why.message}`,
+  };
+  live.commit(pausedFor(live.run, flight.call.callId, retry.request.about, pausing, live.ids));
+  live.commit(interrupted(live.run));
+  return true;
+}
+
+/** How long people have, where no rule of a call says so. */
+export function deadlineOfAnswers({ prepared }: LiveRun): number {
+  return prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS;
+}
+
+/** Whoever was asked for consent; of a call that nobody was asked for, whom policy names. */
+export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
+  const { verdict } = judgement;
+  const { approvers, deadlineSeconds } = prepared.answerers ?? {
+    approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },
+    deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
+  };
+  return {
+    approvers: request?.approvers ?? approvers,
+    deadlineSeconds: verdict.kind === 'ask' ? verdict.deadlineSeconds : deadlineSeconds,
+  };
+}
+
+// What a dispatch is given of answers to requests about something else than consent: each with what was shown to whoever gave it.
+
+export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
+  return proofsOf(authorizationsOf(live.run, state));
+}
+
+/** For listing: the grant that took the place of the run's own, and in which Temporal runs it may have been given. */
+export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 'authorizations' | 'decidedIn'> {
+  const given = grantsFor(live.run, server);
+  return given.length === 0 ? {} : { ...proofsOf(given), decidedIn: live.decidedIn };
+}
+
+function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizations'> {
+  if (given.length === 0) return {};
+  return {
+    authorizations: given.map(({ answer, further, ...shown }) => ({
+      answer,
+      ...shownThen(shown),
+      ...(further === undefined
+        ? {}
+        : { further: further.map((each) => ({ answer: each.answer, decidedAt: instant(each.decidedAt) })) }),
+    })),
+  };
+}
+
+export function retryProof({ resolution, ...shown }: Retry): RetryProof {
+  return { resolution, ...shownThen(shown) };
+}
+
+function shownThen({ decidedAt, request, definitionHash }: Omit<Retry, 'resolution'>): Omit<RetryProof, 'resolution'> {
+  const { about, generation, approvers, openedAt, deadline } = request;
+  const times = { openedAt: instant(openedAt), deadline: instant(deadline), decidedAt: instant(decidedAt) };
+  return { about, generation, approvers, definitionHash, ...times };
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

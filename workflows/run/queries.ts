@@ -1,0 +1,214 @@
+/**
+ * What a run answers without a trace in history. All by run id: an answer is about one execution.
+ *
+ * Some are refused before they get here: those for which the worker took in more than its workflow tasks (`query-guard.ts`).
+ */
+import { setHandler } from '@temporalio/workflow';
+import { failureOf } from '../../contracts/failure.ts';
+import { isUndecodable } from '../../contracts/payload-converter.ts';
+import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, RequestStatus } from '../../contracts/schemas/request.ts';
+import type { LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
+import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
+import type { CallState, Extension, MadeDecision, OpenRequest } from '../../domain/request/call-state.ts';
+import { shownOf } from '../../domain/request/deadline.ts';
+import { requestDigest } from '../../domain/request/digest.ts';
+import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
+import { shownStanding } from '../../domain/request/standing.ts';
+import { heldCalls, shownHeld } from '../../domain/request/throttling.ts';
+import { limitsState, spentOf } from '../../domain/run/limits.ts';
+import { askingCalls, waitOf } from '../../domain/run/status.ts';
+import { pageOf } from '../../domain/text/page.ts';
+import type { LiveRun } from './live-run.ts';
+import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
+
+export function serveQueries(live: LiveRun): void {
+  setHandler(stateQuery, () => stateOf(live));
+  setHandler(requestsQuery, () => live.run.calls.flatMap((state) => requestOf(live, state)));
+  setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
+  setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
+}
+
+function stateOf(live: LiveRun): RunState {
+  const { journal, run, ids } = live;
+  const { nextDeadline } = waitOf(run);
+  const asking = askingCalls(run);
+  const held = heldCalls(run);
+  const tasks = tasksOf(run);
+  const reminded = asking.filter(({ request }) => shownOf(request).remindedAt !== undefined).length;
+  return {
+    workflowId: ids.workflowId,
+    runId: ids.runId,
+    status: live.status,
+    turn: run.turn,
+    pending: asking.length,
+    ...(reminded === 0 ? {} : { reminded }),
+    ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
+    ...(live.endsAs === undefined ? {} : { endsAs: live.endsAs }),
+    ...(live.because === undefined ? {} : { because: live.because }),
+    usage: run.usage,
+    ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
+    calls: run.totalCalls,
+    ...(live.isPrepared ? { limits: limitsState(run, live.prepared.limits) } : {}),
+    ledgerLength: journal.ledgerLength,
+    ledgerHead: journal.ledgerHead,
+    transcriptLength: journal.transcriptLength,
+    ledgerFrom: journal.ledgerFrom,
+    transcriptFrom: journal.transcriptFrom,
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+    ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
+    ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
+    ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
+    ...(held.length === 0 ? {} : { held: held.map(shownHeld) }),
+    ...grantEnds(live),
+    ...(tasks.length === 0 ? {} : { tasks: tasks.map(shownTask) }),
+  };
+}
+
+/** The request of a call of this turn, if a person was ever asked. */
+function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
+  const request = 'request' in state ? state.request : undefined;
+  const judgement = 'judgement' in state ? state.judgement : undefined;
+  const target = judgement?.target;
+  if (request === undefined || judgement === undefined || target === undefined) return [];
+  const { ids } = live;
+  const { call } = state;
+  const edit = 'edit' in state ? state.edit : undefined;
+  const made = 'made' in state ? state.made : undefined;
+  const votes = votesOn(state, request, made);
+  return [
+    {
+      ...ids,
+      callId: call.callId,
+      generation: request.generation,
+      status: requestStatus(state),
+      digest: requestDigest({
+        ...ids,
+        callId: call.callId,
+        generation: request.generation,
+        target,
+        arguments: call.arguments,
+        approvers: request.approvers,
+        about: request.about,
+      }),
+      ...(request.about === undefined ? {} : { about: request.about }),
+      ...target,
+      arguments: call.arguments,
+      ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
+      ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
+      ...(judgement.description === undefined ? {} : { description: judgement.description }),
+      ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
+      rules: judgement.verdict.rules,
+      ...(judgement.verdict.kind === 'ask' && judgement.verdict.explain !== undefined
+        ? { explain: judgement.verdict.explain }
+        : {}),
+      approvers: request.approvers,
+      openedAt: instant(request.openedAt),
+      deadline: instant(request.deadline),
+      ...shownTimes(request),
+      ...grantEnd(live, target.server, request.deadline),
+      ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
+      ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
+      ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
+      ...(votes === undefined
+        ? {}
+        : { votes: votes.map(({ approver, decidedAt }) => ({ approver, at: instant(decidedAt) })) }),
+      ...decidedBy(state, request, made),
+      ...(request.about !== undefined || made?.standing === undefined ? {} : { standing: made.standing }),
+    },
+  ];
+}
+
+/** Who has said yes so far, where one is not enough. */
+function votesOn(
+  state: CallState,
+  { about }: OpenRequest,
+  made: MadeDecision | undefined,
+): readonly { readonly approver: Approver; readonly decidedAt: number }[] | undefined {
+  if (about !== undefined)
+    return state.status === 'asking'
+      ? state.agreed?.map(({ answer, decidedAt }) => ({ ...answer, decidedAt }))
+      : undefined;
+  const votes = state.status === 'asking' ? state.votes : made?.further;
+  return votes?.map(({ decision, decidedAt }) => ({ ...decision, decidedAt }));
+}
+
+function decidedBy(
+  state: CallState,
+  { about }: OpenRequest,
+  made: MadeDecision | undefined,
+): Pick<ApprovalRequest, 'decidedBy' | 'decidedAt'> {
+  const pause = state.status === 'settled' ? state.pause : undefined;
+  if (pause?.status === 'resolved') return { decidedBy: pause.by, decidedAt: instant(pause.at) };
+  // The consent that it left with is none to what is asked now.
+  if (about !== undefined || made === undefined) return {};
+  return { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) };
+}
+
+function shownTimes(request: OpenRequest): Pick<ApprovalRequest, 'remindedAt' | 'escalatedAt'> {
+  const { remindedAt, escalatedAt } = shownOf(request);
+  return {
+    ...(remindedAt === undefined ? {} : { remindedAt: instant(remindedAt) }),
+    ...(escalatedAt === undefined ? {} : { escalatedAt: instant(escalatedAt) }),
+  };
+}
+
+function shownExtension({ decision, decidedAt }: Extension): NonNullable<ApprovalRequest['extensions']>[number] {
+  return { approver: decision.approver, at: instant(decidedAt), until: decision.until };
+}
+
+function requestStatus(state: CallState): RequestStatus {
+  if (state.status === 'asking') return 'open';
+  if (state.status !== 'settled') return 'approved';
+  if (state.pause !== undefined) return state.pause.status;
+  switch (state.outcome.kind) {
+    case 'rejected':
+      return 'rejected';
+    case 'expired':
+      return 'expired';
+    case 'answered':
+      return 'answered';
+    default:
+      if (state.made === undefined) return 'cancelled';
+      return state.made.decision.kind === 'approve' ? 'approved' : 'rejected';
+  }
+}
+
+export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): TranscriptPage {
+  const [from, to] = boundsOf(asked, journal.transcriptLength);
+  return {
+    from: Math.max(from, journal.transcriptFrom),
+    total: journal.transcriptLength,
+    messages: [...pageOf(journal.messages(from, to))],
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+  };
+}
+
+export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Bounds): LedgerPage {
+  const [from, to] = boundsOf(asked, journal.ledgerLength);
+  return {
+    from: Math.max(from, journal.ledgerFrom),
+    total: journal.ledgerLength,
+    head: journal.ledgerHead,
+    entries: [...pageOf(journal.entries(from, to))],
+    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+  };
+}
+
+type Bounds = readonly [from: unknown, to: unknown];
+
+/** Of what nobody names, all. @throws ApplicationFailure where one is no number */
+function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
+  return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
+}
+
+function numberOr(value: unknown, otherwise: number, path: string): number {
+  if (value === undefined || value === null) return otherwise;
+  if (Number.isSafeInteger(value)) return Number(value);
+  const reason = isUndecodable(value) ? value.says : 'must be a whole number';
+  throw failureOf('MESSAGE_INVALID', `${path} ${reason}: ask with two numbers, from and to.`, { path });
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString();
+}

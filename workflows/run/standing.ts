@@ -1,0 +1,59 @@
+/** Approvals that are remembered, as the run applies them: what they answer, and how they are taken back. */
+import { failureOf } from '../../contracts/failure.ts';
+import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
+import type { DispatchProof, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { Approved, Asking, InFlight } from '../../domain/request/call-state.ts';
+import { accept } from '../../domain/request/decision.ts';
+import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
+import { proofOf } from '../../domain/request/standing.ts';
+import { interrupted } from '../../domain/run/message-queue.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** Records an admitted decision, and what it lets through besides. @param at epoch ms */
+export function acceptAll(live: LiveRun, state: Asking, decision: Decision, at: number): DecisionAck {
+  const { ack, ...change } = accept(live.run, state, decision, at);
+  const { server } = state.judgement.target;
+  const grant = live.spec.grants?.find((entry) => entry.server === server);
+  const after = remembered(change.run, decision.callId, at, grant === undefined ? undefined : hashOf(grant));
+  live.commit({ run: after.run, facts: [...change.facts, ...after.facts] });
+  return ack;
+}
+
+/** @throws ApplicationFailure where nothing of that name stands, or for others */
+export function assertForgettable(live: LiveRun, message: Forget): void {
+  const admission = admitForget(live.run, message);
+  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+}
+
+export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
+  live.updates += 1;
+  const admission = admitForget(live.run, message);
+  if (admission.kind === 'repeat') return admission.ack;
+  if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
+  const { ack, ...change } = forget(live.run, admission.standing, message, live.ids, Date.now());
+  live.commit(change);
+  live.commit(interrupted(live.run));
+  return ack;
+}
+
+/** Why a call that was answered by what stood before must be asked after all. @param now epoch ms */
+export function noLongerAnswered(
+  live: LiveRun,
+  { made }: Approved,
+  now: number,
+): Extract<DispatchResult, { kind: 'reopen' }> | undefined {
+  if (made.standing === undefined || standingOf(live.run, made.standing, now) !== undefined) return undefined;
+  return { kind: 'reopen', code: 'STANDING_LOST', message: FORGOTTEN };
+}
+
+/** A dispatch that did not take it as consent ends it: the next call is asked. */
+export function dropRefused(live: LiveRun, { made }: InFlight, code: string): void {
+  if (made?.standing !== undefined) live.commit(lost(live.run, made.standing, code));
+}
+
+/** For a dispatch, as it stands now. */
+export function standingProof(live: LiveRun, { made }: InFlight): DispatchProof | undefined {
+  const standing = live.run.standing?.find(({ id }) => id === made?.standing);
+  return standing === undefined ? undefined : proofOf(standing);
+}

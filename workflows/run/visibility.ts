@@ -1,0 +1,147 @@
+/**
+ * What Temporal UI and visibility show of a run.
+ *
+ * 1. At most one upsert of attributes and memo per workflow task, and none where nothing changed.
+ */
+import { defineSearchAttributeKey, type SearchAttributeUpdatePair } from '@temporalio/common';
+import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { PENDING_MEMO, SPEC_HASH_MEMO } from '../../contracts/names.ts';
+import type { RunStatus } from '../../contracts/schemas/run-state.ts';
+import type { Asking } from '../../domain/request/call-state.ts';
+import { askingCalls } from '../../domain/run/status.ts';
+import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
+import type { LiveRun } from './live-run.ts';
+
+const KEYS = {
+  status: defineSearchAttributeKey('CountersignStatus', 'KEYWORD'),
+  pending: defineSearchAttributeKey('CountersignPending', 'INT'),
+  nextDeadline: defineSearchAttributeKey('CountersignNextDeadline', 'DATETIME'),
+  waitingSince: defineSearchAttributeKey('CountersignWaitingSince', 'DATETIME'),
+  approverGroups: defineSearchAttributeKey('CountersignApproverGroups', 'KEYWORD_LIST'),
+  tools: defineSearchAttributeKey('CountersignTools', 'KEYWORD_LIST'),
+  servers: defineSearchAttributeKey('CountersignServers', 'KEYWORD_LIST'),
+  initiator: defineSearchAttributeKey('CountersignInitiator', 'KEYWORD'),
+  tenant: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'),
+  root: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'),
+};
+
+export class Surface {
+  readonly #live: LiveRun;
+  /** What visibility shows now. */
+  #shown: string;
+  #memoShown: boolean;
+  #isScheduled = false;
+
+  constructor(live: LiveRun) {
+    this.#live = live;
+    const { typedSearchAttributes, continuedFromExecutionRunId } = workflowInfo();
+    // What an earlier execution showed last is not known here: shown anew once.
+    this.#memoShown = continuedFromExecutionRunId !== undefined;
+    // A client that starts a run sets the attributes with it; a plain start leaves them to us.
+    this.#shown = this.#memoShown || typedSearchAttributes.get(KEYS.tenant) === undefined ? '' : keyOf('preparing', []);
+    live.onChange = () => this.#showSoon();
+  }
+
+  /** Once for all that changes in one go: a promise is cheap, and a waiting `condition` is not. */
+  #showSoon(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    void Promise.resolve().then(() => this.show());
+  }
+
+  show(): void {
+    this.#isScheduled = false;
+    const live = this.#live;
+    const { status, run } = live;
+    if (!live.isPrepared) return this.#showEarlyEnd(status);
+    setCurrentDetails(currentDetails(status, run, whyShown(live)));
+    const asking = askingCalls(run).map(shownAs);
+    const shown = keyOf(status, asking);
+    if (shown === this.#shown) return;
+    this.#showAttributes();
+    this.#showMemo(asking.length);
+    this.#shown = shown;
+  }
+
+  /** A run that ends before its spec is known has nothing else to show. */
+  #showEarlyEnd(status: RunStatus): void {
+    setCurrentDetails(currentDetails(status, this.#live.run, this.#live.because));
+    if (shownStatus(status) === RUNNING || this.#shown === status) return;
+    upsertSearchAttributes([
+      { key: KEYS.status, value: status },
+      { key: KEYS.pending, value: 0 },
+    ]);
+    this.#shown = status;
+  }
+
+  #showAttributes(): void {
+    const live = this.#live;
+    const { pending, nextDeadline, waitingSince, approverGroups, tools } = pendingAttributes(live.run);
+    const pairs: SearchAttributeUpdatePair[] = [
+      { key: KEYS.status, value: shownStatus(live.status) },
+      { key: KEYS.pending, value: pending },
+    ];
+    if (pending > 0 || this.#memoShown) {
+      pairs.push(
+        { key: KEYS.nextDeadline, value: nextDeadline ?? null },
+        { key: KEYS.waitingSince, value: waitingSince ?? null },
+        { key: KEYS.approverGroups, value: approverGroups.length > 0 ? [...approverGroups] : null },
+        { key: KEYS.tools, value: tools.length > 0 ? [...tools] : null },
+      );
+    }
+    if (this.#shown === '') {
+      const { initiator, servers } = live.prepared;
+      pairs.push(
+        { key: KEYS.initiator, value: initiator.id },
+        { key: KEYS.tenant, value: initiator.tenant },
+        { key: KEYS.root, value: workflowInfo().workflowId },
+      );
+      if (servers.length > 0)
+        pairs.push({ key: KEYS.servers, value: [...listedWithin(servers.map(({ name }) => name))] });
+    }
+    upsertSearchAttributes(pairs);
+  }
+
+  /** A run without requests, started by a client that stored the hash, writes no memo. */
+  #showMemo(waiting: number): void {
+    const live = this.#live;
+    const hasHash = workflowInfo().memo?.[SPEC_HASH_MEMO] !== undefined;
+    if (waiting === 0 && !this.#memoShown && hasHash) return;
+    this.#memoShown = waiting > 0;
+    upsertMemo({
+      [PENDING_MEMO]: waiting > 0 ? pendingMemo(live.run, live.ids) : null,
+      ...(hasHash ? {} : { [SPEC_HASH_MEMO]: live.prepared.specHash }),
+    });
+  }
+}
+
+const RUNNING = 'running';
+
+/** Of one request, what lists show of it. */
+function shownAs({ call, request }: Asking): string {
+  const { generation, extended, deadline, told } = request;
+  return `${call.callId}/${generation}${extended === undefined ? '' : `/${deadline}`}${told === undefined ? '' : `!${told}`}`;
+}
+
+/** Shown anew when it differs. */
+function keyOf(status: RunStatus, asking: readonly string[]): string {
+  return `${shownStatus(status)} ${asking.join(' ')}`;
+}
+
+function whyShown(live: LiveRun): string | undefined {
+  if (live.endsAs !== undefined) return ending(live);
+  const { listing, because } = live;
+  return listing.size === 0 ? because : `lists the tools of ${[...listing].join(', ')}`;
+}
+
+function ending({ endsAs, because }: LiveRun): string {
+  const why = because === undefined ? '' : `, ${because}`;
+  return `ends ${endsAs}${why}, once transcript and ledger are stored`;
+}
+
+const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
+
+/** `thinking` and `acting` change every second and mean the same to a reader of lists; what is being stored is not over. */
+function shownStatus(status: RunStatus): string {
+  return BUSY.has(status) ? RUNNING : status;
+}
