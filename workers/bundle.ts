@@ -30,7 +30,7 @@ type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
 /** In every bundle, of workers, replays and tests alike, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
-const INTERCEPTORS = ['trace-headers', 'query-guard', 'zone'] as const;
+const INTERCEPTORS = ['interceptors/trace-headers', 'interceptors/query-guard', 'interceptors/zone'] as const;
 
 /** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export function workflowFile(name: string): string {

@@ -264,10 +264,10 @@ async function once(
       // Sound: bytes are a body; that they may be shared memory is all that the type objects to.
       ...(body === undefined ? {} : { body: body as Uint8Array<ArrayBuffer> }),
     });
-    const isGood = answer.status >= 200 && answer.status < 300;
-    const read = await readUpTo(answer.body, isGood ? maxBytes : MOST_ERROR_BYTES);
-    const code = isGood || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
-    return { status: answer.status, headers: answer.headers, code, body: isGood ? read : undefined };
+    const isTaken = answer.status >= 200 && answer.status < 300;
+    const read = await readUpTo(answer.body, isTaken ? maxBytes : MOST_ERROR_BYTES);
+    const code = isTaken || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
+    return { status: answer.status, headers: answer.headers, code, body: isTaken ? read : undefined };
   } catch (error) {
     const forbidden = egressRefusalIn(error);
     if (forbidden !== undefined) throw forbidden;

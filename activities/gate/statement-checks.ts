@@ -107,7 +107,7 @@ export function checkStanding(
   const { decisions, shown, callId } = proof;
   const people = decisions.map(({ approver }) => approver);
   const extent = extentOf(decisions);
-  const isConsent =
+  const isCovered =
     extent !== undefined &&
     decisions.every(
       (decision) =>
@@ -117,7 +117,7 @@ export function checkStanding(
     isMet(shown.approvers, people) &&
     mayRemember(shown.approvers, extent.scope) &&
     covers(extent, shown.arguments, input.arguments);
-  if (!isConsent) return forbidden('The decision that stands does not cover this call.');
+  if (!isCovered) return forbidden('The decision that stands does not cover this call.');
   if (decisions.some(({ runId }) => !input.decidedIn.includes(runId)))
     return gone('DECISION_STALE_RUN', 'The decision that stands was made before the run was reset.', verdict);
   if (extent.until !== undefined && !(now < extent.until))

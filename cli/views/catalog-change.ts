@@ -21,7 +21,7 @@ export function changeAnswer(
   before: CatalogSnapshot,
   ack: CatalogAck | undefined,
   after: CatalogReading,
-  names: readonly string[],
+  tools: readonly string[],
 ): Answer {
   const { tenant, server, policyVersion, entries, pending } = after.snapshot;
   const waiting = pending.find(({ changeId }) => changeId === ack?.changeId);
@@ -36,13 +36,13 @@ export function changeAnswer(
       policyVersion,
       ...(waiting === undefined ? {} : { change: waiting }),
       tools: entries
-        .filter(({ name }) => names.includes(name))
+        .filter(({ name }) => tools.includes(name))
         .map(({ name, setting }) => ({ name, setting, verdict: after.verdicts.get(name) })),
     },
     text: (paint) => {
       const shade = status === 'applied' ? 'green' : 'yellow';
       const head = `${paint(shade, status)}  ${paint('bold', visible(server))}, version ${policyVersion}`;
-      const shown = names.length === 0 ? [] : [toolTable(after, paint, names)];
+      const shown = tools.length === 0 ? [] : [toolTable(after, paint, tools)];
       return [
         head,
         ...(waiting === undefined ? [] : [pendingText(after.snapshot, waiting, Date.now(), paint)]),
@@ -63,7 +63,7 @@ export interface DecidedChange {
 export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, after: CatalogReading): Answer {
   const { tenant, server, policyVersion } = after.snapshot;
   const status = verdict === 'approve' ? 'approved' : 'rejected';
-  const names = change?.changes.map(({ tool }) => tool) ?? [];
+  const tools = change?.changes.map(({ tool }) => tool) ?? [];
   return {
     json: { tenant, server, ...ack, status, digest },
     text: (paint) => {
@@ -72,7 +72,7 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
         ['digest', digest],
         ['asked by', change === undefined ? undefined : visible(change.by.id)],
       ]);
-      return [`${head}\n${rows}`, ...(names.length === 0 ? [] : [toolTable(after, paint, names)])].join('\n\n');
+      return [`${head}\n${rows}`, ...(tools.length === 0 ? [] : [toolTable(after, paint, tools)])].join('\n\n');
     },
   };
 }

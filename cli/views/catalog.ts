@@ -159,8 +159,8 @@ export function toolAnswer({ snapshot, definitions, verdicts }: CatalogReading, 
         ['first seen', shortInstant(firstSeen)],
         ['last seen', shortInstant(lastSeen)],
       ] as const;
-      const said = known === undefined ? '' : `\n\n${definitionText(known.current, paint)}`;
-      return `${paint('bold', toolText(server, name))}\n${fields(paint, rows)}${said}`;
+      const shown = known === undefined ? '' : `\n\n${definitionText(known.current, paint)}`;
+      return `${paint('bold', toolText(server, name))}\n${fields(paint, rows)}${shown}`;
     },
   };
 }

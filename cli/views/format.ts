@@ -14,9 +14,9 @@ export function duration(ms: number): string {
   let rest = Math.max(0, Math.floor(ms / 1_000));
   const parts: string[] = [];
   for (const [unit, size] of UNITS) {
-    const count = Math.floor(rest / size);
-    rest -= count * size;
-    if (count > 0) parts.push(`${count} ${unit}`);
+    const many = Math.floor(rest / size);
+    rest -= many * size;
+    if (many > 0) parts.push(`${many} ${unit}`);
     // `1 d 5 s` would look exact and is not worth reading.
     else if (parts.length > 0) break;
     if (parts.length === 2) break;

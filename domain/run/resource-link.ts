@@ -1,7 +1,7 @@
 /**
  * Resources that results link to, and the tool of ours with which a model reads them (docs/adr/0042).
  *
- * Owns what may be read. Does not own the reading (`activities/tools/`).
+ * Owns what may be read. Does not own the reading (`activities/mcp/linked-resource.ts`).
  * 1. Only what a result of this run has named, and only from the server whose result it was.
  * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/definitions.ts`): none stands for the other.
  * 3. Bounded: what goes with a run through continue-as-new does not grow with it; the newest links are kept.

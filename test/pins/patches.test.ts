@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals';
 import { PATCHES } from '../../workflows/versions.ts';
 
 const folder = new URL('../../workflows/', import.meta.url);
-const sources = readdirSync(folder)
+const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && name !== 'versions.ts')
   .map((name) => readFileSync(new URL(name, folder), 'utf8'));
 

@@ -20,7 +20,7 @@ import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChan
 
 /** The bundle of the workers and, in it, the one module that shows what it does. */
 export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
-  return await bundleWorkflows(workflowsPath, [workflowFile('replay-inspector')], fileOf);
+  return await bundleWorkflows(workflowsPath, [workflowFile('interceptors/replay-inspector')], fileOf);
 }
 
 /** What a replay worker with such a bundle would do. */
