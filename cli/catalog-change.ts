@@ -6,7 +6,7 @@
  */
 import type { CatalogHandle } from '../client/index.ts';
 import { CountersignError, isErrorCode } from '../contracts/errors.ts';
-import type { CatalogEntry, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
+import type { CatalogEntry, CatalogSnapshot, ToolChange } from '../contracts/schemas/catalog.ts';
 import { changedSetting, directionsOf } from '../domain/catalog/settings.ts';
 import { hasDrifted } from '../domain/catalog/state.ts';
 import { visible } from '../domain/text/escape.ts';
@@ -14,7 +14,7 @@ import type { Answer } from './answered.ts';
 import { chosenEntries, readChanged } from './catalog-reading.ts';
 import { type ActingOptions, sendAs } from './options.ts';
 import type { Session } from './session.ts';
-import { changeAnswer } from './views/catalog-change.ts';
+import { changeAnswer, type RefreshDifference, type Refreshed } from './views/catalog-change.ts';
 
 export interface ToolsChange {
   readonly server: string;
@@ -79,22 +79,6 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
     `${what}. Read it first (countersign catalog diff ${server} --tenant ${tenant}), then add --hash with the hash that is shown there; nothing was sent.`,
     { server },
   );
-}
-
-// The end of a refresh, and what it has changed for whoever has read the catalog before.
-
-export interface RefreshDifference {
-  readonly added: readonly string[];
-  readonly missing: readonly string[];
-  readonly returned: readonly string[];
-  /** Their definition is another one. */
-  readonly changed: readonly string[];
-}
-
-export interface Refreshed {
-  readonly report: RefreshReport;
-  readonly difference: RefreshDifference;
-  readonly snapshot: CatalogSnapshot;
 }
 
 /** A listing takes as long as its server; a try of one a minute at the most. */

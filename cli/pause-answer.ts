@@ -17,6 +17,7 @@ import { answeredBefore, type AnswerFact, assertSame, sentUnder, type Told } fro
 import type { DecideOptions } from './decide.ts';
 import { withComment } from './decision-command.ts';
 import { repeated } from './options.ts';
+import type { Answered } from './views/input.ts';
 
 export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
@@ -28,12 +29,6 @@ export function withAnswerOptions(command: Command, which = 'answer only the req
     .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
     .option('--digest <sha256>', which)
     .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
-}
-
-export interface Answered {
-  readonly ack: PauseAck;
-  /** Absent where the answer was found in the ledger only. */
-  readonly request?: ApprovalRequest;
 }
 
 /** What every answer says besides its own words. */

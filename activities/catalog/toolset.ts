@@ -3,11 +3,11 @@
  *
  * 1. References are hashes, so a kept toolset is never stale.
  */
-import type { ToolsetRef } from '../../contracts/wire/run.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { ServerTools } from '../../contracts/schemas/tool.ts';
 import { assembleToolset, type OfferedTool } from '../../domain/run/toolset.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
 

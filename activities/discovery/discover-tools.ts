@@ -15,7 +15,7 @@ import type {
   ServerTools,
   ToolDefinition,
 } from '../../contracts/schemas/tool.ts';
-import type { AuthorizationNeed, DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
+import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { isOffered } from '../../domain/policy/catalog-layer.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/run/resource-link.ts';
@@ -37,6 +37,7 @@ import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
 import { listAuthorized, withinListLimits } from './authorized-list.ts';
 import type { LiveTools } from './live-tools.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;

@@ -13,7 +13,6 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { RunIdentity } from '../../contracts/wire/run.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -23,6 +22,7 @@ import { faultName } from '../kit/coded.ts';
 import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker } from '../tokens/port.ts';
 import { listAuthorized } from './authorized-list.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
 
 /** Of servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;

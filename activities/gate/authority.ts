@@ -10,7 +10,7 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { AuthorizationNeed, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { CallEnding, TokenRenewal } from '../mcp/port.ts';
 import { scopesFor } from '../tokens/asked.ts';
@@ -19,6 +19,7 @@ import { scopesIn } from '../tokens/evidence.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { secretsOf } from './server-access.ts';
 import type { Leaving } from './statement-checks.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 export interface CallAuthority {
   /** Its hash. */

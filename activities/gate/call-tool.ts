@@ -9,60 +9,29 @@
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
-import type { Config } from '../../contracts/schemas/config.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
-import type { AuthorizationProof, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { currentTool, type ToolNow } from '../catalog/layer.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import type { LoadToolset } from '../catalog/toolset.ts';
-import type { CurrentTool, LiveTools } from '../discovery/live-tools.ts';
+import type { CurrentTool } from '../discovery/live-tools.ts';
 import { currentScheduler } from '../kit/scheduler.ts';
 import { withinLimits } from '../limits/limited-call.ts';
-import type { ServerLimits } from '../limits/server-limits.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import { ArgumentChecker } from '../policy/arguments.ts';
-import type { Conditions } from '../policy/condition-clock.ts';
 import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
-import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
-import type { CheckSignatures } from '../trust/dispatch-proof.ts';
+import type { TokenRequest } from '../tokens/port.ts';
 import { askedNow, needOfListing, wanting } from './authority.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool, provenCall, type Scheduler } from './dispatch-check.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
-import type { HeldRun } from './legacy-2025/held-run.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
-import type { QuestionMacs } from './legacy-2025/open-question.ts';
 import { noTask, taskWish } from './legacy-2025/task-seal.ts';
-import { checkLink, type LinkCheckParts } from './links.ts';
+import { checkLink } from './links.ts';
 import { lostInReset } from './lost-in-reset.ts';
-import { type Pulse, pulsing } from './pulse.ts';
+import { pulsing } from './pulse.ts';
 import { weigh, type Weighed } from './rejudge.ts';
-import { callWithToken, SentCalls } from './send.ts';
+import { type CallToolParts, callWithToken, SentCalls, type Underway } from './send.ts';
 import { credentialsOf } from './server-access.ts';
-import type { StateSeal } from './state-seal.ts';
 import { checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
-
-export interface CallToolParts extends LinkCheckParts {
-  readonly config: Config;
-  /** Without it no server may ask people on the connection of a call. */
-  readonly heldRun?: HeldRun;
-  /** What was sent before the run was reset. Without it, runs are taken never to be reset. */
-  readonly readDiscarded?: ReadDiscarded;
-  readonly conditions: Conditions;
-  readonly loadToolset: LoadToolset;
-  readonly readCatalog: ReadCatalog;
-  readonly broker: TokenBroker;
-  readonly server: ToolServer;
-  readonly limits: ServerLimits;
-  readonly liveTools: Pick<LiveTools, 'current'>;
-  /** Without these two no server may ask people for input. */
-  readonly seal?: StateSeal | undefined;
-  readonly macs?: QuestionMacs | undefined;
-  /** In trust mode `signed`. */
-  readonly checkSignatures?: CheckSignatures;
-  readonly saidAuthorizations?: SaidAuthorizations;
-}
+import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
@@ -210,13 +179,6 @@ async function callAsListed(
 /** By a worker of the zone; in mode `temporal` whoever writes to the namespace is believed. */
 function areAsked({ config, macs }: CallToolParts, requests: InputRequests, input: DispatchInput): boolean {
   return config.trust.mode === 'temporal' || macs?.areOurs(requests, input) === true;
-}
-
-/** A dispatch that has begun. */
-export interface Underway extends CallToolParts {
-  readonly pulse: Pulse;
-  /** Epoch ms. */
-  readonly began: number;
 }
 
 function warn(message: string, meta: Record<string, unknown>): void {

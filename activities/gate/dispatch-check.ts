@@ -12,8 +12,7 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { IssuedCall, IssuedConsent } from '../../contracts/schemas/issued-claims.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
-import type { RunIdentity } from '../../contracts/wire/run.ts';
-import type { DispatchInput, DispatchProof, DispatchResult, ShownRequest } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { isMet, isStaged, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince, provenDeadline } from '../../domain/request/deadline.ts';
@@ -24,6 +23,8 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { ToolNow } from '../catalog/layer.ts';
 import { shownOf } from '../policy/judge.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
+import type { DispatchProof, ShownRequest } from '../../contracts/wire/proofs.ts';
 
 /** What Temporal says of the scheduler, not what the input says. */
 export interface Scheduler {

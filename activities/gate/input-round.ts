@@ -12,7 +12,7 @@
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { FormField, InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
-import type { DispatchInput, DispatchResult, InputLeg } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { answersTo, LONGEST_TEXT, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
 import { type Fields, isFields } from '../../domain/shapes/fields.ts';
@@ -22,6 +22,7 @@ import { ENDLESS_NUMBER, holdsEndlessNumber } from '../mcp/definitions.ts';
 import type { CallEnding, ToolCall } from '../mcp/port.ts';
 import type { QuestionMacs } from './legacy-2025/open-question.ts';
 import type { LegBinding, StateBinding, StateSeal } from './state-seal.ts';
+import type { InputLeg } from '../../contracts/wire/proofs.ts';
 
 const NO_KEY =
   'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';

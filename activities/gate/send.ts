@@ -12,8 +12,8 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import type { CallEnding, ServerConnection } from '../mcp/port.ts';
-import type { MintedToken, TokenRequest } from '../tokens/port.ts';
+import type { CallEnding, ServerConnection, ToolServer } from '../mcp/port.ts';
+import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import {
   askedNow,
   authorityOf,
@@ -24,15 +24,27 @@ import {
   shownOf,
   wanting,
 } from './authority.ts';
-import type { Underway } from './call-tool.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
 import { inputOf, pausedBy } from './input-round.ts';
-import { GRACE_MS, type HeldPeople } from './legacy-2025/open-question.ts';
+import { GRACE_MS, type HeldPeople, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor } from './legacy-2025/resume-point.ts';
 import { taskResult, type TaskWish } from './legacy-2025/task-seal.ts';
 import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { Leaving } from './statement-checks.ts';
 import { STORING_MS } from './storing-time.ts';
+import type { Pulse } from './pulse.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
+import type { LoadToolset } from '../catalog/toolset.ts';
+import type { LiveTools } from '../discovery/live-tools.ts';
+import type { ServerLimits } from '../limits/server-limits.ts';
+import type { Conditions } from '../policy/condition-clock.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
+import type { CheckSignatures } from '../trust/dispatch-proof.ts';
+import type { HeldRun } from './legacy-2025/held-run.ts';
+import type { LinkCheckParts } from './links.ts';
+import type { StateSeal } from './state-seal.ts';
 
 /**
  * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/run/activities.ts` leaves
@@ -206,4 +218,32 @@ function consentsOf({ proof, runId }: DispatchInput): readonly string[] {
 
 function keyOf({ run, callId, attempt }: DispatchInput, consent: string): string {
   return hashOf({ namespace: run.namespace, workflowId: run.workflowId, callId, attempt, consent });
+}
+
+/** A dispatch that has begun. */
+export interface Underway extends CallToolParts {
+  readonly pulse: Pulse;
+  /** Epoch ms. */
+  readonly began: number;
+}
+
+export interface CallToolParts extends LinkCheckParts {
+  readonly config: Config;
+  /** Without it no server may ask people on the connection of a call. */
+  readonly heldRun?: HeldRun;
+  /** What was sent before the run was reset. Without it, runs are taken never to be reset. */
+  readonly readDiscarded?: ReadDiscarded;
+  readonly conditions: Conditions;
+  readonly loadToolset: LoadToolset;
+  readonly readCatalog: ReadCatalog;
+  readonly broker: TokenBroker;
+  readonly server: ToolServer;
+  readonly limits: ServerLimits;
+  readonly liveTools: Pick<LiveTools, 'current'>;
+  /** Without these two no server may ask people for input. */
+  readonly seal?: StateSeal | undefined;
+  readonly macs?: QuestionMacs | undefined;
+  /** In trust mode `signed`. */
+  readonly checkSignatures?: CheckSignatures;
+  readonly saidAuthorizations?: SaidAuthorizations;
 }

@@ -11,13 +11,7 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type {
-  AuthorizationProof,
-  DispatchInput,
-  DispatchProof,
-  ProvisionProof,
-  RetryProof,
-} from '../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersOf, isMet, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
@@ -27,6 +21,7 @@ import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts'
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { connectionHash } from '../catalog/connection.ts';
 import { digestIn, forbidden, type Refused, stricter } from './dispatch-check.ts';
+import type { AuthorizationProof, DispatchProof, ProvisionProof, RetryProof } from '../../contracts/wire/proofs.ts';
 
 export function checkRetry(
   input: DispatchInput,

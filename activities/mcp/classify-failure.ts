@@ -22,7 +22,6 @@ import { networkCodeOf, neverConnected } from '../kit/network.ts';
 import type { Health } from '../limits/breaker.ts';
 import { type Exchange, isRedirect } from './http-exchange.ts';
 import type { CallEnding, ServerFault } from './port.ts';
-import type { Trace } from './tool-call.ts';
 import type { RawAnswer } from './transport.ts';
 
 export interface Names {
@@ -309,3 +308,25 @@ function faultIn(error: unknown, exchange: Exchange): ServerFault | undefined {
   if (status !== undefined) return status >= 500 ? 'failure' : undefined;
   return networkCodeOf(error) === undefined ? undefined : 'failure';
 }
+
+/** `left`: another worker asks for the answer. */
+export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
+
+export type Trace =
+  | {
+      readonly kind: 'answered';
+      readonly answer: RawAnswer;
+      /** The server asked something in the middle of the call: it did not refuse it before it ran. */
+      readonly asked?: true;
+      /** Where the call was sent as a task: what finds the session again. */
+      readonly session?: { readonly sessionId?: string; readonly version?: string };
+    }
+  /** No answer that could be read. */
+  | {
+      readonly kind: 'failed';
+      readonly error: unknown;
+      readonly stopped: Stop | undefined;
+      readonly reached: boolean;
+      readonly exchange: Exchange;
+      readonly asked?: true;
+    };

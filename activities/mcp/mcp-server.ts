@@ -23,6 +23,7 @@ import {
   faultOfConnect,
   isSessionRefusal,
   type Names,
+  type Trace,
   unknown,
   withFault,
 } from './classify-failure.ts';
@@ -35,7 +36,7 @@ import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall
 import { sendLegs } from './rounds.ts';
 import type { Questions } from './server-questions.ts';
 import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
-import { sendCall, takesTasks, type Trace } from './tool-call.ts';
+import { sendCall, takesTasks } from './tool-call.ts';
 
 const LOST = 'the worker that had sent it was lost';
 /** Whoever has one can ask for answers. Shorter ones are no secrets, and may be ordinary words. */

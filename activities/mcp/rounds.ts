@@ -13,9 +13,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { type Asked, readAsked } from '../gate/input-round.ts';
 import type { Scrubber } from '../kit/scrubber.ts';
-import { halfway, INVALID_PARAMS, type Names, saysAfterwards, unfinished } from './classify-failure.ts';
+import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfinished } from './classify-failure.ts';
 import type { CallEnding, Leg, ToolCall, ToolInput } from './port.ts';
-import type { Trace } from './tool-call.ts';
 import type { RawAnswer } from './transport.ts';
 
 /** A leg for each answer, the one whose state was refused, and some that a server only wants repeated. */

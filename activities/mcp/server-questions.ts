@@ -18,7 +18,6 @@ import { readAsked } from '../gate/input-round.ts';
 import { refusalIn } from './classify-failure.ts';
 import type { AskPeople } from './port.ts';
 import type { Session } from './session.ts';
-import type { CallDeadline } from './tool-call.ts';
 
 const METHOD = 'elicitation/create';
 /** There is one question in a request, and it has no name. */
@@ -70,4 +69,15 @@ export function answerQuestions(
     if (mcpReq.signal.aborted) takeBack();
     return { ...(await one.answer) };
   };
+}
+
+/**
+ * The time that a call has, which stands still while people are asked.
+ */
+export interface CallDeadline {
+  /** Stands still from now on. @returns what lets it run again; as many as there are must do so */
+  hold(): () => void;
+  /** For how long it has stood still so far. */
+  heldMs(): number;
+  stop(): void;
 }

@@ -20,37 +20,16 @@ import {
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import type { Pulse } from '../gate/pulse.ts';
-import { type Exchange, IDEMPOTENCY_HEADER } from './http-exchange.ts';
+import { IDEMPOTENCY_HEADER } from './http-exchange.ts';
 import { uriOf } from './linked-resource.ts';
 import type { CallProgress, ResumePoint, ToolCall } from './port.ts';
-import { answerQuestions, type Questions } from './server-questions.ts';
+import { answerQuestions, type CallDeadline, type Questions } from './server-questions.ts';
 import { NEVER_MS, type Session } from './session.ts';
-import { ASKING, type RawAnswer } from './transport.ts';
+import { ASKING } from './transport.ts';
+import type { Stop, Trace } from './classify-failure.ts';
 
 /** `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
 const IDEMPOTENCY_META = 'countersign/idempotency-key';
-
-/** `left`: another worker asks for the answer. */
-export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
-
-export type Trace =
-  | {
-      readonly kind: 'answered';
-      readonly answer: RawAnswer;
-      /** The server asked something in the middle of the call: it did not refuse it before it ran. */
-      readonly asked?: true;
-      /** Where the call was sent as a task: what finds the session again. */
-      readonly session?: { readonly sessionId?: string; readonly version?: string };
-    }
-  /** No answer that could be read. */
-  | {
-      readonly kind: 'failed';
-      readonly error: unknown;
-      readonly stopped: Stop | undefined;
-      readonly reached: boolean;
-      readonly exchange: Exchange;
-      readonly asked?: true;
-    };
 
 const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   deadline: 'the deadline of the call has passed',
@@ -193,17 +172,6 @@ function legKey({ idempotencyKey, input }: ToolCall): string {
 function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
   // Sound: discovery accepts only schemas whose type is "object", and the SDK reads nothing else of a definition given here.
   return { name, inputSchema: inputSchema as Tool['inputSchema'] };
-}
-
-/**
- * The time that a call has, which stands still while people are asked.
- */
-export interface CallDeadline {
-  /** Stands still from now on. @returns what lets it run again; as many as there are must do so */
-  hold(): () => void;
-  /** For how long it has stood still so far. */
-  heldMs(): number;
-  stop(): void;
 }
 
 /**

@@ -7,13 +7,7 @@
  */
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
-import type {
-  RunActivities,
-  ModelActivities,
-  ModelStepInput,
-  ModelStepResult,
-  ToolsetRef,
-} from '../../contracts/wire/run.ts';
+import type { ModelActivities, ModelStepInput, ModelStepResult, RunActivities } from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { callIdOf } from '../../contracts/ids.ts';
@@ -27,6 +21,7 @@ import { modelTool } from './prompt.ts';
 import type { Model, ModelAnswer, ModelPart } from './port.ts';
 import { type Pause, pauseWithJitter, retried } from '../kit/retry.ts';
 import { createTranscriptCache, type TranscriptCache } from './transcript-cache.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /**
  * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would have a model that was paid for

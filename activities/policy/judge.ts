@@ -6,7 +6,7 @@
  * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { JudgeInput, JudgeResult, RunIdentity, ToolsetRef } from '../../contracts/wire/run.ts';
+import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { turnOf } from '../../contracts/ids.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
@@ -33,6 +33,7 @@ import type { LoadToolset } from '../catalog/toolset.ts';
 import { ArgumentChecker } from './arguments.ts';
 import type { ConditionInputs } from './condition.ts';
 import { ConditionClock, Conditions, hasConditions } from './condition-clock.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /** What an approver reads of a description; the whole one is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;

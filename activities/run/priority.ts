@@ -3,9 +3,9 @@
  *
  * 1. The share is the tenant's as the run was admitted, and no word of the starter: nobody queues as somebody else.
  */
-import type { RunPriority } from '../../contracts/wire/run.ts';
 import type { Fairness, RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
+import type { RunPriority } from '../../contracts/wire/identity.ts';
 
 /** What Temporal takes for a key. */
 const KEY_BYTES = 64;

@@ -10,7 +10,7 @@ import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
 import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
-import type { RunIdentity } from '../../contracts/wire/run.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
 
 export interface TokenRequest {
   /** What a grant is bound to: the run, or the catalog that lists tools for itself. */

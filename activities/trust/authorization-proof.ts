@@ -2,7 +2,7 @@
  * Trust mode `signed`: which words on a call's authorization were said by who they name, while their signature was good, in a
  * Temporal run of this chain. The others count as not said.
  */
-import type { AuthorizationProof, DispatchInput } from '../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { wasGoodAt } from '../../domain/signing/jws.ts';
 import type { SignedAuthorization } from '../../contracts/schemas/answer.ts';
@@ -11,6 +11,7 @@ import { isSameVoice } from '../../domain/signing/message.ts';
 import type { Scheduler } from '../gate/dispatch-check.ts';
 import { checkWhere } from './dispatch-proof.ts';
 import type { StartProofParts } from './start-proof.ts';
+import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 interface Said {
   readonly answer: SignedAuthorization;

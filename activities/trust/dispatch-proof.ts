@@ -6,7 +6,7 @@
  *    what the workflow says of it is not believed.
  * 3. What is no longer proven is asked again; what was never true is refused, and what may be meant for another server.
  */
-import type { DispatchInput, DispatchProof, RetryProof } from '../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
@@ -18,6 +18,7 @@ import type { Refused, Scheduler } from '../gate/dispatch-check.ts';
 import type { Namesakes } from './namesake.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
+import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 

@@ -6,7 +6,6 @@
  *    says of these is compared with what was signed.
  * 2. It is good for a start only while it lasts: the first execution of the run began then, by Temporal's own word.
  */
-import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { Policy } from '../../contracts/schemas/policy.ts';
@@ -22,6 +21,7 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 import type { Scheduler } from '../gate/dispatch-check.ts';
 import type { ReadExecution } from './executions.ts';
 import type { TrustedKeys } from './keys.ts';
+import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/identity.ts';
 
 export const SPEC_TYPE = 'application/vnd.countersign.spec+json';
 

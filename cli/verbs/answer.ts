@@ -22,10 +22,10 @@ import { examples } from '../examples.ts';
 import { readInput } from '../files.ts';
 import { responsesFrom, type Words } from '../input-values.ts';
 import { repeated } from '../options.ts';
-import { type AnswerBase, type Answered, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
+import { type AnswerBase, type AnswerOptions, answerPause, withAnswerOptions } from '../pause-answer.ts';
 import { withSession } from '../session.ts';
 import type { Terminal } from '../terminal.ts';
-import { pauseAnswer } from '../views/input.ts';
+import { type Answered, pauseAnswer } from '../views/input.ts';
 import { requestsAnswer } from './requests.ts';
 
 interface ProvideOptions extends AnswerOptions {

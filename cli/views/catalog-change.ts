@@ -1,10 +1,9 @@
 /** What whoever changes a catalog is told, and whoever agrees to a change. */
-import type { CatalogAck, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
+import type { CatalogAck, CatalogSnapshot, PendingChange, RefreshReport } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ImportPlan } from '../../domain/catalog/file.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import type { Answer } from '../answered.ts';
-import type { Refreshed } from '../catalog-change.ts';
 import { connectionDifferences, type ReadCatalogFile } from '../catalog-file.ts';
 import type { CatalogReading } from '../catalog-reading.ts';
 import type { Paint } from '../terminal.ts';
@@ -221,4 +220,20 @@ function policiesOf({ trusted, changes }: Extract<CatalogFact, { kind: 'catalog.
   const more = changes.length > shown.length ? [`and ${changes.length - shown.length} more`] : [];
   const trust = trusted === undefined ? [] : [trusted ? 'server trusted' : 'server not trusted'];
   return [...trust, ...shown, ...more].map((part, index) => `${index === 0 ? ': ' : '; '}${part}`).join('');
+}
+
+export interface Refreshed {
+  readonly report: RefreshReport;
+  readonly difference: RefreshDifference;
+  readonly snapshot: CatalogSnapshot;
+}
+
+// The end of a refresh, and what it has changed for whoever has read the catalog before.
+
+export interface RefreshDifference {
+  readonly added: readonly string[];
+  readonly missing: readonly string[];
+  readonly returned: readonly string[];
+  /** Their definition is another one. */
+  readonly changed: readonly string[];
 }

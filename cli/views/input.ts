@@ -5,13 +5,13 @@
  * 2. A page is shown with its whole host first; it is never opened from here.
  * 3. Labels are ours alone: a server's names stand quoted behind them, and nothing of it looks like a line of ours.
  */
-import type { InputPause } from '../../contracts/schemas/answer.ts';
+import type { InputPause, PauseAck } from '../../contracts/schemas/answer.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { quoted, spaced, visible } from '../../domain/text/escape.ts';
 import type { Answer } from '../answered.ts';
-import type { Answered } from '../pause-answer.ts';
 import type { Paint } from '../terminal.ts';
 import { fields, shortInstant, toolText } from './format.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 
 type Row = readonly [string, string | undefined];
 
@@ -114,4 +114,10 @@ export function pauseAnswer(runId: string, { ack, request }: Answered, { word, c
         ['next', next === undefined ? undefined : `${next}; see: countersign watch ${visible(runId)}`],
       ])}`,
   };
+}
+
+export interface Answered {
+  readonly ack: PauseAck;
+  /** Absent where the answer was found in the ledger only. */
+  readonly request?: ApprovalRequest;
 }

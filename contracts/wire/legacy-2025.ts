@@ -7,8 +7,8 @@ import type { SealedState } from '../schemas/input.ts';
 import type { HeldQuestions as Questions } from '../schemas/legacy-2025.ts';
 import type { Grant } from '../schemas/run-spec.ts';
 import type { ServerBinding } from '../schemas/tool.ts';
-import type { RunIdentity, ToolsetRef } from './run.ts';
-import type { ProvisionProof, ResultRoom } from './tools.ts';
+import type { ResultRoom, RunIdentity, ToolsetRef } from './identity.ts';
+import type { ProvisionProof } from './proofs.ts';
 
 /** Argument of the update `inputAsked`. Its id is `held/<callId>/<attempt>/<round>`, so that a repeat is the same one. */
 export type HeldQuestions = Questions;

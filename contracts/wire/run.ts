@@ -14,36 +14,13 @@ import type { TrustSet } from '../schemas/trust.ts';
 import type { CatalogDiscovery, DiscoverCatalogInput } from './catalog.ts';
 import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
-
-/** What is true of a run from its start to its end; small, and sent with each activity. */
-export interface RunIdentity {
-  readonly namespace: string;
-  readonly workflowId: string;
-  readonly initiator: Initiator;
-  readonly specHash: string;
-}
-
-/** The run's tools: one reference per server, in the order of the spec. */
-export interface ToolsetRef {
-  readonly server: string;
-  readonly tools: ArtifactRef;
-  readonly allowedTools?: readonly string[];
-  /** When the run's grant for the server ends, where that is known. */
-  readonly grantExpiresAt?: string;
-}
+import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
 
 /** Millionths of the currency for a million tokens. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
   readonly currency: string;
-}
-
-/** Where a run's activities stand in a queue, as Temporal takes it. */
-export interface RunPriority {
-  readonly priorityKey: number;
-  readonly fairnessKey: string;
-  readonly fairnessWeight: number;
 }
 
 export interface PreparedRun {
@@ -93,13 +70,6 @@ export interface PreparedRun {
   readonly sentTimes?: 'told';
   /** A server that is away when its tools are listed is waited for. Absent: prepared by an earlier release, which ends the run after some tries. */
   readonly awayServers?: 'awaited';
-}
-
-/** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */
-export interface SignedSpec {
-  /** Canonical JSON of the spec without its signature, whose hash was signed. */
-  readonly spec: ArtifactRef;
-  readonly signature: string;
 }
 
 export interface JudgeInput {

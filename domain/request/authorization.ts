@@ -10,7 +10,6 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { AuthorizationNeed } from '../../contracts/wire/tools.ts';
 import { isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { type Change, replaceCall, type Run } from '../run/state.ts';
 import { isSameVoice } from '../signing/message.ts';
@@ -21,6 +20,7 @@ import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 /** Times that one call is asked about. */
 export const MOST_AUTHORIZATIONS = 3;

@@ -20,7 +20,7 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { HeldBy } from '../../contracts/schemas/throttled.ts';
-import type { InputLeg, ShownRequest } from '../../contracts/wire/tools.ts';
+import type { InputLeg, ShownRequest } from '../../contracts/wire/proofs.ts';
 
 export interface MadeDecision {
   readonly decision: SignedDecision;

@@ -10,7 +10,6 @@ import type { DecisionAck } from '../../contracts/schemas/answer.ts';
 import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
-import type { ShownRequest } from '../../contracts/wire/tools.ts';
 import { isMet, isWanted } from '../policy/approvers.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
@@ -19,6 +18,7 @@ import type { Asking, CallState, Edit, InFlight, OpenRequest, ResolvedJudgement,
 import { acceptedFact, answeredBy, namedIn } from './decision.ts';
 import { requestOpenedFact, verdictFact } from './facts.ts';
 import { type EditDecision, notPermitted, permits } from './rights.ts';
+import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 
 /** Edits of one run that may be judged at once: each of them is an activity. */
 export const MOST_JUDGED_EDITS = 8;

@@ -5,11 +5,11 @@
  */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import type { ToolsetRef } from '../../contracts/wire/run.ts';
 import { isListing } from '../run/listing.ts';
 import { callOf, type Run } from '../run/state.ts';
 import { askingCalls } from '../run/status.ts';
 import { grantsFor } from './authorization.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 interface Held {
   readonly run: Run;

@@ -9,7 +9,7 @@
 import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/answer.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { flownOn, isHeldOpen } from '../legacy-2025/open-question.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
@@ -28,6 +28,7 @@ import {
 } from './input.ts';
 import { answerFact, type Paused, paused, type Pausing, remembering, resumed } from './pause.ts';
 import { ended } from './transitions.ts';
+import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 

@@ -8,19 +8,12 @@
  * 3. Equal calls of one turn stay calls of their own (INV-G3): a later one is marked, and an approval of
  *    the first is none of it. Only one that somebody said is to stand for later calls answers it too.
  */
-import type { Judgement, Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import type { Run } from '../run/state.ts';
+import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
+import type { RefusedCall, Run } from '../run/state.ts';
 import { isSettled } from '../run/status.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import type { CallState } from './call-state.ts';
-
-/** How a call was refused, and what its repeats are answered. */
-export interface RefusedCall {
-  /** Of server, tool and canonical arguments. */
-  readonly key: string;
-  readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
-}
 
 /** Refusals that are remembered, the newest; what is forgotten is asked again. With their texts cut, at most 150 kB to carry. */
 export const MOST_REFUSALS = 100;

@@ -3,7 +3,7 @@ import type { Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
 import type { Judgement } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
-import type { Change, Run, RunIds } from '../run/state.ts';
+import type { Change, Run, RunIds, Standing } from '../run/state.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { CallState } from './call-state.ts';
 import { requestOpenedFact } from './facts.ts';
@@ -16,7 +16,6 @@ import {
   isOfTool,
   isSameTool,
   MOST_STANDING,
-  type Standing,
   withoutComment,
 } from './standing.ts';
 import { reopened, warned } from './transitions.ts';

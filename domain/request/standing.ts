@@ -10,15 +10,15 @@ import type { ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule, RememberScope } from '../../contracts/schemas/policy.ts';
 import type { StandingDecision } from '../../contracts/schemas/run-state.ts';
-import type { DispatchProof } from '../../contracts/wire/tools.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import type { Run } from '../run/state.ts';
+import type { Run, Standing } from '../run/state.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Approved, Asking } from './call-state.ts';
 import { lapsedSince } from './deadline.ts';
 import { isEdit } from './rights.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 /** Of one run: each travels with it, and with every call that it answers. */
 export const MOST_STANDING = 20;
@@ -35,25 +35,6 @@ export interface Extent {
   readonly names?: readonly string[];
   /** Epoch ms. */
   readonly until?: number;
-}
-
-/** `deadline` and `decidedAt` are epoch ms. */
-export interface Standing {
-  /** That of the decision that settled the request. */
-  readonly id: string;
-  readonly callId: string;
-  readonly target: ToolTarget;
-  readonly generation: number;
-  readonly arguments: JsonObject;
-  readonly approvers: ApproverRule;
-  readonly deadline: number;
-  readonly decidedAt: number;
-  /** Without what was said with them. */
-  readonly decisions: readonly SignedDecision[];
-  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
-  readonly redact?: readonly string[];
-  readonly connection?: string;
-  readonly grant?: string;
 }
 
 const WIDTH: Readonly<Record<RememberScope, number>> = { call: 0, arguments: 1, tool: 2 };

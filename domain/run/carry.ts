@@ -3,11 +3,12 @@
  *
  * 1. Only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
-import type { PreparedRun, ToolsetRef } from '../../contracts/wire/run.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { isOnTask } from '../legacy-2025/tasks.ts';
 import type { CallState } from '../request/call-state.ts';
 import type { JournalHead } from './journal.ts';
 import type { Run } from './state.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /** Raised when a carried shape changes; an execution refuses a version it does not know. */
 export const CARRY_VERSION = 1;

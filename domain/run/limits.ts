@@ -6,11 +6,11 @@ import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { LimitsState, Spent } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelPrice } from '../../contracts/wire/run.ts';
-import type { ResultRoom } from '../../contracts/wire/tools.ts';
 import type { CallState } from '../request/call-state.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import type { Run } from './state.ts';
 import { isDenied } from './tally.ts';
+import type { ResultRoom } from '../../contracts/wire/identity.ts';
 
 export interface ReachedLimit {
   readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';

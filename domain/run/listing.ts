@@ -8,13 +8,13 @@
 import { type CallId, callIdOf } from '../../contracts/ids.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { AuthorizationNeed } from '../../contracts/wire/tools.ts';
 import { authorizationPause } from '../request/authorization.ts';
 import { type CallState, type InFlight, resolvedOf } from '../request/call-state.ts';
 import { requestOpenedFact } from '../request/facts.ts';
 import { paused, type Pausing } from '../request/pause.ts';
 import { hashOf } from '../text/canonical.ts';
 import { callOf, type Change, replaceCall, type Run, type RunIds } from './state.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
 

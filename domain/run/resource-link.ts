@@ -13,7 +13,7 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength } from '../text/canonical.ts';
-import type { Run } from './state.ts';
+import type { Link, Run } from './state.ts';
 import { isSettled } from './status.ts';
 
 /** UTF-16 units. What has more is kept as a link, and cannot be read. */
@@ -43,14 +43,6 @@ export const READ_RESOURCE_TOOL: ToolDefinition = {
   },
   annotations: { readOnlyHint: true },
 };
-
-/** A resource that a result has named. */
-export interface Link {
-  readonly server: string;
-  readonly uri: string;
-  /** Message of the transcript that holds the result. */
-  readonly at: number;
-}
 
 /** Does the operator let runs read what the results of this server link to? Servers may be called `constructor`. */
 export function readsLinks(

@@ -5,17 +5,15 @@
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */
-import type { DecisionAck, ForgetAck, PauseAck, Say, Stop } from '../../contracts/schemas/answer.ts';
-import type { ProposedCall } from '../../contracts/schemas/call.ts';
+import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from '../../contracts/schemas/answer.ts';
+import type { Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
 import type { Authorized, CallState } from '../request/call-state.ts';
-import { type RefusedCall, withRefusals } from '../request/repeats.ts';
-import type { Standing } from '../request/standing.ts';
-import type { Link } from './resource-link.ts';
-import { EMPTY_TALLY, tallied } from './tally.ts';
+import type { JsonObject } from '../../contracts/schemas/json.ts';
+import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 
 /** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
 export type Answered =
@@ -133,18 +131,6 @@ export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }
 
-/**
- * Every call has its outcome, and the transcript has them all: the turn is over.
- * @param counts is what became of the calls asked for later?
- */
-export function closeTurn(run: Run, counts?: true): Run {
-  return {
-    ...withRefusals(run),
-    calls: [],
-    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
-  };
-}
-
 /** The one repair turn of a final answer that does not fit `agent.output` was taken. */
 export function repaired(run: Run): Run {
   return { ...run, repairs: run.repairs + 1 };
@@ -167,4 +153,38 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
       },
     ];
   });
+}
+
+/** `deadline` and `decidedAt` are epoch ms. */
+export interface Standing {
+  /** That of the decision that settled the request. */
+  readonly id: string;
+  readonly callId: string;
+  readonly target: ToolTarget;
+  readonly generation: number;
+  readonly arguments: JsonObject;
+  readonly approvers: ApproverRule;
+  readonly deadline: number;
+  readonly decidedAt: number;
+  /** Without what was said with them. */
+  readonly decisions: readonly SignedDecision[];
+  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
+  readonly redact?: readonly string[];
+  readonly connection?: string;
+  readonly grant?: string;
+}
+
+/** A resource that a result has named. */
+export interface Link {
+  readonly server: string;
+  readonly uri: string;
+  /** Message of the transcript that holds the result. */
+  readonly at: number;
+}
+
+/** How a call was refused, and what its repeats are answered. */
+export interface RefusedCall {
+  /** Of server, tool and canonical arguments. */
+  readonly key: string;
+  readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
 }

@@ -7,6 +7,8 @@
  */
 import type { Counted, Tally } from '../../contracts/schemas/run-state.ts';
 import type { CallState } from '../request/call-state.ts';
+import { withRefusals } from '../request/repeats.ts';
+import type { Run } from './state.ts';
 
 export const EMPTY_TALLY: Tally = { tools: {} };
 
@@ -64,4 +66,16 @@ export function isDenied(state: CallState): boolean {
 function keyOf(state: CallState): string | undefined {
   const target = 'judgement' in state ? state.judgement?.target : undefined;
   return target === undefined ? undefined : toolKey(target);
+}
+
+/**
+ * Every call has its outcome, and the transcript has them all: the turn is over.
+ * @param counts is what became of the calls asked for later?
+ */
+export function closeTurn(run: Run, counts?: true): Run {
+  return {
+    ...withRefusals(run),
+    calls: [],
+    ...(counts === undefined ? {} : { tally: tallied(run.tally ?? EMPTY_TALLY, run.calls) }),
+  };
 }

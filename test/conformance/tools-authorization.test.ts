@@ -9,13 +9,14 @@ import { pinnedTools, stored } from '../../activities/discovery/discover-tools.t
 import { createLiveTools, type LiveTools, type Principal } from '../../activities/discovery/live-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
-import type { AuthorizationProof, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { loopbackEgress } from '../support/egress.ts';
 import { aDefinition } from '../support/mcp-call.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { allowedDispatch, inActivity } from '../support/tool-activities.ts';
+import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 const OLD = { server: 'files', ref: 'ann-files' };
 const FRESH = { server: 'files', ref: 'ann-files-2' };

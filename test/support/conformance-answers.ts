@@ -1,8 +1,9 @@
 /** What a run does with the questions of a server, in short: somebody who may answers each form with a yes, and the call goes on. */
-import type { DispatchInput, DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
+import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
 const PERSON = { id: 'ann', groups: [], tenant: 'default' };
 const OPENED = Date.parse('2026-01-01T00:00:00.000Z');

@@ -1,6 +1,6 @@
 /** One dispatch of a call that policy allows, through the activity, with everything that it reaches in the test's hands. */
 import { Conditions } from '../../activities/policy/condition-clock.ts';
-import { type CallToolParts, createCallTool } from '../../activities/gate/call-tool.ts';
+import { createCallTool } from '../../activities/gate/call-tool.ts';
 import type { CallProgress } from '../../activities/mcp/port.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
@@ -9,6 +9,7 @@ import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { toolDefinition } from './builders/tool.ts';
 import { allowedDispatch, environmentOfRun, type Tried } from './tool-activities.ts';
+import type { CallToolParts } from '../../activities/gate/send.ts';
 
 export const DISPATCH_URL = 'https://files.example/mcp';
 const definition = toolDefinition();

@@ -5,7 +5,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import type { DispatchInput, DispatchResult, ProvisionProof } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
@@ -16,6 +16,7 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { toolSideActivities } from '../../workers/composition.ts';
 import { allowedDispatch, inActivity, RUN, RUN_ID } from './tool-activities.ts';
+import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
 /** What people answer to the one question of a request; undefined: nobody does. */
 export type Answer = (asked: HeldQuestions) => InputResponse | undefined;

@@ -2,11 +2,11 @@
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
-import type { RunIdentity } from '../../contracts/wire/run.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
 
 export const RUN: RunIdentity = {
   namespace: 'default',

@@ -1,11 +1,12 @@
 /** Edits that a forged run makes up: the activity that calls tools trusts nothing that it is given (F22, F23, INV-G1, INV-G2). */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { DispatchInput, DispatchProof, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type Forger, startForger } from '../support/forger.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 type Proof = Extract<DispatchProof, { kind: 'decision' }>;
 

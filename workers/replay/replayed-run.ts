@@ -24,7 +24,10 @@ export type HistoryEvent = NonNullable<History['events']>[number];
 
 /** The bundle of the workers and, in it, what shows commands and answers. */
 export async function bundleForReading(): Promise<WorkflowBundle> {
-  return await bundleWorkflows(undefined, [workflowFile('interceptors/replay-inspector'), workflowFile('interceptors/replay-reader')]);
+  return await bundleWorkflows(undefined, [
+    workflowFile('interceptors/replay-inspector'),
+    workflowFile('interceptors/replay-reader'),
+  ]);
 }
 
 /** What queries would answer; absent where the workflow has no such query, or has not come so far. */

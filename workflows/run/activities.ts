@@ -4,9 +4,10 @@ import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { CatalogActivities } from '../../contracts/wire/catalog.ts';
 import { MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
-import type { ModelActivities, RunActivities, RunPriority, ToolActivities } from '../../contracts/wire/run.ts';
+import type { ModelActivities, RunActivities, ToolActivities } from '../../contracts/wire/run.ts';
 import type { Answering } from '../entity/unread.ts';
 import { provenActivities } from '../entity/zone-activities.ts';
+import type { RunPriority } from '../../contracts/wire/identity.ts';
 
 /**
  * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.

@@ -2,7 +2,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
-import type { DispatchInput, DispatchProof } from '../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import type { InFlight, MadeDecision, OpenRequest } from '../../domain/request/call-state.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
@@ -13,6 +13,7 @@ import { holdOf } from '../legacy-2025/open-question.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizationProofs, inputTo, retryProof } from './pauses.ts';
 import { standingProof } from './standing.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 

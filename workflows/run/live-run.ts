@@ -10,7 +10,7 @@ import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { PreparedRun, RunIdentity, ToolsetRef } from '../../contracts/wire/run.ts';
+import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
 import { marked } from '../../domain/request/facts.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
@@ -22,6 +22,7 @@ import { type Change, type Run, type RunIds, startRun } from '../../domain/run/s
 import { type EndStatus, type Phase, statusOf } from '../../domain/run/status.ts';
 import { EMPTY_TALLY } from '../../domain/run/tally.ts';
 import { isChecking } from '../interceptors/zone.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
 export type Prepared = Omit<PreparedRun, 'opening'>;
 

@@ -17,7 +17,7 @@ import type {
   SignedProvision,
   SignedResolution,
 } from '../../contracts/schemas/answer.ts';
-import type { DiscoverInput, DispatchInput, DispatchResult, RetryProof } from '../../contracts/wire/tools.ts';
+import type { DiscoverInput, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Answerers } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import {
@@ -44,6 +44,7 @@ import { assertReadable } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
+import type { RetryProof } from '../../contracts/wire/proofs.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 

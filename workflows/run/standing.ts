@@ -1,7 +1,7 @@
 /** Approvals that are remembered, as the run applies them: what they answer, and how they are taken back. */
 import { failureOf } from '../../contracts/failure.ts';
 import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
-import type { DispatchProof, DispatchResult } from '../../contracts/wire/tools.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Approved, Asking, InFlight } from '../../domain/request/call-state.ts';
 import { accept } from '../../domain/request/decision.ts';
 import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
@@ -9,6 +9,7 @@ import { proofOf } from '../../domain/request/standing.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import type { LiveRun } from './live-run.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 /** Records an admitted decision, and what it lets through besides. @param at epoch ms */
 export function acceptAll(live: LiveRun, state: Asking, decision: Decision, at: number): DecisionAck {

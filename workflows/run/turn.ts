@@ -16,13 +16,14 @@ import { isHeld } from '../../domain/request/throttling.ts';
 import { costOf, overLimit } from '../../domain/run/limits.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
 import { withLinks, withoutUnlinked } from '../../domain/run/resource-link.ts';
-import { callsOf, closeTurn, proposed } from '../../domain/run/state.ts';
+import { callsOf, proposed } from '../../domain/run/state.ts';
 import { isSettled } from '../../domain/run/status.ts';
 import { answered } from '../entity/unread.ts';
 import { modelActivities, runActivities } from './activities.ts';
 import { settleCall } from './call.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
+import { closeTurn } from '../../domain/run/tally.ts';
 
 /** Takes the next model step and judges what it proposed. */
 export async function think(live: LiveRun): Promise<ModelStepResult> {

@@ -13,7 +13,7 @@ import { CountersignError } from '../../../contracts/errors.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { InputResponse } from '../../../contracts/schemas/input.ts';
 import type { HeldQuestions } from '../../../contracts/wire/legacy-2025.ts';
-import type { DispatchInput, ProvisionProof } from '../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { answersTo } from '../../../domain/request/input.ts';
 import { answersOf } from '../../../domain/request/provision.ts';
 import { canonicalJson } from '../../../domain/text/canonical.ts';
@@ -28,6 +28,7 @@ import { checkCatalog, type Refused, type Scheduler } from '../dispatch-check.ts
 import { answerersNow, checkProvided } from '../statement-checks.ts';
 import type { HeldRun } from './held-run.ts';
 import { createHeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
+import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
 
 export interface HeldAnswerParts {
   readonly config: Config;

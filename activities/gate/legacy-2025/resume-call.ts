@@ -22,7 +22,7 @@ import type { AnswerSource, CallEnding, ResumePoint } from '../../mcp/port.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { authorityOf, authorizationOf, shownOf } from '../authority.ts';
-import { type CallToolParts, tokenRequest } from '../call-tool.ts';
+import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool, type Refused } from '../dispatch-check.ts';
 import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
 import { checkReading } from '../links.ts';
@@ -30,6 +30,7 @@ import { type Pulse, startPulse } from '../pulse.ts';
 import { accessTo, connectionOf, secretsOf, type ServerAccess } from '../server-access.ts';
 import { type LeftBehind, openPoint, sealFor } from './resume-point.ts';
 import { taskResult } from './task-seal.ts';
+import type { CallToolParts } from '../send.ts';
 
 /** What a server gets in any case to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;

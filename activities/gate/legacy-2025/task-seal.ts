@@ -11,19 +11,18 @@ import type { Config } from '../../../contracts/schemas/config.ts';
 import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
-import type { RunIdentity } from '../../../contracts/wire/run.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
 import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
 import { hashOf } from '../../../domain/text/canonical.ts';
 import { bounded } from '../../../domain/text/escape.ts';
 import type { Scrubber } from '../../kit/scrubber.ts';
-import { halfway, type Names, unknown } from '../../mcp/classify-failure.ts';
+import { halfway, type Names, type Trace, unknown } from '../../mcp/classify-failure.ts';
 import { quoted } from '../../mcp/classify-result.ts';
 import type { CallEnding, TaskId, WantedTask } from '../../mcp/port.ts';
-import type { Trace } from '../../mcp/tool-call.ts';
 import { authorizationOf, type CallAuthority } from '../authority.ts';
 import type { Told } from '../dispatch-result.ts';
 import type { StateSeal, TaskBinding } from '../state-seal.ts';
+import type { RunIdentity } from '../../../contracts/wire/identity.ts';
 
 /** Beyond its time, so that a result which is there in time can still be had. */
 const KEPT_LONGER_MS = 600_000;

@@ -13,12 +13,11 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from '../../gate/legacy-2025/task-seal.ts';
-import { isSessionRefusal, type Names, reasonOf, refusalIn } from '../classify-failure.ts';
+import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
 import { openWire } from '../http-exchange.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
-import type { Stop, Trace } from '../tool-call.ts';
 import { SessionTransport } from '../transport.ts';
 
 const ASK_MS = 10_000;

@@ -5,12 +5,13 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { judgedAll } from '../../../domain/request/judged-calls.ts';
-import { closeTurn, proposed, type Run } from '../../../domain/run/state.ts';
+import { proposed, type Run } from '../../../domain/run/state.ts';
 import { remembered } from '../../../domain/request/standing-changes.ts';
 import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';
 import { POLICY_VERSION, runIds, START } from './run.ts';
+import { closeTurn } from '../../../domain/run/tally.ts';
 
 export const ARGS: JsonObject = { path: 'notes.txt', content: 'hello' };
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
 import { createToolsetLoader } from '../../../../activities/catalog/toolset.ts';
-import type { ToolsetRef } from '../../../../contracts/wire/run.ts';
+import type { ToolsetRef } from '../../../../contracts/wire/identity.ts';
 
 const MIB = 1_048_576;
 const NO_TOOLS = new TextEncoder().encode(

@@ -11,11 +11,11 @@ import type { TokenRequest } from '../../../../activities/tokens/port.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ToolDefinition } from '../../../../contracts/schemas/tool.ts';
-import type { RunIdentity } from '../../../../contracts/wire/run.ts';
 import { definitionHash } from '../../../../domain/request/digest.ts';
 import { READ_RESOURCE_TOOL } from '../../../../domain/run/resource-link.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { toolDefinition } from '../../../support/builders/tool.ts';
+import type { RunIdentity } from '../../../../contracts/wire/identity.ts';
 
 const url = 'https://files.example/mcp';
 const run: RunIdentity = {

@@ -3,13 +3,14 @@ import { describe, expect, test } from '@jest/globals';
 import { type Leaving, provenAuthorization } from '../../../../activities/gate/statement-checks.ts';
 import type { AuthorizationPause } from '../../../../contracts/schemas/answer.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import type { AuthorizationProof, DispatchInput } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import type { Approved } from '../../../../domain/request/call-state.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { callOf } from '../../../../domain/run/state.ts';
 import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { approvedBy } from '../../../support/builders/pause.ts';
 import { askingRun } from '../../../support/builders/run.ts';
+import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';
 
 // Sound: ann has just approved it.
 const input: DispatchInput = dispatchOf(callOf(approvedBy(askingRun()), 't1.c0') as Approved);

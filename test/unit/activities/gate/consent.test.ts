@@ -4,12 +4,13 @@ import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
 import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import type { DispatchInput, DispatchProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { approval } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 
 type Proof = Extract<DispatchProof, { kind: 'decision' }>;
 const run = { namespace: 'default', workflowId: 'run/1', initiator: { id: 'ann', tenant: 'default' }, specHash: 's' };

@@ -5,7 +5,8 @@ import { inputOf, pausedBy } from '../../../../activities/gate/input-round.ts';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import { createStateSeal } from '../../../../activities/gate/state-seal.ts';
 import type { InputRequest } from '../../../../contracts/schemas/input.ts';
-import type { DispatchInput, InputLeg, ProvisionProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
+import type { InputLeg, ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 
 const seal = createStateSeal(new Map([['one', randomBytes(32)]]));
 const macs = createQuestionMacs([randomBytes(32)]);

@@ -3,10 +3,11 @@ import { expect, test } from '@jest/globals';
 import { provenCall } from '../../../../activities/gate/dispatch-check.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { IssuedCall } from '../../../../contracts/schemas/issued-claims.ts';
-import type { DispatchInput, DispatchProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approval } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
+import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 
 const DIGEST = 'd'.repeat(64);
 const HASH = 'e'.repeat(64);

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import { checkProvided as check, type Leaving } from '../../../../activities/gate/statement-checks.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import type { DispatchInput, ProvisionProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { provisionProofs } from '../../../../domain/request/provision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
@@ -11,6 +11,7 @@ import { callOf } from '../../../../domain/run/state.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
 import { askedRun, NAME, PAGE, providedRun } from '../../../support/builders/provision.ts';
 import { runIds } from '../../../support/builders/run.ts';
+import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 
 const run = providedRun(askedRun({}, flyingRun('approved')));
 const state = callOf(dispatched(run, 't1.c0')?.run ?? run, 't1.c0');

@@ -4,12 +4,13 @@ import { checkRetry } from '../../../../activities/gate/statement-checks.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
-import type { DispatchInput, RetryProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { requestDigest } from '../../../../domain/request/digest.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomePause, retry as word } from '../../../support/builders/pause.ts';
 import { START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import type { RetryProof } from '../../../../contracts/wire/proofs.ts';
 
 type Input = Pick<DispatchInput, 'attempt' | 'proof' | 'decidedIn' | 'arguments' | 'callId'>;
 

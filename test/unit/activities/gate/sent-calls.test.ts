@@ -1,12 +1,13 @@
 /** What a worker has sent it does not send again by the same consent; what is another attempt, run or consent it does (INV-X1). */
 import { describe, expect, test } from '@jest/globals';
 import { SentCalls } from '../../../../activities/gate/send.ts';
-import type { DispatchInput, DispatchProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { callOf } from '../../../../domain/run/state.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
 import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { askingRun, START } from '../../../support/builders/run.ts';
+import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 
 const asked = askingRun(1);
 const approved = callOf(accept(asked, askingOf(asked, 't1.c0'), approval(shown(asked, 't1.c0')), START).run, 't1.c0');

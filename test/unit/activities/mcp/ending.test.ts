@@ -7,8 +7,8 @@ import {
   endingOfError,
   endingOfFailure,
   type Names,
+  type Trace,
 } from '../../../../activities/mcp/classify-failure.ts';
-import type { Trace } from '../../../../activities/mcp/tool-call.ts';
 
 const names: Names = { server: 'files', tool: 'write_file', quote: (text) => text };
 

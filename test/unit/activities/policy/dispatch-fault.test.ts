@@ -1,11 +1,11 @@
 /** What goes wrong in a dispatch before its call has left, and what its run is told of that. */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { CallToolParts } from '../../../../activities/gate/call-tool.ts';
 import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
 import { Conditions } from '../../../../activities/policy/condition-clock.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { DISPATCH_URL as url, dispatchScene } from '../../../support/dispatch-scene.ts';
+import type { CallToolParts } from '../../../../activities/gate/send.ts';
 
 const { done, partsWith, dispatched } = dispatchScene();
 beforeEach(() => {

@@ -6,8 +6,9 @@ import { createAuthorizationProof } from '../../../../activities/trust/authoriza
 import type { ExecutionFacts } from '../../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
-import type { AuthorizationProof, DispatchInput } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { claimsFor, person, signedWith, type TestKey } from '../../../support/trust.ts';
+import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';
 
 const now = Math.floor(Date.now() / 1_000);
 const [ann, eve] = [person('ann', 'ann'), person('eve', 'eve')];

@@ -9,9 +9,10 @@ import { proveStart, type StartProofParts } from '../../../../activities/trust/s
 import type { SignedProvision } from '../../../../contracts/schemas/answer.ts';
 import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
-import type { DispatchInput, ProvisionProof } from '../../../../contracts/wire/tools.ts';
+import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { specHash } from '../../../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
+import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 
 const now = Math.floor(Date.now() / 1_000);
 const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];

@@ -1,6 +1,5 @@
 /** The dispatch activity as Temporal sees it: alive from first to last, and what leaves within the time in which somebody waits for it. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { CallToolParts } from '../../../../activities/gate/call-tool.ts';
 import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
 import type { CallProgress, ServerConnection } from '../../../../activities/mcp/port.ts';
 import type { MintedToken, TokenRequest } from '../../../../activities/tokens/port.ts';
@@ -9,6 +8,7 @@ import { Config, ServerLimits as Limits } from '../../../../contracts/schemas/co
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import { DISPATCH_URL as url, dispatchScene } from '../../../support/dispatch-scene.ts';
 import { fakeRun } from '../../../support/held-run.ts';
+import type { CallToolParts } from '../../../../activities/gate/send.ts';
 
 const { beats, done, partsWith, dispatched } = dispatchScene();
 

@@ -4,12 +4,13 @@ import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { accept, type Admission, admit, comparingDecisions, madeInTime } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { callOf, closeTurn, proposed, type Run } from '../../../../domain/run/state.ts';
+import { callOf, proposed, type Run } from '../../../../domain/run/state.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;

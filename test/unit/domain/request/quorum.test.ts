@@ -5,12 +5,13 @@ import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { remembering } from '../../../../domain/request/repeats.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, closeTurn, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/run/state.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
 const asked = judgedRun(identicalCalls(1), () => ({ verdict: askVerdict({ approvers: { allOf: [clause] } }) }));

@@ -7,7 +7,7 @@ import { judgedAll } from '../../../../domain/request/judged-calls.ts';
 import { MOST_REFUSALS, remembering } from '../../../../domain/request/repeats.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { heard, unqueued } from '../../../../domain/run/message-queue.ts';
-import { closeTurn, proposed, type Run, startRun } from '../../../../domain/run/state.ts';
+import { proposed, type Run, startRun } from '../../../../domain/run/state.ts';
 import { isSettled } from '../../../../domain/run/status.ts';
 import { currentDetails, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
@@ -16,6 +16,7 @@ import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 const { rejected, expired, cancelled, succeeded } = outcomes();
 const SILENT = { inputTokens: 0, outputTokens: 0 };

@@ -6,7 +6,7 @@ import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { permits, refuseLongAnswer } from '../../../../domain/request/rights.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, closeTurn, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/run/state.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { modelText, resultOf } from '../../../../domain/views/model-text.ts';
 import { anyText } from '../../../support/builders/arbitraries.ts';
@@ -15,6 +15,7 @@ import { answer, approval, askingOf, shown } from '../../../support/builders/dec
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
 const askedOf = (...may: ('edit' | 'respond')[]): Run =>

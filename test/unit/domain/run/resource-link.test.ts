@@ -16,12 +16,13 @@ import {
   withLinks,
   withoutUnlinked,
 } from '../../../../domain/run/resource-link.ts';
-import { closeTurn, proposed, type Run, startRun } from '../../../../domain/run/state.ts';
+import { proposed, type Run, startRun } from '../../../../domain/run/state.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
 import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 const link = (uri: string): ResultPart => ({ type: 'resource_link', uri, name: 'a' });
 const linking = (...uris: string[]): Outcome => ({ kind: 'succeeded', result: { content: uris.map(link) } });

@@ -3,12 +3,13 @@ import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/ids.ts';
 import { startedFact } from '../../../../domain/request/facts.ts';
 import { heard, stopped, unqueued } from '../../../../domain/run/message-queue.ts';
-import { closeTurn, proposed, repaired, startRun } from '../../../../domain/run/state.ts';
+import { proposed, repaired, startRun } from '../../../../domain/run/state.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { say, stop } from '../../../support/builders/decision.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';
 import { askingRun, POLICY_VERSION, START } from '../../../support/builders/run.ts';
+import { closeTurn } from '../../../../domain/run/tally.ts';
 
 describe('a run', () => {
   test('begins empty', () => {

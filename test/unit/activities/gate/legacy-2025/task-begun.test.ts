@@ -2,8 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { begunTask, isTask, type TaskTrace, wordOf } from '../../../../../activities/gate/legacy-2025/task-seal.ts';
 import { createScrubber } from '../../../../../activities/kit/scrubber.ts';
-import type { Names } from '../../../../../activities/mcp/classify-failure.ts';
-import type { Trace } from '../../../../../activities/mcp/tool-call.ts';
+import type { Names, Trace } from '../../../../../activities/mcp/classify-failure.ts';
 
 const names: Names = { server: 'mine', tool: 'dig', quote: (text) => text };
 const plain = createScrubber([]);
