@@ -10,7 +10,7 @@ import { createSigner } from '../client/index.ts';
 import { signed } from '../client/signing/signing.ts';
 import type { SignedDecision } from '../contracts/schemas/answer.ts';
 import type { TrustedKey } from '../contracts/schemas/trust.ts';
-import { checkSignedDecision } from '../domain/signing/answer.ts';
+import { checkSignedDecision } from '../domain/request/signed-answer.ts';
 
 const { values } = parseArgs({ options: { times: { type: 'string', default: '500' } } });
 const times = Number(values.times);

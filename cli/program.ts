@@ -15,9 +15,9 @@ import { addResult, addSay, addShow, addStart, addStop, addWatch } from './verbs
 import { addSetup, addWorker } from './verbs/worker.ts';
 import { addVault } from './verbs/vault.ts';
 import { addVerifyLedger } from './verbs/verify-ledger.ts';
-import { reportFailure } from './failure.ts';
-import { addGlobalOptions } from './options.ts';
-import type { Terminal } from './terminal.ts';
+import { reportFailure } from './session/failure.ts';
+import { addGlobalOptions } from './session/options.ts';
+import type { Terminal } from './session/terminal.ts';
 import { packageVersion } from '../workers/version.ts';
 
 /** In the order of a first day. */

@@ -79,3 +79,8 @@ export class TotalFailureConverter extends DefaultFailureConverter {
 }
 
 export const failureConverter: FailureConverter = new TotalFailureConverter();
+
+/** Whether a code may pass is said of what failed: a run as a whole is never repeated, since its calls have been made (INV-X1). */
+export function final({ message, type, details }: ApplicationFailure): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(message, type, ...(details ?? []));
+}

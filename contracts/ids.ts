@@ -15,3 +15,7 @@ export function callIdOf(turn: number, index: number): CallId {
 export function turnOf(callId: string): number {
   return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1] ?? 0);
 }
+
+export function isListing(callId: string): boolean {
+  return callId.startsWith('t0.');
+}

@@ -22,7 +22,7 @@ import { createHeldRun } from '../activities/gate/legacy-2025/held-run.ts';
 import { loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
 import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
-import { loadStateSeal } from '../activities/gate/state-seal.ts';
+import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { coded } from '../activities/kit/coded.ts';
 import { createDelivery, type DeliverLedger } from '../activities/ledger/delivery.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';

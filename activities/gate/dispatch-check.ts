@@ -25,22 +25,11 @@ import type { ToolNow } from '../catalog/layer.ts';
 import { shownOf } from '../policy/judge.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import type { DispatchProof, ShownRequest } from '../../contracts/wire/proofs.ts';
-
-/** What Temporal says of the scheduler, not what the input says. */
-export interface Scheduler {
-  readonly namespace: string;
-  readonly workflowType: string | undefined;
-  readonly workflowId: string | undefined;
-  readonly runId: string | undefined;
-  readonly attempt: number;
-  /** Epoch ms: when the activity was scheduled, and when this attempt of it was. */
-  readonly scheduledAt: number;
-  readonly attemptAt: number;
-}
+import type { Scheduler } from '../kit/scheduler.ts';
+import { forbidden, type Refused } from '../kit/refused.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
-export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
 
 /** Was this scheduled by the run that it names? Tools are listed and called for runs only. */
 export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace }: Scheduler): Refused | undefined {
@@ -250,10 +239,6 @@ export function stricter({
 
 function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
   return explain.map(({ text }) => ` ${visible(text)}`).join('');
-}
-
-export function forbidden(message: string): Refused {
-  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
 // What became of a definition since it was shown, in one bounded line for whoever is asked again.

@@ -14,7 +14,7 @@ import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
 import type { ReadMessage } from '../run/read-transcript.ts';
-import type { Refused } from './dispatch-check.ts';
+import type { Refused } from '../kit/refused.ts';
 
 export interface LinkCheckParts {
   readonly config: Pick<Config, 'servers'>;

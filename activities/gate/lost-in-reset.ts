@@ -5,7 +5,7 @@
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import type { Scheduler } from './dispatch-check.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
 
 /**
  * @param isRepeatable by the operator's word

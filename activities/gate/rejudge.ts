@@ -7,8 +7,9 @@ import type { ToolNow } from '../catalog/layer.ts';
 import type { ArgumentChecker } from '../policy/arguments.ts';
 import type { Conditions } from '../policy/condition-clock.ts';
 import { verdictOn } from '../policy/judge.ts';
-import { checkDefinition, checkProof, hasEditedArguments, type Refused } from './dispatch-check.ts';
+import { checkDefinition, checkProof, hasEditedArguments } from './dispatch-check.ts';
 import { answerersNow, checkRetry, checkStanding, type Leaving } from './statement-checks.ts';
+import type { Refused } from '../kit/refused.ts';
 
 export type Weighed =
   | { readonly refused: Refused; readonly leaving?: undefined }

@@ -25,14 +25,14 @@ import {
   wanting,
 } from './authority.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
-import { inputOf, pausedBy } from './input-round.ts';
+import { inputOf, pausedBy } from '../mcp/input-round.ts';
 import { GRACE_MS, type HeldPeople, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor } from './legacy-2025/resume-point.ts';
 import { taskResult, type TaskWish } from './legacy-2025/task-seal.ts';
 import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { Leaving } from './statement-checks.ts';
-import { STORING_MS } from './storing-time.ts';
-import type { Pulse } from './pulse.ts';
+import { STORING_MS } from '../artifacts/storing-time.ts';
+import type { Pulse } from '../mcp/pulse.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
@@ -44,7 +44,7 @@ import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
 import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import type { HeldRun } from './legacy-2025/held-run.ts';
 import type { LinkCheckParts } from './links.ts';
-import type { StateSeal } from './state-seal.ts';
+import type { StateSeal } from '../mcp/state-seal.ts';
 
 /**
  * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/run/activities.ts` leaves

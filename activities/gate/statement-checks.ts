@@ -20,8 +20,9 @@ import { answersOf } from '../../domain/request/provision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { connectionHash } from '../catalog/connection.ts';
-import { digestIn, forbidden, type Refused, stricter } from './dispatch-check.ts';
+import { digestIn, stricter } from './dispatch-check.ts';
 import type { AuthorizationProof, DispatchProof, ProvisionProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import { forbidden, type Refused } from '../kit/refused.ts';
 
 export function checkRetry(
   input: DispatchInput,

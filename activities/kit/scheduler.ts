@@ -1,6 +1,5 @@
 /** Who scheduled the activity that runs now: Temporal's word, which no input can forge. */
 import { activityInfo } from '@temporalio/activity';
-import type { Scheduler } from '../gate/dispatch-check.ts';
 
 export function currentScheduler(): Scheduler {
   const info = activityInfo();
@@ -14,4 +13,16 @@ export function currentScheduler(): Scheduler {
     scheduledAt: info.scheduledTimestampMs,
     attemptAt: info.currentAttemptScheduledTimestampMs,
   };
+}
+
+/** What Temporal says of the scheduler, not what the input says. */
+export interface Scheduler {
+  readonly namespace: string;
+  readonly workflowType: string | undefined;
+  readonly workflowId: string | undefined;
+  readonly runId: string | undefined;
+  readonly attempt: number;
+  /** Epoch ms: when the activity was scheduled, and when this attempt of it was. */
+  readonly scheduledAt: number;
+  readonly attemptAt: number;
 }

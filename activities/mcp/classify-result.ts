@@ -12,7 +12,7 @@ import type { ToolResult } from '../../contracts/schemas/call.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { inTime, STORING_MS } from '../gate/storing-time.ts';
+import { inTime, STORING_MS } from '../artifacts/storing-time.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
 import { createScrubber, type Scrubber } from '../kit/scrubber.ts';
 import { within } from '../kit/time-limit.ts';

@@ -9,7 +9,7 @@
  */
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import type { Known, Priors } from '../discovery/discovery-cache.ts';
+import type { Known, Priors } from './discovery-cache.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import type { Scrubber } from '../kit/scrubber.ts';
 import type { Health } from '../limits/breaker.ts';

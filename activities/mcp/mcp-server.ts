@@ -1,7 +1,7 @@
 /**
  * The `ToolServer` on the MCP SDK: one session for each listing and each call.
  *
- * Owns the order of things and what is sent again. Does not own connections (`session.ts`), the call itself (`tool-call.ts`), or
+ * Owns the order of things and what is sent again. Does not own connections (`cli/session/session.ts`), the call itself (`tool-call.ts`), or
  * the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
  *
  * 1. A `tools/call` is sent at most once, each leg of one that the server continues with questions by itself (INV-X1, `rounds.ts`). A second session is opened only where the first never carried the call, or
@@ -11,10 +11,9 @@
  * 4. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
 import type { ArtifactStore } from '../artifacts/port.ts';
-import { createPriors } from '../discovery/discovery-cache.ts';
+import { createPriors } from './discovery-cache.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { begunTask, isTask, isTaskAnswer, noTasks } from '../gate/legacy-2025/task-seal.ts';
-import { type Pulse, startPulse } from '../gate/pulse.ts';
+import { type Pulse, startPulse } from './pulse.ts';
 import type { Scrubber } from '../kit/scrubber.ts';
 import {
   endingOfConnect,
@@ -37,6 +36,7 @@ import { sendLegs } from './rounds.ts';
 import type { Questions } from './server-questions.ts';
 import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
 import { sendCall, takesTasks } from './tool-call.ts';
+import { begunTask, isTask, isTaskAnswer, noTasks } from './legacy-2025/begun-task.ts';
 
 const LOST = 'the worker that had sent it was lost';
 /** Whoever has one can ask for answers. Shorter ones are no secrets, and may be ordinary words. */

@@ -3,7 +3,7 @@
  * (MCP 2026-07-28, multi round-trip requests).
  *
  * Owns the order of legs, and what becomes of a state that the server takes no more. Does not own a leg (`tool-call.ts`), nor what
- * is understood (`activities/gate/input-round.ts`).
+ * is understood (`activities/mcp/input-round.ts`).
  * 1. Each leg is sent once (INV-X1). The next one is sent only where the server itself has said that the last one is not a result.
  * 2. Where the server refuses its state, the call begins anew, once; what people have answered is given again where the question is
  *    the same, and each answer once.
@@ -11,7 +11,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
-import { type Asked, readAsked } from '../gate/input-round.ts';
+import { type Asked, readAsked } from './input-round.ts';
 import type { Scrubber } from '../kit/scrubber.ts';
 import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfinished } from './classify-failure.ts';
 import type { CallEnding, Leg, ToolCall, ToolInput } from './port.ts';

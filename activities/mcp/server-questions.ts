@@ -5,7 +5,7 @@
  * Owns which requests are answered, and with what error where they are not. Does not own how people are asked, nor for how long
  * (`activities/gate/legacy-2025/open-question.ts`).
  * 1. Only where the call may ask people, which its session was told; sampling and roots are never declared, and not answered.
- * 2. People are asked what is understood whole, and scrubbed of what the server was given (INV-S1): `activities/gate/input-round.ts`.
+ * 2. People are asked what is understood whole, and scrubbed of what the server was given (INV-S1): `activities/mcp/input-round.ts`.
  * 3. Whether the server was given the answer is told to whoever asked people.
  * 4. What the server takes back is waited for no longer, and the time of the call goes on.
  * 5. A question that a stream brings twice, as after it was resumed, is one question.
@@ -14,7 +14,7 @@ import { ProtocolError, ProtocolErrorCode, type RequestId } from '@modelcontextp
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { readAsked } from '../gate/input-round.ts';
+import { readAsked } from './input-round.ts';
 import { refusalIn } from './classify-failure.ts';
 import type { AskPeople } from './port.ts';
 import type { Session } from './session.ts';

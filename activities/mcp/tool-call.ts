@@ -19,7 +19,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
-import type { Pulse } from '../gate/pulse.ts';
+import type { Pulse } from './pulse.ts';
 import { IDEMPOTENCY_HEADER } from './http-exchange.ts';
 import { uriOf } from './linked-resource.ts';
 import type { CallProgress, ResumePoint, ToolCall } from './port.ts';

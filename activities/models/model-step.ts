@@ -13,7 +13,7 @@ import { failureOf } from '../../contracts/failure.ts';
 import { callIdOf } from '../../contracts/ids.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
-import { callsOf } from '../../domain/run/state.ts';
+import { callsOf } from '../../domain/state/run.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { Heartbeat } from '../kit/heartbeat.ts';
 import { checkOutput } from './output.ts';

@@ -26,7 +26,7 @@ export type Discarded =
 export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
 
 const DEADLINE_MS = 20_000;
-/** Executions that a chain names (`domain/run/chain.ts`): where it names as many, no reset is as near as a call waits. */
+/** Executions that a chain names (`domain/state/chain.ts`): where it names as many, no reset is as near as a call waits. */
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {

@@ -17,8 +17,7 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { verifyChain } from '../../domain/run/journal.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { DeliverLedger } from '../ledger/delivery.ts';
-import type { Scheduler } from '../gate/dispatch-check.ts';
-import { currentScheduler } from '../kit/scheduler.ts';
+import { currentScheduler, type Scheduler } from '../kit/scheduler.ts';
 import { type ExecutionId, executionOf } from './executions.ts';
 import { readSegment } from './read-transcript.ts';
 

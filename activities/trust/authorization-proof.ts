@@ -6,12 +6,12 @@ import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { wasGoodAt } from '../../domain/signing/jws.ts';
 import type { SignedAuthorization } from '../../contracts/schemas/answer.ts';
-import { checkSignedAnswer } from '../../domain/signing/answer.ts';
+import { checkSignedAnswer } from '../../domain/request/signed-answer.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
-import type { Scheduler } from '../gate/dispatch-check.ts';
 import { checkWhere } from './dispatch-proof.ts';
 import type { StartProofParts } from './start-proof.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
 
 interface Said {
   readonly answer: SignedAuthorization;

@@ -13,10 +13,10 @@ import { catalogId } from '../../domain/catalog/state.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { claimedRunId, wasGoodAt } from '../../domain/signing/jws.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
-import { checkAsked, checkSignedChange } from '../../domain/signing/change.ts';
+import { checkAsked, checkSignedChange } from '../../domain/catalog/signed-change.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
-import type { Scheduler } from '../gate/dispatch-check.ts';
 import type { StartProofParts } from './start-proof.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
 
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
 

@@ -12,13 +12,14 @@ import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
 import { wasGoodAt } from '../../domain/signing/jws.ts';
-import { checkSignedAnswer, checkSignedDecision } from '../../domain/signing/answer.ts';
+import { checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
-import type { Refused, Scheduler } from '../gate/dispatch-check.ts';
 import type { Namesakes } from './namesake.ts';
 import { proveRun, type StartProofParts } from './start-proof.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
+import type { Refused } from '../kit/refused.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 

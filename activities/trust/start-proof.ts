@@ -18,10 +18,10 @@ import { wasGoodAt } from '../../domain/signing/jws.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { checkSignature, openMessage } from '../../domain/signing/message.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import type { Scheduler } from '../gate/dispatch-check.ts';
 import type { ReadExecution } from './executions.ts';
 import type { TrustedKeys } from './keys.ts';
 import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/identity.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
 
 export const SPEC_TYPE = 'application/vnd.countersign.spec+json';
 

@@ -1,7 +1,7 @@
 /** Which model the demo agent thinks with: a script, unless the environment offers a provider. */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Terminal } from '../session/terminal.ts';
 
 type ModelInput = NonNullable<ConfigInput['models']>[string];
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
 import { freePort } from '../../workers/dev-server.ts';
-import type { Terminal } from '../terminal.ts';
+import type { Terminal } from '../session/terminal.ts';
 
 interface Part {
   readonly name: string;

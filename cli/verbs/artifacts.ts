@@ -6,11 +6,11 @@ import { referencedArtifacts } from '../../client/artifacts/references.ts';
 import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import { type GlobalOptions, repeated } from '../options.ts';
-import { type Session, withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Answer, print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import { type GlobalOptions, repeated } from '../session/options.ts';
+import { type Session, withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { shortInstant } from '../views/format.ts';
 
 interface SweepCommandOptions extends GlobalOptions {

@@ -2,13 +2,21 @@
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { print } from '../answered.ts';
-import { awaitRefresh, changeTools } from '../catalog-change.ts';
-import { readChanged, snapshotIfAny } from '../catalog-reading.ts';
-import { examples } from '../examples.ts';
-import { type ActingOptions, addActor, addTenant, hashPrefix, repeated, sendAs, wholeNumber } from '../options.ts';
-import { type Session, withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { awaitRefresh, changeTools } from './catalog-change.ts';
+import { readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
+import { examples } from '../session/examples.ts';
+import {
+  type ActingOptions,
+  addActor,
+  addTenant,
+  hashPrefix,
+  repeated,
+  sendAs,
+  wholeNumber,
+} from '../session/options.ts';
+import { type Session, withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { connectAnswer, decidedAnswer } from '../views/catalog-change.ts';
 
 interface ConnectOptions extends ActingOptions {

@@ -4,12 +4,12 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
-import { print } from '../answered.ts';
-import { awaitRefresh } from '../catalog-change.ts';
-import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from '../catalog-file.ts';
-import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../catalog-reading.ts';
-import { examples } from '../examples.ts';
-import { readInput } from '../files.ts';
+import { print } from '../session/answered.ts';
+import { awaitRefresh } from './catalog-change.ts';
+import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from './catalog-file.ts';
+import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
+import { examples } from '../session/examples.ts';
+import { readInput } from '../session/files.ts';
 import {
   type Acting,
   type ActingOptions,
@@ -19,9 +19,9 @@ import {
   type CatalogOptions,
   type GlobalOptions,
   sendAs,
-} from '../options.ts';
-import { type Session, withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+} from '../session/options.ts';
+import { type Session, withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
 import { addAllow, addAsk, addConnect, addDecide, addDisconnect, addSwitches } from './catalog-changes.ts';

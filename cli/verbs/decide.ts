@@ -3,11 +3,11 @@ import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { rememberOf } from '../decide.ts';
-import { addDecision, type Commented, withComment } from '../decision-command.ts';
-import { readInput } from '../files.ts';
-import { time } from '../options.ts';
-import type { Terminal } from '../terminal.ts';
+import { rememberOf } from './deciding.ts';
+import { addDecision, type Commented, withComment } from './decision-command.ts';
+import { readInput } from '../session/files.ts';
+import { time } from '../session/options.ts';
+import type { Terminal } from '../session/terminal.ts';
 
 interface ApproveOptions extends Commented {
   readonly arguments?: string;

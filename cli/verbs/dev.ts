@@ -4,13 +4,13 @@ import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 import { filesystemServerUrl, startFilesystemServer } from '../../workers/filesystem-server.ts';
-import { print } from '../answered.ts';
+import { print } from '../session/answered.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
 import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
-import { examples } from '../examples.ts';
-import { type GlobalOptions, port } from '../options.ts';
-import type { Terminal } from '../terminal.ts';
+import { examples } from '../session/examples.ts';
+import { type GlobalOptions, port } from '../session/options.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
 
 interface DevOptions extends GlobalOptions {
@@ -88,7 +88,7 @@ async function startAll(
   const [{ startDevServer }, { startWorkers }, { installWorkerLog }] = await Promise.all([
     import('../../workers/dev-server.ts'),
     import('../../workers/worker.ts'),
-    import('../runtime.ts'),
+    import('../session/runtime.ts'),
   ]);
   const log = installWorkerLog(loaded.config);
   let wanted = true;

@@ -7,11 +7,11 @@ import { CountersignError } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { Assertion, type TrustedJwk } from '../../contracts/schemas/trust.ts';
-import { print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../files.ts';
-import { type GlobalOptions, repeated } from '../options.ts';
-import type { Paint, Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import { keyIn, makeKey, readTrustFile, TRUST_FILE, writeOnce, writeTrustFile } from '../session/files.ts';
+import { type GlobalOptions, repeated } from '../session/options.ts';
+import type { Paint, Terminal } from '../session/terminal.ts';
 import { addZoneKeys } from './zone-keys.ts';
 
 interface KeysOptions extends GlobalOptions {

@@ -1,11 +1,11 @@
 /** `countersign ledger`: the whole record of a run, or of a catalog; read, or exported for other programs. */
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
-import { print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import { liveCopy, liveLedger, namedCopy, type SourceOptions } from '../ledger-sources.ts';
-import { withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import { liveCopy, liveLedger, namedCopy, type SourceOptions } from '../session/ledger-sources.ts';
+import { withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { entryText, type ExportFormat, exportText } from '../views/ledger.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
 

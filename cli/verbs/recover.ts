@@ -8,14 +8,14 @@
  */
 import type { Command } from 'commander';
 import { livingHistory } from '../../client/run/recovery.ts';
-import { failingTask } from '../../client/run/stuck.ts';
+import { failingTask } from '../../client/engine/stuck.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
-import { type Session, withSession } from '../session.ts';
-import { readingOptions, toldOf } from '../stuck-run.ts';
-import type { Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import type { GlobalOptions } from '../session/options.ts';
+import { type Session, withSession } from '../session/session.ts';
+import { readingOptions, toldOf } from '../session/stuck-run.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { type Recovering, recoveryText } from '../views/recovery.ts';
 
 interface RecoverCommandOptions extends GlobalOptions {

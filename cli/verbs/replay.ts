@@ -3,21 +3,21 @@ import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
 import { listExecutions } from '../../client/engine/executions.ts';
-import { sentenceOf } from '../../client/run/stuck.ts';
+import { sentenceOf } from '../../client/engine/stuck.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
 import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
-import { print } from '../answered.ts';
-import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../broken-ledger.ts';
-import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
-import { locate, withSession } from '../session.ts';
-import { type ClientSettings, loadClientSettings } from '../settings.ts';
-import { toldOf } from '../stuck-run.ts';
-import type { Paint, Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
+import { examples } from '../session/examples.ts';
+import type { GlobalOptions } from '../session/options.ts';
+import { locate, withSession } from '../session/session.ts';
+import { type ClientSettings, loadClientSettings } from '../session/settings.ts';
+import { toldOf } from '../session/stuck-run.ts';
+import type { Paint, Terminal } from '../session/terminal.ts';
 
 interface ReplayOptions extends GlobalOptions {
   readonly live?: true;
@@ -107,7 +107,7 @@ async function replay(
 ): Promise<Diagnosed[]> {
   const [{ bundleForReplay, compareHistories }, { installSilentLog }] = await Promise.all([
     import('../../workers/replay/semantics.ts'),
-    import('../runtime.ts'),
+    import('../session/runtime.ts'),
   ]);
   installSilentLog();
   const bundle = await bundleForReplay();

@@ -6,11 +6,11 @@ import type { AuthorizationPause, Pause } from '../../contracts/schemas/answer.t
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import { type GlobalOptions, wholeNumber } from '../options.ts';
-import { withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Answer, print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import { type GlobalOptions, wholeNumber } from '../session/options.ts';
+import { withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { memoToolText, table, timeLeft } from '../views/format.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/run.ts';

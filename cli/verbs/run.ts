@@ -7,18 +7,18 @@ import type { Say } from '../../contracts/schemas/answer.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { Advance, RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../answered.ts';
-import { readAuthorizations, readSealingKeys, sealingTargets } from '../authorizations.ts';
-import { examples } from '../examples.ts';
-import { readSpec } from '../files.ts';
-import { type GlobalOptions, pairs, repeated, wholeNumber } from '../options.ts';
-import { withSession } from '../session.ts';
-import { toldOrRead } from '../stuck-run.ts';
-import type { Paint, Terminal } from '../terminal.ts';
+import { type Answer, print } from '../session/answered.ts';
+import { readAuthorizations, readSealingKeys, sealingTargets } from '../session/authorizations.ts';
+import { examples } from '../session/examples.ts';
+import { readSpec } from '../session/files.ts';
+import { type GlobalOptions, pairs, repeated, wholeNumber } from '../session/options.ts';
+import { withSession } from '../session/session.ts';
+import { toldOrRead } from '../session/stuck-run.ts';
+import type { Paint, Terminal } from '../session/terminal.ts';
 import { entryText } from '../views/ledger.ts';
 import { openText, stuckJson, stuckText } from '../views/recovery.ts';
 import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
-import { pauseTeller, waitForResult } from '../wait.ts';
+import { pauseTeller, waitForResult } from '../session/wait.ts';
 
 interface StartOptions extends GlobalOptions {
   readonly id?: string;

@@ -7,11 +7,11 @@ import { Identifier } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import { type GlobalOptions, repeated, time } from '../options.ts';
-import { openVaultSettings, type VaultSettings } from '../settings.ts';
-import type { Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import { type GlobalOptions, repeated, time } from '../session/options.ts';
+import { openVaultSettings, type VaultSettings } from '../session/settings.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { table } from '../views/format.ts';
 
 export function addVault(program: Command, terminal: Terminal): void {

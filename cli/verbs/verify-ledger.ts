@@ -16,10 +16,10 @@ import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { doubledIn } from '../../domain/signing/keys.ts';
-import { print } from '../answered.ts';
-import { type BrokenBy, brokenBy, isRecordInDoubt } from '../broken-ledger.ts';
-import { examples } from '../examples.ts';
-import { readTrustFile } from '../files.ts';
+import { print } from '../session/answered.ts';
+import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
+import { examples } from '../session/examples.ts';
+import { readTrustFile } from '../session/files.ts';
 import {
   type LedgerHead,
   ledgerOwner,
@@ -27,11 +27,11 @@ import {
   namedCopy,
   type SourceOptions,
   textOf,
-} from '../ledger-sources.ts';
-import { type Session, withSession } from '../session.ts';
-import { configuredKeys } from '../settings.ts';
-import { ledgerOfStuck, type StuckRun, toldOrRead } from '../stuck-run.ts';
-import type { Terminal } from '../terminal.ts';
+} from '../session/ledger-sources.ts';
+import { type Session, withSession } from '../session/session.ts';
+import { configuredKeys } from '../session/settings.ts';
+import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { stuckJson } from '../views/recovery.ts';
 import { type Verified, verifiedText } from '../views/verified-ledger.ts';
 

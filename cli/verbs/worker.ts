@@ -6,11 +6,11 @@ import { roleWarnings, type WorkerRole } from '../../workers/config/role.ts';
 import { warningsOf } from '../../workers/config/warnings.ts';
 import { setUpNamespace, type SetupReport } from '../../workers/setup.ts';
 import type { Workers } from '../../workers/worker.ts';
-import { type Answer, print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
-import { isEngineTrouble, locate, whyUnreachable, withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Answer, print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import type { GlobalOptions } from '../session/options.ts';
+import { isEngineTrouble, locate, whyUnreachable, withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 import { trustText } from '../views/verified-ledger.ts';
 
 /** How long a worker that starts waits for Temporal, where `--deadline` says nothing else. */
@@ -45,7 +45,7 @@ export function addWorker(program: Command, terminal: Terminal): void {
         terminal.err(`warning: ${warning}\n`);
       const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
         import('../../workers/worker.ts'),
-        import('../runtime.ts'),
+        import('../session/runtime.ts'),
       ]);
       const log = installWorkerLog(loaded.config);
       const wait = {

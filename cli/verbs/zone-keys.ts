@@ -11,11 +11,11 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { KEY_FIELD } from '../../contracts/zone.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { History } from '../../workers/replay/recorded-history.ts';
-import { print } from '../answered.ts';
-import { examples } from '../examples.ts';
-import type { GlobalOptions } from '../options.ts';
-import { withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { print } from '../session/answered.ts';
+import { examples } from '../session/examples.ts';
+import type { GlobalOptions } from '../session/options.ts';
+import { withSession } from '../session/session.ts';
+import type { Terminal } from '../session/terminal.ts';
 
 const MOST_NAMED = 20;
 

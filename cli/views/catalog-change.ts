@@ -1,12 +1,18 @@
 /** What whoever changes a catalog is told, and whoever agrees to a change. */
-import type { CatalogAck, CatalogSnapshot, PendingChange, RefreshReport } from '../../contracts/schemas/catalog.ts';
+import type {
+  CatalogAck,
+  CatalogConnection,
+  CatalogSnapshot,
+  PendingChange,
+  RefreshReport,
+} from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { ImportPlan } from '../../domain/catalog/file.ts';
+import type { ImportPlan, WantedTool } from '../../domain/catalog/file.ts';
 import { named, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../answered.ts';
-import { connectionDifferences, type ReadCatalogFile } from '../catalog-file.ts';
-import type { CatalogReading } from '../catalog-reading.ts';
-import type { Paint } from '../terminal.ts';
+import type { Answer } from '../session/answered.ts';
+import { connectionDifferences } from '../verbs/catalog-file.ts';
+import type { CatalogReading } from '../session/catalog-reading.ts';
+import type { Paint } from '../session/terminal.ts';
 import { pendingText, settingText } from './catalog-setting.ts';
 import { toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
@@ -236,4 +242,13 @@ export interface RefreshDifference {
   readonly returned: readonly string[];
   /** Their definition is another one. */
   readonly changed: readonly string[];
+}
+
+export interface ReadCatalogFile {
+  /** The older shape names none of these. */
+  readonly tenant?: string;
+  readonly server?: string;
+  readonly version?: number;
+  readonly connection?: CatalogConnection | undefined;
+  readonly tools: ReadonlyMap<string, WantedTool>;
 }

@@ -15,7 +15,7 @@ import { changedSetting } from '../../domain/catalog/settings.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { named, visible } from '../../domain/text/escape.ts';
-import type { Paint } from '../terminal.ts';
+import type { Paint } from '../session/terminal.ts';
 import { count, duration, fields, short, shortInstant, shortName, timeLeft } from './format.ts';
 
 export function settingText({ enabled, requiresApproval, denied, approvers, deadlineSeconds }: ToolSetting): string {

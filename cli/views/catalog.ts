@@ -2,9 +2,9 @@
 import type { CatalogEntry, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../answered.ts';
-import type { CatalogReading } from '../catalog-reading.ts';
-import type { Paint } from '../terminal.ts';
+import type { Answer } from '../session/answered.ts';
+import type { CatalogReading } from '../session/catalog-reading.ts';
+import type { Paint } from '../session/terminal.ts';
 import {
   definitionText,
   diffText,

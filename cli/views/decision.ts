@@ -2,10 +2,12 @@
 import type { BatchAnswer } from '../../client/index.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../answered.ts';
-import type { BatchPlan, Decided } from '../decide.ts';
+import type { Answer } from '../session/answered.ts';
 import { fields, shortInstant, table, toolText } from './format.ts';
 import { shownTo } from './request.ts';
+import type { DecisionAck, DecisionInput } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { Judged } from '../verbs/deciding.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
@@ -89,4 +91,18 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
       ])}`;
     },
   };
+}
+
+export interface Decided {
+  readonly ack: DecisionAck;
+  /** Absent where the decision was found in the ledger only. */
+  readonly request?: ApprovalRequest;
+}
+
+export interface BatchPlan {
+  readonly kind: Judged['kind'];
+  readonly requests: readonly ApprovalRequest[];
+  readonly decisions: readonly DecisionInput[];
+  /** Calls that wait for others: with `--all`, left out. */
+  readonly others: readonly string[];
 }

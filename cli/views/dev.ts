@@ -1,6 +1,6 @@
 /** What `countersign dev` says once all is up. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
-import type { Answer } from '../answered.ts';
+import type { Answer } from '../session/answered.ts';
 import { fields } from './format.ts';
 import { trustText } from './verified-ledger.ts';
 

@@ -1,6 +1,6 @@
 /** Times as people read them. */
 import { bounded, named, spaced, visible } from '../../domain/text/escape.ts';
-import type { Paint } from '../terminal.ts';
+import type { Paint } from '../session/terminal.ts';
 
 const UNITS = [
   ['d', 86_400],

@@ -8,8 +8,8 @@
 import type { InputPause, PauseAck } from '../../contracts/schemas/answer.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { quoted, spaced, visible } from '../../domain/text/escape.ts';
-import type { Answer } from '../answered.ts';
-import type { Paint } from '../terminal.ts';
+import type { Answer } from '../session/answered.ts';
+import type { Paint } from '../session/terminal.ts';
 import { fields, shortInstant, toolText } from './format.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 

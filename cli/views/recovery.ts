@@ -1,12 +1,12 @@
 /** What `recover` would do, or has done, for people. */
 import type { DiscardedCall, Recovery } from '../../client/run/recovery.ts';
-import type { FailingTask } from '../../client/run/stuck.ts';
+import type { FailingTask } from '../../client/engine/stuck.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
-import type { StuckRun } from '../stuck-run.ts';
-import type { Paint } from '../terminal.ts';
+import type { StuckRun } from '../session/stuck-run.ts';
+import type { Paint } from '../session/terminal.ts';
 import { count, fields, said, toolText } from './format.ts';
 import { stateText } from './run.ts';
 

@@ -9,7 +9,7 @@ import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
 import { shownArguments } from '../../domain/policy/redaction.ts';
-import type { Paint } from '../terminal.ts';
+import type { Paint } from '../session/terminal.ts';
 import { duration, fields, shortInstant, timeLeft, toolText } from './format.ts';
 import { inputRows } from './input.ts';
 

@@ -6,7 +6,7 @@ import type { HeldBy, HeldCall } from '../../contracts/schemas/throttled.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';
-import type { Paint } from '../terminal.ts';
+import type { Paint } from '../session/terminal.ts';
 import { fields, shortInstant, timeLeft, toolText } from './format.ts';
 
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;

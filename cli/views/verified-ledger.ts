@@ -2,9 +2,9 @@
 import type { CheckedHead, LedgerReport } from '../../client/ledger/check.ts';
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
-import type { BrokenBy } from '../broken-ledger.ts';
-import type { StuckRun } from '../stuck-run.ts';
-import type { Paint } from '../terminal.ts';
+import type { BrokenBy } from '../session/broken-ledger.ts';
+import type { StuckRun } from '../session/stuck-run.ts';
+import type { Paint } from '../session/terminal.ts';
 import { count } from './format.ts';
 import { stuckText } from './recovery.ts';
 

@@ -18,8 +18,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { isRefusedQuery, untilAnswered } from '../../contracts/refused-query.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { Lanes } from '../run/decide-all.ts';
-import { sentenceOf } from '../run/stuck.ts';
+import { sentenceOf } from './stuck.ts';
 
 /** A worker that is there answers in a fraction of this, save under load. */
 const LOOK_AFTER_MS = 2_000;
@@ -332,3 +331,34 @@ function nobodyAt({ options: { namespace } }: Client, taskQueue: string, about: 
     { ...facts, taskQueue, namespace },
   );
 }
+
+interface Lane {
+  underWay: number;
+  readonly waiting: (() => void)[];
+}
+
+export class Lanes {
+  readonly #lanes = new Map<string, Lane>();
+
+  async run<T>(runId: string, act: () => Promise<T>): Promise<T> {
+    const lane = this.#lanes.get(runId) ?? { underWay: 0, waiting: [] };
+    this.#lanes.set(runId, lane);
+    if (lane.underWay < MOST_UNDER_WAY) lane.underWay += 1;
+    else await new Promise<void>((resolve) => void lane.waiting.push(resolve));
+    try {
+      return await act();
+    } finally {
+      const next = lane.waiting.shift();
+      // Whoever waits longest takes the place over.
+      if (next === undefined) lane.underWay -= 1;
+      else next();
+      if (lane.underWay === 0) this.#lanes.delete(runId);
+    }
+  }
+}
+
+/**
+ * Updates of one run, a few at a time: Temporal takes ten under way from all senders together (`history.maxInFlightUpdates`), and
+ * lets what is more wait so long that it looks lost.
+ */
+const MOST_UNDER_WAY = 4;

@@ -1,8 +1,8 @@
 /**
  * The state of a catalog, apart from its ledger: immutable, and all of it carried through continue-as-new.
  *
- * Owns: connection, version, what was answered. Does not own: discovery (`discovery.ts`), policy (`settings.ts`),
- * who may (`settings.ts`).
+ * Owns: connection, version, what was answered. Does not own: discovery (`discovery.ts`), policy (`cli/session/settings.ts`),
+ * who may (`cli/session/settings.ts`).
  * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
  */

@@ -1,7 +1,7 @@
 /** What the dispatch of a call is told of the question that its server asked on the open connection. */
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
-import { callOf, type Run } from '../run/state.ts';
+import { callOf, type Run } from '../state/run.ts';
 import { type Fields, isFields } from '../shapes/fields.ts';
 import { isHeldOpen } from './open-question.ts';
 

@@ -13,12 +13,12 @@ import type { InputPause } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { type CallState, type HeldProgress, type InFlight, resolvedOf } from '../request/call-state.ts';
+import { type CallState, type HeldProgress, type InFlight, resolvedOf } from '../state/call.ts';
 import { requestOpenedFact } from '../request/facts.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
 import type { Paused, Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 
 export type HeldOpen = Paused<InputPause> & { readonly heldOpen: Pick<HeldProgress, 'rounds' | 'waited'> };

@@ -9,9 +9,9 @@
  */
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Unsure } from '../request/call-state.ts';
+import type { Unsure } from '../state/call.ts';
 import { sentAsTold } from '../request/outcome.ts';
-import { callOf, type Change, type Run } from '../run/state.ts';
+import { callOf, type Change, type Run } from '../state/run.ts';
 import { isFields } from '../shapes/fields.ts';
 
 /** An unknown outcome, and where another worker can ask for the answer. */

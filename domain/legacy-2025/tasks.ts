@@ -10,8 +10,8 @@
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { CallState, InFlight, ServerTask } from '../request/call-state.ts';
-import { callOf, type Change, replaceCall, type Run } from '../run/state.ts';
+import type { CallState, InFlight, ServerTask } from '../state/call.ts';
+import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 import { instant, isFiniteNumber } from '../shapes/fields.ts';
 
 export type OnTask = InFlight & { readonly task: ServerTask };

@@ -1,8 +1,8 @@
 /** Why a request takes no answer: it is closed, another one than was read, or wants an answer of another kind. */
 import type { PauseKind } from '../../contracts/schemas/answer.ts';
-import type { Run, RunIds } from '../run/state.ts';
+import type { Run, RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Answerable, Asking, CallState } from './call-state.ts';
+import type { Answerable, Asking, CallState } from '../state/call.ts';
 import { digestOf } from './facts.ts';
 
 /** The update that answers a request, by what it is about. */

@@ -8,9 +8,9 @@ import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';
-import { callOf, type Change, replaceCall, type Run } from '../run/state.ts';
+import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Asking, OpenRequest, Postponement } from './call-state.ts';
+import type { Asking, OpenRequest, Postponement } from '../state/call.ts';
 
 /** Each is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;

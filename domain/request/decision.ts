@@ -10,11 +10,11 @@ import type { Approver, Decision, DecisionAck, SignedDecision } from '../../cont
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
-import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { type Answered, callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Asking, type CallState, decided, voted } from './call-state.ts';
+import { type Asking, type CallState, decided, voted } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
 import { outcomeFact } from './facts.ts';

@@ -2,10 +2,9 @@
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
-import type { Journal } from '../run/journal.ts';
-import type { RunIds } from '../run/state.ts';
+import type { RunIds } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
-import type { Asking } from './call-state.ts';
+import type { Asking } from '../state/call.ts';
 import { requestDigest } from './digest.ts';
 
 export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
@@ -62,17 +61,6 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
     ...(warnings === undefined ? {} : { warnings }),
     ...('repeatOf' in outcome && outcome.repeatOf !== undefined ? { repeatOf: outcome.repeatOf } : {}),
   };
-}
-
-const MARKS: readonly LedgerFact['kind'][] = ['turn.proposed', 'run.rolled', 'run.ended'];
-
-/** With where the conversation stands, for facts that mark it: each binds all messages before it. */
-export function marked(
-  fact: LedgerFact,
-  { transcriptLength: length, transcriptDigest: digest }: Pick<Journal, 'transcriptLength' | 'transcriptDigest'>,
-): LedgerFact {
-  // Sound: the kinds of the list have the field.
-  return MARKS.includes(fact.kind) ? ({ ...fact, conversation: { length, digest } } as LedgerFact) : fact;
 }
 
 /** The ledger's first entry: who started what, under which policy. */

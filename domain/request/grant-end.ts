@@ -5,11 +5,11 @@
  */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import { isListing } from '../run/listing.ts';
-import { callOf, type Run } from '../run/state.ts';
-import { askingCalls } from '../run/status.ts';
+import { callOf, type Run } from '../state/run.ts';
+import { askingCalls } from '../state/status.ts';
 import { grantsFor } from './authorization.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
+import { isListing } from '../../contracts/ids.ts';
 
 interface Held {
   readonly run: Run;

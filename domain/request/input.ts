@@ -14,10 +14,10 @@ import type {
   InputRequests,
   InputResponse,
 } from '../../contracts/schemas/input.ts';
-import type { Run } from '../run/state.ts';
+import type { Run } from '../state/run.ts';
 import { isFields } from '../shapes/fields.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
-import type { CallState } from './call-state.ts';
+import type { CallState } from '../state/call.ts';
 
 /** Times one call may wait for input; the default of the MCP SDK. */
 export const MOST_ROUNDS = 10;

@@ -1,8 +1,8 @@
 /** The calls of a turn once the judge has spoken: each is denied, cleared, asked, answered by a standing decision, or refused again. */
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
-import type { Change, Run, RunIds } from '../run/state.ts';
-import { duplicate, judged, refusedAgain } from './call-state.ts';
+import type { Change, Run, RunIds } from '../state/run.ts';
+import { duplicate, judged, refusedAgain } from '../state/call.ts';
 import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
 import { answeredBefore, Duplicates } from './repeats.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';

@@ -11,7 +11,7 @@ import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/answer.
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
@@ -25,7 +25,7 @@ import {
   type Retry,
   type Sendable,
   type Unsure,
-} from './call-state.ts';
+} from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { namedIn } from './decision.ts';
 import { requestOpenedFact } from './facts.ts';

@@ -11,11 +11,11 @@ import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.t
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { flownOn, isHeldOpen } from '../legacy-2025/open-question.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type InFlight, type InputProgress, notSent, type Provided, type Sendable } from './call-state.ts';
+import { type InFlight, type InputProgress, notSent, type Provided, type Sendable } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { requestOpenedFact } from './facts.ts';
 import {

@@ -9,11 +9,11 @@
  *    the first is none of it. Only one that somebody said is to stand for later calls answers it too.
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import type { RefusedCall, Run } from '../run/state.ts';
-import { isSettled } from '../run/status.ts';
+import type { RefusedCall, Run } from '../state/run.ts';
+import { isSettled } from '../state/status.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
-import type { CallState } from './call-state.ts';
+import type { CallState } from '../state/call.ts';
 
 /** Refusals that are remembered, the newest; what is forgotten is asked again. With their texts cut, at most 150 kB to carry. */
 export const MOST_REFUSALS = 100;

@@ -9,7 +9,7 @@ import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import { byteLength } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Asking } from './call-state.ts';
+import type { Asking } from '../state/call.ts';
 
 /** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
 export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };

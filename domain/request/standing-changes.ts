@@ -3,9 +3,9 @@ import type { Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
 import type { Judgement } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
-import type { Change, Run, RunIds, Standing } from '../run/state.ts';
+import type { Change, Run, RunIds, Standing } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { CallState } from './call-state.ts';
+import type { CallState } from '../state/call.ts';
 import { requestOpenedFact } from './facts.ts';
 import {
   agreedTo,

@@ -12,10 +12,10 @@ import type { ApproverRule, RememberScope } from '../../contracts/schemas/policy
 import type { StandingDecision } from '../../contracts/schemas/run-state.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import type { Run, Standing } from '../run/state.ts';
+import type { Run, Standing } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import type { Approved, Asking } from './call-state.ts';
+import type { Approved, Asking } from '../state/call.ts';
 import { lapsedSince } from './deadline.ts';
 import { isEdit } from './rights.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';

@@ -9,8 +9,8 @@
  */
 import type { HeldCall } from '../../contracts/schemas/throttled.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { callOf, type Change, replaceCall, type Run } from '../run/state.ts';
-import { type CallState, type InFlight, notSent, type Sendable } from './call-state.ts';
+import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
+import { type CallState, type InFlight, notSent, type Sendable } from '../state/call.ts';
 
 export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
   readonly held: NonNullable<Extract<DispatchResult, { kind: 'not-sent' }>['held']>;

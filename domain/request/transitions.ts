@@ -3,7 +3,7 @@ import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools.ts';
-import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../run/state.ts';
+import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import {
   askable,
   type Asking,
@@ -15,7 +15,7 @@ import {
   sent,
   settled,
   type Unsure,
-} from './call-state.ts';
+} from '../state/call.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
 
 /** The call leaves for its server. Undefined where it may not: only a cleared or approved call is sent. */

@@ -5,9 +5,9 @@
  */
 import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { isOnTask } from '../legacy-2025/tasks.ts';
-import type { CallState } from '../request/call-state.ts';
+import type { CallState } from '../state/call.ts';
 import type { JournalHead } from './journal.ts';
-import type { Run } from './state.ts';
+import type { Run } from '../state/run.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /** Raised when a carried shape changes; an execution refuses a version it does not know. */
@@ -25,7 +25,7 @@ export interface Carry {
   readonly toolset: readonly ToolsetRef[];
   readonly run: Run;
   readonly journal: JournalHead;
-  /** Temporal run ids of earlier executions, see `chain.ts`. */
+  /** Temporal run ids of earlier executions, see `domain/state/chain.ts`. */
   readonly earlier: readonly string[];
   /** Epoch ms; in trust mode `signed`. */
   readonly trustReadAt?: number;

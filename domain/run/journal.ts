@@ -139,3 +139,14 @@ export class Journal {
     };
   }
 }
+
+/** With where the conversation stands, for facts that mark it: each binds all messages before it. */
+export function marked(
+  fact: LedgerFact,
+  { transcriptLength: length, transcriptDigest: digest }: Pick<Journal, 'transcriptLength' | 'transcriptDigest'>,
+): LedgerFact {
+  // Sound: the kinds of the list have the field.
+  return MARKS.includes(fact.kind) ? ({ ...fact, conversation: { length, digest } } as LedgerFact) : fact;
+}
+
+const MARKS: readonly LedgerFact['kind'][] = ['turn.proposed', 'run.rolled', 'run.ended'];

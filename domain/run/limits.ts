@@ -6,9 +6,9 @@ import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { LimitsState, Spent } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelPrice } from '../../contracts/wire/run.ts';
-import type { CallState } from '../request/call-state.ts';
+import type { CallState } from '../state/call.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
-import type { Run } from './state.ts';
+import type { Run } from '../state/run.ts';
 import { isDenied } from './tally.ts';
 import type { ResultRoom } from '../../contracts/wire/identity.ts';
 

@@ -5,15 +5,15 @@
  *    It is none that a model proposed: it is not counted, dispatched or told to a model.
  * 2. It is asked about as often as a call is, and not more.
  */
-import { type CallId, callIdOf } from '../../contracts/ids.ts';
+import { type CallId, callIdOf, isListing } from '../../contracts/ids.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { authorizationPause } from '../request/authorization.ts';
-import { type CallState, type InFlight, resolvedOf } from '../request/call-state.ts';
+import { type CallState, type InFlight, resolvedOf } from '../state/call.ts';
 import { requestOpenedFact } from '../request/facts.ts';
 import { paused, type Pausing } from '../request/pause.ts';
 import { hashOf } from '../text/canonical.ts';
-import { callOf, type Change, replaceCall, type Run, type RunIds } from './state.ts';
+import { callOf, type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
@@ -80,8 +80,4 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
 /** @param index of the server among those of the run */
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
-}
-
-export function isListing(callId: string): boolean {
-  return callId.startsWith('t0.');
 }

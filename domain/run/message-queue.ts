@@ -7,9 +7,9 @@ import { heldCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { isListing } from './listing.ts';
-import { type Change, MOST_ANSWERED, type Run } from './state.ts';
-import { askingCalls } from './status.ts';
+import { type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
+import { askingCalls } from '../state/status.ts';
+import { isListing } from '../../contracts/ids.ts';
 
 /** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
 export const MOST_QUEUED = 393_216;

@@ -13,8 +13,8 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength } from '../text/canonical.ts';
-import type { Link, Run } from './state.ts';
-import { isSettled } from './status.ts';
+import type { Link, Run } from '../state/run.ts';
+import { isSettled } from '../state/status.ts';
 
 /** UTF-16 units. What has more is kept as a link, and cannot be read. */
 const LONGEST_URI = 2_048;

@@ -6,9 +6,9 @@
  * 2. Small enough to be sent with each call: what no longer fits is not counted, and the tally says so.
  */
 import type { Counted, Tally } from '../../contracts/schemas/run-state.ts';
-import type { CallState } from '../request/call-state.ts';
+import type { CallState } from '../state/call.ts';
 import { withRefusals } from '../request/repeats.ts';
-import type { Run } from './state.ts';
+import type { Run } from '../state/run.ts';
 
 export const EMPTY_TALLY: Tally = { tools: {} };
 

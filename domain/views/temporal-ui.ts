@@ -10,13 +10,13 @@ import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
 import { describeRule } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import type { Asking, CallState, Extension } from '../request/call-state.ts';
+import type { Asking, CallState, Extension } from '../state/call.ts';
 import { shownOf } from '../request/deadline.ts';
 import { digestOf } from '../request/facts.ts';
 import { shownStanding } from '../request/standing.ts';
 import { heldCalls, shownHeld } from '../request/throttling.ts';
-import type { Run, RunIds } from '../run/state.ts';
-import { askingCalls, waitOf } from '../run/status.ts';
+import type { Run, RunIds } from '../state/run.ts';
+import { askingCalls, waitOf } from '../state/status.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 

@@ -13,7 +13,7 @@ import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { ResumePoint } from '../../activities/mcp/port.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
 import { sealFor } from '../../activities/gate/legacy-2025/resume-point.ts';
-import { createStateSeal } from '../../activities/gate/state-seal.ts';
+import { createStateSeal } from '../../activities/mcp/state-seal.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { event, question, YES } from '../support/asking-server.ts';
 import { loopbackEgress } from '../support/egress.ts';

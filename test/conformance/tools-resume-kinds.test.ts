@@ -19,7 +19,7 @@ import { authorityOf } from '../../activities/gate/authority.ts';
 import { openPoint, sealFor } from '../../activities/gate/legacy-2025/resume-point.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
-import { createStateSeal } from '../../activities/gate/state-seal.ts';
+import { createStateSeal } from '../../activities/mcp/state-seal.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../contracts/wire/tools.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';

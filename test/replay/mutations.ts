@@ -82,7 +82,7 @@ export const OTHER_COMMANDS: readonly Mutation[] = [
   {
     name: 'a call is sent before anybody has decided',
     noticedIn: 'agent-run.v2.one-of-two',
-    file: 'domain/request/call-state.ts',
+    file: 'domain/state/call.ts',
     find: "if (verdict.kind === 'allow') return",
     put: "if (verdict.kind === 'allow' || verdict.kind === 'ask') return",
   },
@@ -166,7 +166,7 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   {
     name: 'a request waits longer',
     noticedIn: 'agent-run.v2.one-of-two',
-    file: 'domain/request/call-state.ts',
+    file: 'domain/state/call.ts',
     find: 'deadline: at + verdict.deadlineSeconds * 1_000',
     put: 'deadline: at + verdict.deadlineSeconds * 2_000',
   },

@@ -56,7 +56,7 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'one key makes a quorum',
     noticedIn: 'agent-run.v2.signed',
-    file: 'domain/signing/answer.ts',
+    file: 'domain/request/signed-answer.ts',
     find: 'if (!isSameVoice(trust, earlier, signature)) return admission;',
     put: 'isSameVoice(trust, earlier, signature);\n  if (callId !== "") return admission;',
   },
@@ -84,7 +84,7 @@ export const SIGNED_REFUSALS: readonly Mutation[] = [
   {
     name: 'one key is two administrators',
     noticedIn: 'tool-catalog.v2.signed-continued',
-    file: 'domain/signing/change.ts',
+    file: 'domain/catalog/signed-change.ts',
     find: 'if (!isSameVoice(trust, [asked.signature], signature)) return undefined;',
     put: 'if (!isSameVoice(trust, [asked.signature], signature) || changeId !== "") return undefined;',
   },

@@ -1,6 +1,6 @@
 /** The command line in this process: what a command prints, and the exit code with which it ends. */
 import { runCli } from '../../cli/program.ts';
-import { plain } from '../../cli/terminal.ts';
+import { plain } from '../../cli/session/terminal.ts';
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -57,6 +57,6 @@ export interface ReportedError {
 /** What a failed command says with `--json`: on standard error, alone. */
 export function errorOf({ out, err }: CommandResult): ReportedError {
   if (out !== '') throw new Error(`standard output is not empty: ${out}`);
-  // Sound: `cli/failure.ts` writes it in one shape, which its own tests hold.
+  // Sound: `cli/session/failure.ts` writes it in one shape, which its own tests hold.
   return (JSON.parse(err) as { error: ReportedError }).error;
 }

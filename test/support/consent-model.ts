@@ -2,7 +2,7 @@
 import type { Decision, Remember } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { callOf, type Run, type RunIds } from '../../domain/run/state.ts';
+import { callOf, type Run, type RunIds } from '../../domain/state/run.ts';
 import { answer, approval, rejection, shown, withdrawal } from './builders/decision.ts';
 import { askVerdict } from './builders/judgement.ts';
 import { runIds } from './builders/run.ts';

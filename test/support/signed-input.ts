@@ -1,6 +1,5 @@
 /** A dispatch of a signed run, with everything that it has to prove: tests forge one part at a time. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import type { Scheduler } from '../../activities/gate/dispatch-check.ts';
 import { createSignatureCheck } from '../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../activities/trust/executions.ts';
 import type { Namesakes } from '../../activities/trust/namesake.ts';
@@ -12,6 +11,7 @@ import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from './trust.ts';
+import type { Scheduler } from '../../activities/kit/scheduler.ts';
 
 export const now = Math.floor(Date.now() / 1_000);
 export const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];

@@ -12,7 +12,7 @@ import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import { createMcpTaskServer } from '../../activities/mcp/legacy-2025/tasks.ts';
 import { createPollTask } from '../../activities/gate/legacy-2025/poll-task.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
-import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/gate/state-seal.ts';
+import { createStateSeal, derivedFrom, type StateSeal } from '../../activities/mcp/state-seal.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { MOST_TRIES, type PollInput, type PollResult } from '../../contracts/wire/legacy-2025.ts';

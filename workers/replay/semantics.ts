@@ -115,7 +115,7 @@ function livesOf({ events }: History): Life[] {
 /**
  * The history as the worker of that Temporal run replays it. The SDK takes the run id of a replay from the first event, where the
  * original one stands, so that a replayed run never knows that it was reset: the earlier runs, of which a reset run counts none
- * (`domain/run/chain.ts`), are taken out instead.
+ * (`domain/state/chain.ts`), are taken out instead.
  */
 export async function underRunId(history: History, runId: string, reader: DeedReader): Promise<History> {
   const [first, ...rest] = history.events ?? [];

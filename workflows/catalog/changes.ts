@@ -30,7 +30,7 @@ import {
   rightsOf,
 } from '../../domain/catalog/settings.ts';
 import { answered, type CatalogChange, connected, disconnected, refreshAsked } from '../../domain/catalog/state.ts';
-import { refuseSameVoice, witnessed } from '../../domain/signing/change.ts';
+import { refuseSameVoice, witnessed } from '../../domain/catalog/signed-change.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertFailure } from '../entity/unread.ts';

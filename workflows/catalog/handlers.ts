@@ -21,7 +21,7 @@ import {
 } from '../../domain/shapes/catalog.ts';
 import type { Parsed } from '../../domain/shapes/fields.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { askedAbout } from '../entity/refusals.ts';
+import { askedAbout } from '../run/refusals.ts';
 import { assertReadable } from '../entity/unread.ts';
 import { checkFromNowOn } from '../interceptors/zone.ts';
 import { ledgerQuery, nudgeSignal, transcriptQuery } from '../run/messages.ts';

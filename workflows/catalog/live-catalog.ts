@@ -18,7 +18,7 @@ import {
   SIGNED_CARRY_VERSION,
 } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/run/chain.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/chain.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../../domain/run/journal.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { catalogDetails } from '../../domain/views/catalog-details.ts';

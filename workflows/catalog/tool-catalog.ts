@@ -13,7 +13,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import type { CatalogBeginning } from '../../contracts/wire/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../../domain/catalog/carry.ts';
@@ -21,7 +21,6 @@ import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { rollReason } from '../../domain/run/carry.ts';
 import { identifier, name as serverName } from '../../domain/shapes/fields.ts';
-import { final } from '../entity/final-failure.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
 import { catalogDiscoveryActivities } from '../run/activities.ts';

@@ -1,7 +1,7 @@
 /**
  * What a catalog believes of who sent a message: everything until it knows of keys; from then on what a trusted key has signed.
  *
- * Owns: signatures where messages arrive, and reading the keys. Does not own: what a signature proves (`domain/signing/change.ts`).
+ * Owns: signatures where messages arrive, and reading the keys. Does not own: what a signature proves (`domain/catalog/signed-change.ts`).
  * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler takes the signature off.
  * 2. Keys come with the answer of each review, and when a sender asks for them; there is no timer for it.
  * 3. A catalog that knows of no keys refuses what is signed: it could not tell who signed it. What is unsigned it takes, and the
@@ -13,7 +13,7 @@ import { failureOf } from '../../contracts/failure.ts';
 import type { Approver } from '../../contracts/schemas/answer.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
-import { checkSignedChange } from '../../domain/signing/change.ts';
+import { checkSignedChange } from '../../domain/catalog/signed-change.ts';
 import { claimedRunId } from '../../domain/signing/jws.ts';
 import { type Opened, openMessage } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';

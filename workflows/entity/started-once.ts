@@ -1,9 +1,8 @@
 /** How a run may have come to be: started once, or continued as new. */
 import { workflowInfo } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
+import { failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import { type Carry, CARRY_VERSIONS } from '../../domain/run/carry.ts';
-import { final } from './final-failure.ts';
 import { assertReadable, seenAtStart } from './unread.ts';
 
 /** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */

@@ -28,7 +28,7 @@ import {
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
-import { failureOf } from '../../contracts/failure.ts';
+import { failureOf, final } from '../../contracts/failure.ts';
 import { ACTIVITIES, CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import {
   type AnswerClaims,
@@ -43,7 +43,6 @@ import {
 } from '../../contracts/zone.ts';
 import { isFields } from '../../domain/shapes/fields.ts';
 import { claimsText, digestOfArguments, digestOfInput, isProven } from '../../domain/signing/zone.ts';
-import { final } from '../entity/final-failure.ts';
 import { UNPROVEN } from '../versions.ts';
 
 /** What came for an activity: the claims of its result, or of the detail that says why it failed. */

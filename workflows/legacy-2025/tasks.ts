@@ -15,7 +15,7 @@ import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isOnTask, isOverdue, isTooLong, type OnTask, taskAsked } from '../../domain/legacy-2025/tasks.ts';
 import { givenGrant } from '../../domain/request/authorization.ts';
 import { resultRoom } from '../../domain/run/limits.ts';
-import { callOf } from '../../domain/run/state.ts';
+import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
 import { pollActivities } from '../run/activities.ts';

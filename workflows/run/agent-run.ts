@@ -16,7 +16,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
-import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
@@ -28,9 +28,8 @@ import { remembering } from '../../domain/request/repeats.ts';
 import type { Carry } from '../../domain/run/carry.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
 import { comparing, unqueued } from '../../domain/run/message-queue.ts';
-import { repaired } from '../../domain/run/state.ts';
+import { repaired } from '../../domain/state/run.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { final } from '../entity/final-failure.ts';
 import { assertStartedOnce } from '../entity/started-once.ts';
 import { answered } from '../entity/unread.ts';
 import { runActivities } from './activities.ts';

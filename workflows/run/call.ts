@@ -14,7 +14,7 @@ import { isHeldOpen, toldHeld } from '../../domain/legacy-2025/open-question.ts'
 import { afterAsking, isResumable, lostAnswer, type Resumable, resumed } from '../../domain/legacy-2025/resumption.ts';
 import { isOnTask, type OnTask, taskBegun } from '../../domain/legacy-2025/tasks.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
-import type { CallState, InFlight, Sendable, Unsure } from '../../domain/request/call-state.ts';
+import type { CallState, InFlight, Sendable, Unsure } from '../../domain/state/call.ts';
 import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
 import {
   attemptsOf,
@@ -29,7 +29,7 @@ import {
 } from '../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../domain/request/transitions.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
-import { callOf } from '../../domain/run/state.ts';
+import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';
 import { closeQuestion } from '../legacy-2025/open-question.ts';

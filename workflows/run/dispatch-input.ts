@@ -4,7 +4,7 @@ import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
-import type { InFlight, MadeDecision, OpenRequest } from '../../domain/request/call-state.ts';
+import type { InFlight, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
 import { resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';

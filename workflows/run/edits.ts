@@ -7,12 +7,12 @@
 import { CancellationScope } from '@temporalio/workflow';
 import type { Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
-import type { Asking } from '../../domain/request/call-state.ts';
+import type { Asking } from '../../domain/state/call.ts';
 import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
 import { type EditDecision, isEdit, refuseLongAnswer } from '../../domain/request/rights.ts';
 import { earlierThan } from '../../domain/run/tally.ts';
-import { admitSigned } from '../../domain/signing/answer.ts';
+import { admitSigned } from '../../domain/request/signed-answer.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import { answered, assertFailure } from '../entity/unread.ts';

@@ -14,15 +14,16 @@ import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { grantorOf } from '../../domain/request/authorization.ts';
-import { isListing, listed, listingAsked, listingId, whyEnded } from '../../domain/run/listing.ts';
-import { callOf } from '../../domain/run/state.ts';
-import { isSettled } from '../../domain/run/status.ts';
+import { listed, listingAsked, listingId, whyEnded } from '../../domain/run/listing.ts';
+import { callOf } from '../../domain/state/run.ts';
+import { isSettled } from '../../domain/state/status.ts';
 import { answered } from '../entity/unread.ts';
 import { discoveryActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { deadlineOfAnswers, grantProofs } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
 import { waitForDecision } from './waiting.ts';
+import { isListing } from '../../contracts/ids.ts';
 
 /**
  * `roll`: the run should continue as new first, while its lists wait; those that are there are asked for again then.

@@ -28,18 +28,18 @@ import {
   grantsFor,
   refuseAuthorization,
 } from '../../domain/request/authorization.ts';
-import type { Authorized, InFlight, Retry, Unsure } from '../../domain/request/call-state.ts';
+import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
 import { madeInTime } from '../../domain/request/decision.ts';
 import { outcomePause, refuseLongResult, resolve } from '../../domain/request/outcome.ts';
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
-import type { Change } from '../../domain/run/state.ts';
+import type { Change } from '../../domain/state/run.ts';
 import type { Parsed } from '../../domain/shapes/fields.ts';
 import { parseAuthorization, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
-import type { AnswerPurpose } from '../../domain/signing/answer.ts';
+import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { closed, endingOr, parsed, refuseWith } from '../entity/refusals.ts';
+import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
 import { assertReadable } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';

@@ -2,7 +2,7 @@
 import { failureOf } from '../../contracts/failure.ts';
 import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Approved, Asking, InFlight } from '../../domain/request/call-state.ts';
+import type { Approved, Asking, InFlight } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';
 import { admitForget, forget, FORGOTTEN, lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
 import { proofOf } from '../../domain/request/standing.ts';

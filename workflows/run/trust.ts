@@ -15,7 +15,7 @@ import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/sc
 import type { PauseAnswer } from '../../domain/request/pause.ts';
 import type { Parsed } from '../../domain/shapes/fields.ts';
 import { parseDecision } from '../../domain/shapes/messages.ts';
-import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/signing/answer.ts';
+import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
 import { claimedRunId } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';

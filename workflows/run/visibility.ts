@@ -7,8 +7,8 @@ import { defineSearchAttributeKey, type SearchAttributeUpdatePair } from '@tempo
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { PENDING_MEMO, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
-import type { Asking } from '../../domain/request/call-state.ts';
-import { askingCalls } from '../../domain/run/status.ts';
+import type { Asking } from '../../domain/state/call.ts';
+import { askingCalls } from '../../domain/state/status.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 

@@ -1,10 +1,10 @@
 /** How a request waits for people: until somebody has answered it, it has something to tell, or its time is over. */
 import { condition, isCancellation } from '@temporalio/workflow';
 import { describeRule } from '../../domain/policy/approvers.ts';
-import type { Asking } from '../../domain/request/call-state.ts';
+import type { Asking } from '../../domain/state/call.ts';
 import { nextStep, shownOf, tell } from '../../domain/request/deadline.ts';
 import { ended } from '../../domain/request/transitions.ts';
-import { callOf } from '../../domain/run/state.ts';
+import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 

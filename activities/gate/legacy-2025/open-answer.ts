@@ -24,11 +24,13 @@ import { QUESTION } from '../../mcp/server-questions.ts';
 import type { Conditions } from '../../policy/condition-clock.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { CheckSignatures } from '../../trust/dispatch-proof.ts';
-import { checkCatalog, type Refused, type Scheduler } from '../dispatch-check.ts';
+import { checkCatalog } from '../dispatch-check.ts';
 import { answerersNow, checkProvided } from '../statement-checks.ts';
 import type { HeldRun } from './held-run.ts';
 import { createHeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
+import type { Scheduler } from '../../kit/scheduler.ts';
+import type { Refused } from '../../kit/refused.ts';
 
 export interface HeldAnswerParts {
   readonly config: Config;

@@ -19,7 +19,7 @@ import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { MOST_ROUNDS } from '../../../domain/request/input.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import type { AskPeople } from '../../mcp/port.ts';
-import { derivedKeys } from '../state-seal.ts';
+import { derivedKeys } from '../../mcp/state-seal.ts';
 import { type HeldRun, NotHeld } from './held-run.ts';
 
 /** People are slow, and the server waits already. */

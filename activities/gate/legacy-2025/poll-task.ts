@@ -20,9 +20,9 @@ import type { ServerConnection } from '../../mcp/port.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { pulsing } from '../pulse.ts';
+import { pulsing } from '../../mcp/pulse.ts';
 import { accessTo, connectionOf, credentialsOf, secretsOf } from '../server-access.ts';
-import type { StateSeal } from '../state-seal.ts';
+import type { StateSeal } from '../../mcp/state-seal.ts';
 import { openedTask } from './task-seal.ts';
 
 /** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */

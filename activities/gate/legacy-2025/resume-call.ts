@@ -23,14 +23,15 @@ import { verdictOn } from '../../policy/judge.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { authorityOf, authorizationOf, shownOf } from '../authority.ts';
 import { tokenRequest } from '../call-tool.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool, type Refused } from '../dispatch-check.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
 import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
 import { checkReading } from '../links.ts';
-import { type Pulse, startPulse } from '../pulse.ts';
+import { type Pulse, startPulse } from '../../mcp/pulse.ts';
 import { accessTo, connectionOf, secretsOf, type ServerAccess } from '../server-access.ts';
 import { type LeftBehind, openPoint, sealFor } from './resume-point.ts';
 import { taskResult } from './task-seal.ts';
 import type { CallToolParts } from '../send.ts';
+import type { Refused } from '../../kit/refused.ts';
 
 /** What a server gets in any case to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;

@@ -2,7 +2,7 @@
  * Where the answer to a call comes, between the worker that sent the call and the one that asks for its answer.
  *
  * Owns what it is bound to, and that it is in clear in the two processes alone (INV-S1). Does not own the sealing
- * (`activities/gate/state-seal.ts`).
+ * (`activities/mcp/state-seal.ts`).
  *
  * 1. Whatever opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing stands behind the gate.
  * 2. With it goes with what the call was made: whoever asks gets no other authorization, and knows what the server was shown.
@@ -11,7 +11,7 @@ import type { DispatchInput, ResumeInput } from '../../../contracts/wire/tools.t
 import { hashOf } from '../../../domain/text/canonical.ts';
 import type { ResumePoint, ToolCall } from '../../mcp/port.ts';
 import type { CallAuthority } from '../authority.ts';
-import type { AnswerBinding, StateSeal } from '../state-seal.ts';
+import type { AnswerBinding, StateSeal } from '../../mcp/state-seal.ts';
 
 export interface LeftBehind {
   readonly point: ResumePoint;

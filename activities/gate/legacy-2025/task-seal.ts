@@ -1,7 +1,7 @@
 /**
  * What a run keeps of a task between two polls: sealed, and proof in itself.
  *
- * Owns when the ids of a task are in clear: in this process, for one poll (INV-S1). Does not own the sealing (`activities/gate/state-seal.ts`).
+ * Owns when the ids of a task are in clear: in this process, for one poll (INV-S1). Does not own the sealing (`activities/mcp/state-seal.ts`).
  * 1. Only a worker of the zone can make one, and it does so for a call that has passed the gate and was sent (INV-G1). Whoever polls
  *    need not be shown that again: what does not open, or names another run, gets no token.
  * 2. It names who the call was made for and with which authorization; a poll has no other, and none that is wider (INV-S2).
@@ -12,16 +12,16 @@ import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput, DispatchResult } from '../../../contracts/wire/tools.ts';
-import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
+import type { Fields } from '../../../domain/shapes/fields.ts';
 import { hashOf } from '../../../domain/text/canonical.ts';
 import { bounded } from '../../../domain/text/escape.ts';
 import type { Scrubber } from '../../kit/scrubber.ts';
-import { halfway, type Names, type Trace, unknown } from '../../mcp/classify-failure.ts';
+import type { Trace } from '../../mcp/classify-failure.ts';
 import { quoted } from '../../mcp/classify-result.ts';
 import type { CallEnding, TaskId, WantedTask } from '../../mcp/port.ts';
 import { authorizationOf, type CallAuthority } from '../authority.ts';
 import type { Told } from '../dispatch-result.ts';
-import type { StateSeal, TaskBinding } from '../state-seal.ts';
+import type { StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import type { RunIdentity } from '../../../contracts/wire/identity.ts';
 
 /** Beyond its time, so that a result which is there in time can still be had. */
@@ -132,92 +132,4 @@ function bindingOf({
   const { namespace, workflowId } = run;
   const { serverUrl, tool } = target;
   return { use: 'task', namespace, workflowId, callId, attempt, server: server.name, serverUrl, tool };
-}
-
-// A call that its server has made a task of (MCP 2025-11-25, "Creating a Task"), and how far one is.
-//
-// Pure. Owns what is believed of a server's word on a task. Does not own when it is asked (`domain/legacy-2025/tasks.ts`).
-// 1. Its id, and that of its session, find the task again and are secret: nothing else that is kept holds them (INV-S1).
-// 2. Times of a server are hints: what is no number that makes sense is left out.
-
-/** UTF-16 units, of each id. */
-const LONGEST_ID = 2_048;
-const LONGEST_MESSAGE = 200;
-
-const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
-export type TaskStatus = (typeof STATUSES)[number];
-
-export interface TaskWord {
-  readonly status: TaskStatus;
-  readonly pollMs?: number;
-  readonly ttlMs?: number;
-  readonly message?: string;
-}
-
-type Answered = Extract<Trace, { kind: 'answered' }>;
-interface TaskAnswer {
-  readonly kind: 'result';
-  readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
-}
-export interface TaskTrace {
-  /** What finds its session again. */
-  readonly session: NonNullable<Answered['session']>;
-  readonly answer: TaskAnswer;
-}
-
-/** Is it a task that was given in place of a result? A server that knows no tasks answers with the result all the same. */
-export function isTask(ended: Trace | CallEnding): ended is Answered & TaskTrace {
-  return ended.kind === 'answered' && ended.session !== undefined && isTaskAnswer(ended.answer);
-}
-
-export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskAnswer {
-  if (!('result' in answer) || !isFields(answer.result)) return false;
-  const { task, content } = answer.result;
-  return isFields(task) && content === undefined;
-}
-
-/** The tool cannot be called otherwise; it was not sent. */
-export function noTasks(names: Names): CallEnding {
-  const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
-  return { kind: 'refused', code: 'TOOL_REFUSED', message };
-}
-
-/** @param scrubbing of the connection's secrets and these */
-export function begunTask(
-  { answer, session }: TaskTrace,
-  names: Names,
-  scrubbing: (ids: readonly string[]) => Scrubber,
-): CallEnding {
-  const { task } = answer.result;
-  const { taskId } = task;
-  const { sessionId } = session;
-  if (typeof taskId !== 'string' || taskId === '' || [taskId, sessionId ?? ''].some((id) => id.length > LONGEST_ID))
-    return halfway(names, 'task', 'it has no id by which it could be found again');
-  const id: TaskId = { taskId, ...session };
-  const said = wordOf(task, scrubbing(secretsOf(id)));
-  if (said === undefined) return unknown(names, 'the server made a task of it that has no status');
-  const { status: _, ...word } = said;
-  return { kind: 'task', id, ...word };
-}
-
-export function secretsOf({ taskId, sessionId }: TaskId): string[] {
-  return [taskId, ...(sessionId === undefined ? [] : [sessionId])];
-}
-
-/** Undefined where it has no status that the protocol knows. */
-export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
-  const { status, statusMessage, pollInterval, ttl } = task;
-  const known = STATUSES.find((each) => each === status);
-  if (known === undefined) return undefined;
-  const message = typeof statusMessage === 'string' ? bounded(quoted(scrub, statusMessage), LONGEST_MESSAGE) : '';
-  return {
-    status: known,
-    ...(isTime(pollInterval) ? { pollMs: pollInterval } : {}),
-    ...(isTime(ttl) ? { ttlMs: ttl } : {}),
-    ...(message === '' ? {} : { message }),
-  };
-}
-
-function isTime(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0;
 }

@@ -21,13 +21,13 @@ import {
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
-import { isTaskAnswer } from '../../gate/legacy-2025/task-seal.ts';
-import type { Pulse } from '../../gate/pulse.ts';
+import type { Pulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
 import { openWire, type Wire } from '../http-exchange.ts';
 import type { AskedAnswer, ServerConnection } from '../port.ts';
 import { leaveSession } from '../session.ts';
 import { LONGEST_RETRY_MS, type RawAnswer } from '../transport.ts';
+import { isTaskAnswer } from './begun-task.ts';
 
 /** Between two requests, where the server names no time: it may be starting again. */
 const FIRST_PAUSE_MS = 250;

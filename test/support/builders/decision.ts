@@ -1,9 +1,9 @@
 import type { Decision, Say, Stop } from '../../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { EditDecision } from '../../../domain/request/rights.ts';
-import type { Asking } from '../../../domain/request/call-state.ts';
+import type { Asking } from '../../../domain/state/call.ts';
 import { digestOf } from '../../../domain/request/facts.ts';
-import { callOf, type Run, type RunIds } from '../../../domain/run/state.ts';
+import { callOf, type Run, type RunIds } from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';
 
 type Approval = Extract<Decision, { kind: 'approve' }>;

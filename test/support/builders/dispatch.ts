@@ -1,7 +1,7 @@
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
-import type { Approved } from '../../../domain/request/call-state.ts';
+import type { Approved } from '../../../domain/state/call.ts';
 import { shownToEditor } from '../../../domain/request/edit.ts';
-import type { Run } from '../../../domain/run/state.ts';
+import type { Run } from '../../../domain/state/run.ts';
 import { proofOf } from '../../../domain/request/standing.ts';
 import { runIds } from './run.ts';
 

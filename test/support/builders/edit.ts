@@ -6,7 +6,7 @@ import { Limits } from '../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import type { EditDecision } from '../../../domain/request/rights.ts';
 import { acceptEdit, refuseEdit } from '../../../domain/request/edit.ts';
-import type { Run } from '../../../domain/run/state.ts';
+import type { Run } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
 import { approval, edit, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';

@@ -6,7 +6,7 @@ import {
   type HeldPausing,
   isHeldOpen,
 } from '../../../domain/legacy-2025/open-question.ts';
-import { callOf, type Run } from '../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../domain/state/run.ts';
 import { approverRule } from './judgement.ts';
 import { flyingRun } from './pause.ts';
 import { NAME } from './provision.ts';

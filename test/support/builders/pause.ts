@@ -3,7 +3,7 @@ import type { Judgement } from '../../../contracts/schemas/call.ts';
 import { type Paused, pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { dispatched } from '../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../domain/state/run.ts';
 import { approval, askingOf, shown } from './decision.ts';
 import { identicalCalls } from './call.ts';
 import { allowVerdict, approverRule } from './judgement.ts';

@@ -3,7 +3,7 @@ import type { InputPause, Provision } from '../../../contracts/schemas/answer.ts
 import type { InputRequest } from '../../../contracts/schemas/input.ts';
 import type { Paused, Pausing } from '../../../domain/request/pause.ts';
 import { askedForInput, provide } from '../../../domain/request/provision.ts';
-import type { Run } from '../../../domain/run/state.ts';
+import type { Run } from '../../../domain/state/run.ts';
 import { askingOf, shown } from './decision.ts';
 import { flyingRun, pausing } from './pause.ts';
 import { runIds, START } from './run.ts';

@@ -1,6 +1,6 @@
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
 import { judgedAll } from '../../../domain/request/judged-calls.ts';
-import { proposed, type Run, type RunIds, startRun } from '../../../domain/run/state.ts';
+import { proposed, type Run, type RunIds, startRun } from '../../../domain/state/run.ts';
 import { identicalCalls } from './call.ts';
 import { judgement } from './judgement.ts';
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
 import { judgedAll } from '../../../domain/request/judged-calls.ts';
-import { proposed, type Run } from '../../../domain/run/state.ts';
+import { proposed, type Run } from '../../../domain/state/run.ts';
 import { remembered } from '../../../domain/request/standing-changes.ts';
 import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import { createProgram } from '../../../cli/program.ts';
-import { plain } from '../../../cli/terminal.ts';
+import { plain } from '../../../cli/session/terminal.ts';
 import { errorOf, runCommand } from '../../support/cli.ts';
 
 const program = createProgram(

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { SentCalls } from '../../../../activities/gate/send.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { accept } from '../../../../domain/request/decision.ts';
-import { callOf } from '../../../../domain/run/state.ts';
+import { callOf } from '../../../../domain/state/run.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
 import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { askingRun, START } from '../../../support/builders/run.ts';

@@ -1,6 +1,5 @@
 /** What the review of a catalog proves in trust mode `signed`, with every part forged one at a time (INV-G2, INV-G4). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Scheduler } from '../../../../activities/gate/dispatch-check.ts';
 import { type ChangeProofParts, proveChange } from '../../../../activities/trust/change-proof.ts';
 import type { ExecutionFacts } from '../../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
@@ -8,6 +7,7 @@ import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trus
 import type { ReviewInput } from '../../../../contracts/wire/catalog.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
+import type { Scheduler } from '../../../../activities/kit/scheduler.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'x' });
 if (config.mode !== 'signed') throw new Error('it is');

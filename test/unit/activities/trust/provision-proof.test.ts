@@ -1,7 +1,6 @@
 /** Trust mode `signed`: what people answered to a server, forged one part at a time (INV-G2, F22). */
 import { beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
-import type { Scheduler } from '../../../../activities/gate/dispatch-check.ts';
 import { createSignatureCheck } from '../../../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
@@ -13,6 +12,7 @@ import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { specHash } from '../../../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
 import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
+import type { Scheduler } from '../../../../activities/kit/scheduler.ts';
 
 const now = Math.floor(Date.now() / 1_000);
 const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];

@@ -1,6 +1,6 @@
 /** What is shown of edited, answered and remembered calls is inert (F26, DESIGN §4). */
 import { expect, test } from '@jest/globals';
-import { plain } from '../../../../cli/terminal.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { entryText } from '../../../../cli/views/ledger.ts';
 import { requestText } from '../../../../cli/views/request.ts';
 import { stateText } from '../../../../cli/views/run.ts';

@@ -3,7 +3,7 @@
  * None of it reaches a terminal as anything but visible text (DESIGN §4).
  */
 import { expect, test } from '@jest/globals';
-import { plain } from '../../../../cli/terminal.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { requestsAnswer } from '../../../../cli/verbs/requests.ts';
 import { entryText } from '../../../../cli/views/ledger.ts';
 import { requestText } from '../../../../cli/views/request.ts';

@@ -1,8 +1,8 @@
 /** What models, tools and servers say never reaches a terminal as anything but visible text (DESIGN §4). */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { safeJson } from '../../../../cli/answered.ts';
-import { plain } from '../../../../cli/terminal.ts';
+import { safeJson } from '../../../../cli/session/answered.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import {
   changeAnswer,
   connectAnswer,

@@ -1,6 +1,6 @@
 /** What a server asks, as people read it (F26, F27). */
 import { expect, test } from '@jest/globals';
-import { plain } from '../../../../cli/terminal.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { inputRows } from '../../../../cli/views/input.ts';
 import { requestText } from '../../../../cli/views/request.ts';
 import type { InputPause } from '../../../../contracts/schemas/answer.ts';

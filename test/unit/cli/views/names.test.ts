@@ -1,7 +1,7 @@
 /** Names that servers choose stand beside words of ours: they are seen to be names, and move nothing else (DESIGN §4). */
 import { expect, test } from '@jest/globals';
-import { responsesFrom } from '../../../../cli/input-values.ts';
-import { plain } from '../../../../cli/terminal.ts';
+import { responsesFrom } from '../../../../cli/session/input-values.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { diffAnswer, toolAnswer, toolsAnswer } from '../../../../cli/views/catalog.ts';
 import { fields, memoToolText, table, toolText } from '../../../../cli/views/format.ts';
 import { requestText } from '../../../../cli/views/request.ts';

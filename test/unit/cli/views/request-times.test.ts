@@ -1,7 +1,7 @@
 /** What a person reads of the time of a request before they decide (F-4, F-6). */
 import { expect, test } from '@jest/globals';
-import { time } from '../../../../cli/options.ts';
-import { plain } from '../../../../cli/terminal.ts';
+import { time } from '../../../../cli/session/options.ts';
+import { plain } from '../../../../cli/session/terminal.ts';
 import { requestsAnswer } from '../../../../cli/verbs/requests.ts';
 import { decisionAnswer } from '../../../../cli/views/decision.ts';
 import { entryText } from '../../../../cli/views/ledger.ts';

@@ -1,6 +1,7 @@
 /** A caller of the library never sees that a query was refused (docs/adr/0044), unless it is until its deadline. */
 import { expect, test } from '@jest/globals';
-import { type Client, QueryNotRegisteredError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
+import { QueryNotRegisteredError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
 import { REFUSED_QUERY } from '../../../../contracts/refused-query.ts';
 

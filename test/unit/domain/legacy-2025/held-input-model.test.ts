@@ -6,7 +6,7 @@ import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts'
 import { admitHeld, askedHeld, closedHeld, isHeldOpen } from '../../../../domain/legacy-2025/open-question.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { provide } from '../../../../domain/request/provision.ts';
-import { callOf, type Change } from '../../../../domain/run/state.ts';
+import { callOf, type Change } from '../../../../domain/state/run.ts';
 import { heldOf, heldPausing, heldQuestions } from '../../../support/builders/held-input.ts';
 import { flyingRun } from '../../../support/builders/pause.ts';
 import { provisionIn } from '../../../support/builders/provision.ts';

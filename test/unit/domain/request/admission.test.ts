@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { accept, type Admission, admit, comparingDecisions, madeInTime } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { callOf, proposed, type Run } from '../../../../domain/run/state.ts';
+import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';

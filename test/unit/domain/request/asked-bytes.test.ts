@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { ANSWER_ROOM_BYTES, askedBytes, MOST_ASKED_BYTES } from '../../../../domain/request/input.ts';
 import { askedForInput, refuseProvision } from '../../../../domain/request/provision.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';

@@ -1,10 +1,10 @@
 /** A fresh grant, and the calls that are in flight with the one before (INV-S2). */
 import { expect, test } from '@jest/globals';
 import { authorizationPause, authorize, givenGrant } from '../../../../domain/request/authorization.ts';
-import type { InFlight } from '../../../../domain/request/call-state.ts';
+import type { InFlight } from '../../../../domain/state/call.ts';
 import { pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { flyingRun, pausedOf, pausing } from '../../../support/builders/pause.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 

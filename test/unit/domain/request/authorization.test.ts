@@ -13,10 +13,10 @@ import {
   MOST_AUTHORIZATIONS,
   refuseAuthorization,
 } from '../../../../domain/request/authorization.ts';
-import type { InFlight } from '../../../../domain/request/call-state.ts';
+import type { InFlight } from '../../../../domain/state/call.ts';
 import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { parseAuthorization } from '../../../../domain/shapes/messages.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { shown } from '../../../support/builders/decision.ts';

@@ -10,7 +10,7 @@ import { acceptEdit, refuseEdit } from '../../../../domain/request/edit.ts';
 import { isEdit } from '../../../../domain/request/rights.ts';
 import { forget, remembered } from '../../../../domain/request/standing-changes.ts';
 import { dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run, startRun } from '../../../../domain/run/state.ts';
+import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { dispatchOf } from '../../../support/builders/dispatch.ts';
 import { judgement } from '../../../support/builders/judgement.ts';

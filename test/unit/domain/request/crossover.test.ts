@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { approval, rejection, shown } from '../../../support/builders/decision.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
 

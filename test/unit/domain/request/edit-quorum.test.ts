@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { shownToEditor } from '../../../../domain/request/edit.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { answer, askingOf, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';

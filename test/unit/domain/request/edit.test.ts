@@ -6,7 +6,7 @@ import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit, shownToEditor } from '../../../../domain/request/edit.ts';
 import { digestOf } from '../../../../domain/request/facts.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, edit, extension, shown } from '../../../support/builders/decision.ts';

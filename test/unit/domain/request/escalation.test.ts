@@ -13,7 +13,7 @@ import {
 } from '../../../../domain/policy/approvers.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit } from '../../../../domain/request/edit.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, extension, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
 import { askVerdict, judgement } from '../../../support/builders/judgement.ts';

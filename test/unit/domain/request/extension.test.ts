@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { MOST_EXTENSIONS, provenDeadline } from '../../../../domain/request/deadline.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails, pendingAttributes, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, extension, shown } from '../../../support/builders/decision.ts';

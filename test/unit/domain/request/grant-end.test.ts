@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { requestOpenedFact } from '../../../../domain/request/facts.ts';
 import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/grant-end.ts';
 import { listingId } from '../../../../domain/run/listing.ts';
-import { callOf, proposed, type Run, startRun } from '../../../../domain/run/state.ts';
+import { callOf, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { askingOf } from '../../../support/builders/decision.ts';
 import { saidFact } from '../../../support/builders/ledger.ts';

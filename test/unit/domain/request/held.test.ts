@@ -1,7 +1,7 @@
 /** A call that its server holds back: no attempt is counted, time bounds it, and a person who lets it run anew starts that time anew. */
 import { expect, test } from '@jest/globals';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
-import type { InFlight } from '../../../../domain/request/call-state.ts';
+import type { InFlight } from '../../../../domain/state/call.ts';
 import {
   attemptsOf,
   heldBack,
@@ -14,7 +14,7 @@ import {
 } from '../../../../domain/request/throttling.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
-import { callOf, type Change, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Change, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { say } from '../../../support/builders/decision.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { accept } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted, unqueued } from '../../../../domain/run/message-queue.ts';
-import type { Run } from '../../../../domain/run/state.ts';
+import type { Run } from '../../../../domain/state/run.ts';
 import { modelText } from '../../../../domain/views/model-text.ts';
 import { approval, askingOf, say, shown } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';

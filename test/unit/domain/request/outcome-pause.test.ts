@@ -1,7 +1,7 @@
 /** What is known of a call whose outcome is not. */
 import { describe, expect, test } from '@jest/globals';
 import { outcomePause, sentAsTold } from '../../../../domain/request/outcome.ts';
-import { callOf } from '../../../../domain/run/state.ts';
+import { callOf } from '../../../../domain/state/run.ts';
 import { flyingRun, UNSURE } from '../../../support/builders/pause.ts';
 import { START } from '../../../support/builders/run.ts';
 

@@ -1,6 +1,6 @@
 /** Requests about something else than consent: how a call comes to wait, which answers count (INV-G2, INV-X1, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
-import { sent } from '../../../../domain/request/call-state.ts';
+import { sent } from '../../../../domain/state/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/facts.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { attemptsOf } from '../../../../domain/request/throttling.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { heard, interrupted } from '../../../../domain/run/message-queue.ts';
-import { callOf } from '../../../../domain/run/state.ts';
+import { callOf } from '../../../../domain/state/run.ts';
 import { approval, askingOf, say, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import {

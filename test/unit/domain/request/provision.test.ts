@@ -14,7 +14,7 @@ import {
 } from '../../../../domain/request/provision.ts';
 import { refuseRight } from '../../../../domain/request/rights.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { parseProvision } from '../../../../domain/shapes/messages.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { markdown } from '../../../../domain/text/escape.ts';

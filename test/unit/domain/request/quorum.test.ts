@@ -5,7 +5,7 @@ import type { Decision } from '../../../../contracts/schemas/answer.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { remembering } from '../../../../domain/request/repeats.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';

@@ -4,7 +4,7 @@ import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { digestOf } from '../../../../domain/request/facts.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
 import { allowVerdict, approverRule } from '../../../support/builders/judgement.ts';

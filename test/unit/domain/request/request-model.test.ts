@@ -9,7 +9,7 @@ import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { tell } from '../../../../domain/request/deadline.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, extension, rejection, shown, withdrawal } from '../../../support/builders/decision.ts';
 import { askVerdict } from '../../../support/builders/judgement.ts';

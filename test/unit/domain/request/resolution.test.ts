@@ -6,7 +6,7 @@ import { admit } from '../../../../domain/request/decision.ts';
 import { refuseLongResult, resolve } from '../../../../domain/request/outcome.ts';
 import { admitAnswer, pausedFor } from '../../../../domain/request/pause.ts';
 import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { approval, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';

@@ -6,7 +6,7 @@ import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { permits, refuseLongAnswer } from '../../../../domain/request/rights.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { modelText, resultOf } from '../../../../domain/views/model-text.ts';
 import { anyText } from '../../../support/builders/arbitraries.ts';

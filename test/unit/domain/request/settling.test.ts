@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { accept } from '../../../../domain/request/decision.ts';
 import { ended, returned } from '../../../../domain/request/transitions.ts';
-import { callOf } from '../../../../domain/run/state.ts';
+import { callOf } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, shown } from '../../../support/builders/decision.ts';

@@ -9,7 +9,7 @@ import {
   standingOf,
 } from '../../../../domain/request/standing-changes.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { startRun } from '../../../../domain/run/state.ts';
+import { startRun } from '../../../../domain/state/run.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';
 import { runIds, START } from '../../../support/builders/run.ts';
 import { ARGS, decidedIn, nextTurn, remembering, rememberRule, statuses } from '../../../support/builders/standing.ts';

@@ -5,7 +5,7 @@ import type { Remember } from '../../../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { answers, covers, extentOf, mayRemember, proofOf, shownStanding } from '../../../../domain/request/standing.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
-import { startRun } from '../../../../domain/run/state.ts';
+import { startRun } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { jsonObject } from '../../../support/builders/arbitraries.ts';
 import { approval, askingOf, edit, rejection } from '../../../support/builders/decision.ts';

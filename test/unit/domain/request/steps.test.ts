@@ -4,7 +4,7 @@ import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { nextStep, shownOf, tell, tellDue } from '../../../../domain/request/deadline.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
-import type { Run } from '../../../../domain/run/state.ts';
+import type { Run } from '../../../../domain/state/run.ts';
 import { currentDetails, pendingAttributes, pendingMemo } from '../../../../domain/views/temporal-ui.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import { dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { allowVerdict } from '../../../support/builders/judgement.ts';
 import { judgedRun } from '../../../support/builders/run.ts';

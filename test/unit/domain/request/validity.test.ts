@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { describeLapse, lapsedSince } from '../../../../domain/request/deadline.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { askedAgain } from '../../../../domain/request/transitions.ts';
-import { callOf, type Run } from '../../../../domain/run/state.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { approval, askingOf, shown } from '../../../support/builders/decision.ts';
 import { approverRule } from '../../../support/builders/judgement.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';

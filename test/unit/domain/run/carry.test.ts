@@ -7,7 +7,7 @@ import { dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { type Carry, carryVersionOf } from '../../../../domain/run/carry.ts';
 import { EMPTY_JOURNAL } from '../../../../domain/run/journal.ts';
 import { heard, stopped } from '../../../../domain/run/message-queue.ts';
-import type { Run } from '../../../../domain/run/state.ts';
+import type { Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { approval, askingOf, rejection, say, shown, stop } from '../../../support/builders/decision.ts';
 import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';

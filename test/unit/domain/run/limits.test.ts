@@ -1,9 +1,9 @@
 /** Ceilings of a run: reaching one is a named outcome, and touches no call that is within it (INV-G3). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type CallState, judged } from '../../../../domain/request/call-state.ts';
+import { type CallState, judged } from '../../../../domain/state/call.ts';
 import { overLimit, reachedLimit, resultRoom } from '../../../../domain/run/limits.ts';
-import { type Run, startRun } from '../../../../domain/run/state.ts';
+import { type Run, startRun } from '../../../../domain/state/run.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';
 import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
 import { allowVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';

@@ -2,16 +2,17 @@
 import { expect, test } from '@jest/globals';
 import type { SignedAuthorization } from '../../../../contracts/schemas/answer.ts';
 import { authorize, grantorOf, grantsFor, MOST_AUTHORIZATIONS } from '../../../../domain/request/authorization.ts';
-import type { CallState } from '../../../../domain/request/call-state.ts';
+import type { CallState } from '../../../../domain/state/call.ts';
 import { digestOf } from '../../../../domain/request/facts.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { isListing, listed, listingAsked, listingId, whyEnded } from '../../../../domain/run/listing.ts';
+import { listed, listingAsked, listingId, whyEnded } from '../../../../domain/run/listing.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
-import { callOf, type Run, startRun } from '../../../../domain/run/state.ts';
+import { callOf, type Run, startRun } from '../../../../domain/state/run.ts';
 import { askingOf, say } from '../../../support/builders/decision.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, runIds, START } from '../../../support/builders/run.ts';
+import { isListing } from '../../../../contracts/ids.ts';
 
 const CALL = 't0.c1';
 const server = { name: 'files', url: 'https://files.example/mcp' };

@@ -8,7 +8,7 @@ import {
   otherThanHeard,
   unqueued,
 } from '../../../../domain/run/message-queue.ts';
-import { MOST_ANSWERED, type Run } from '../../../../domain/run/state.ts';
+import { MOST_ANSWERED, type Run } from '../../../../domain/state/run.ts';
 import { say } from '../../../support/builders/decision.ts';
 import { askingRun } from '../../../support/builders/run.ts';
 

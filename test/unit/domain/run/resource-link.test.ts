@@ -16,7 +16,7 @@ import {
   withLinks,
   withoutUnlinked,
 } from '../../../../domain/run/resource-link.ts';
-import { proposed, type Run, startRun } from '../../../../domain/run/state.ts';
+import { proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { proposedCall } from '../../../support/builders/call.ts';
 import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';

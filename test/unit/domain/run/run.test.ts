@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { callIdOf } from '../../../../contracts/ids.ts';
 import { startedFact } from '../../../../domain/request/facts.ts';
 import { heard, stopped, unqueued } from '../../../../domain/run/message-queue.ts';
-import { proposed, repaired, startRun } from '../../../../domain/run/state.ts';
+import { proposed, repaired, startRun } from '../../../../domain/state/run.ts';
 import { sha256Hex } from '../../../../domain/text/canonical.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { say, stop } from '../../../support/builders/decision.ts';

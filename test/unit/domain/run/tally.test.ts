@@ -2,8 +2,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { COUNTED } from '../../../../contracts/schemas/run-state.ts';
-import type { CallState } from '../../../../domain/request/call-state.ts';
-import { startRun } from '../../../../domain/run/state.ts';
+import type { CallState } from '../../../../domain/state/call.ts';
+import { startRun } from '../../../../domain/state/run.ts';
 import { closeTurn, earlierThan, EMPTY_TALLY, tallied, TALLY_BYTES, withOpen } from '../../../../domain/run/tally.ts';
 import { byteLength, canonicalJson } from '../../../../domain/text/canonical.ts';
 

@@ -11,7 +11,7 @@ import {
 } from '../../../../contracts/payload-converter.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
-import { startRun } from '../../../../domain/run/state.ts';
+import { startRun } from '../../../../domain/state/run.ts';
 import {
   parseCatalogDecision,
   parseConnect,

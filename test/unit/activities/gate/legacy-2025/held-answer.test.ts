@@ -1,7 +1,6 @@
 /** Trust mode `signed`: an answer to a held question is proven as one that a dispatch is given (INV-G1). */
 import { describe, expect, test } from '@jest/globals';
 import type { ReadCatalog } from '../../../../../activities/catalog/reader.ts';
-import type { Refused, Scheduler } from '../../../../../activities/gate/dispatch-check.ts';
 import { type HeldAnswerParts, peopleOf } from '../../../../../activities/gate/legacy-2025/open-answer.ts';
 import type { AskPeople } from '../../../../../activities/mcp/port.ts';
 import { Conditions } from '../../../../../activities/policy/condition-clock.ts';
@@ -16,6 +15,8 @@ import type { OfferedTool } from '../../../../../domain/run/toolset.ts';
 import { answeredQuestion } from '../../../../support/held-activity.ts';
 import { fakeRun } from '../../../../support/held-run.ts';
 import { allowedDispatch, inActivity } from '../../../../support/tool-activities.ts';
+import type { Scheduler } from '../../../../../activities/kit/scheduler.ts';
+import type { Refused } from '../../../../../activities/kit/refused.ts';
 
 const server = { name: 'peer', url: 'https://peer.example/mcp' };
 const definition = { name: 'deploy', inputSchema: { type: 'object' } };

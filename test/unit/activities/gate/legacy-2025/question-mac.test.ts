@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs, type QuestionMacs } from '../../../../../activities/gate/legacy-2025/open-question.ts';
-import { derivedFrom } from '../../../../../activities/gate/state-seal.ts';
+import { derivedFrom } from '../../../../../activities/mcp/state-seal.ts';
 import { FormRequest, InputRequests } from '../../../../../contracts/schemas/input.ts';
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';
 import { NAME, PAGE } from '../../../../support/builders/provision.ts';

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { authorityOf } from '../../../../../activities/gate/authority.ts';
 import { openedTask, taskResult, taskWish } from '../../../../../activities/gate/legacy-2025/task-seal.ts';
-import { createStateSeal, derivedFrom, type StateSeal } from '../../../../../activities/gate/state-seal.ts';
+import { createStateSeal, derivedFrom, type StateSeal } from '../../../../../activities/mcp/state-seal.ts';
 import { Config } from '../../../../../contracts/schemas/config.ts';
 import type { PollInput } from '../../../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../../../contracts/wire/tools.ts';

@@ -1,0 +1,26 @@
+/**
+ * A store that is waited for only so long: a tool has run, and how it ended must be said while somebody still waits for it
+ * (`callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call). What a slow store has not taken by then is lost.
+ */
+import type { ArtifactStore } from './port.ts';
+
+export const STORING_MS = 45_000;
+
+/** @param ms for all puts together, from now on */
+export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
+  const end = Date.now() + ms;
+  return {
+    get: async (ref) => await store.get(ref),
+    put: async (bytes, contentType) => {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error('the store did not answer in time')), Math.max(0, end - Date.now()));
+      });
+      try {
+        return await Promise.race([late, store.put(bytes, contentType)]);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}

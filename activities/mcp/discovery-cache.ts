@@ -1,0 +1,62 @@
+/**
+ * What is known of how servers speak, so that a call to a modern server costs no extra round trip.
+ *
+ * 1. Only protocol era, versions, capabilities and the address within the server's origin are kept; nothing of one principal's data.
+ * 2. What is known is dated: a server that was upgraded would go on answering in the old era for ever.
+ */
+import type { PriorDiscovery } from '@modelcontextprotocol/client';
+import { hashOf } from '../../domain/text/canonical.ts';
+import type { ServerConnection } from './port.ts';
+
+const MAX_SERVERS = 500;
+const MAX_AGE_MS = 10 * 60_000;
+const MAX_BYTES = 16_384;
+
+/** As a session is opened with it. */
+export interface Known {
+  readonly prior: PriorDiscovery;
+  /** Where the server is, after its redirects. */
+  readonly at: string;
+}
+
+export interface Priors {
+  recall(connection: ServerConnection): Known | undefined;
+  learn(connection: ServerConnection, session: { readonly learned: PriorDiscovery; readonly at: string }): void;
+  forget(connection: ServerConnection): void;
+}
+
+export function createPriors(now: () => number = Date.now): Priors {
+  // A Map keeps insertion order: the first key is the one that was used longest ago.
+  const known = new Map<string, { readonly session: Known; readonly since: number }>();
+  return {
+    recall(connection) {
+      const key = keyOf(connection);
+      const entry = known.get(key);
+      if (entry === undefined) return undefined;
+      known.delete(key);
+      if (now() - entry.since > MAX_AGE_MS) return undefined;
+      known.set(key, entry);
+      return entry.session;
+    },
+    learn(connection, { learned: prior, at }) {
+      // A server decides how large its capabilities are.
+      if (JSON.stringify(prior).length > MAX_BYTES) return;
+      const key = keyOf(connection);
+      known.delete(key);
+      known.set(key, { session: { prior, at }, since: now() });
+      const oldest = known.keys().next();
+      if (known.size > MAX_SERVERS && oldest.done !== true) known.delete(oldest.value);
+    },
+    forget(connection) {
+      known.delete(keyOf(connection));
+    },
+  };
+}
+
+/**
+ * A server may answer differently with and without authorization, and by header (a tenant, a feature flag); it has no reason
+ * to speak another protocol to another holder of a token, and a token minted for one call would never be seen again.
+ */
+function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
+  return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });
+}

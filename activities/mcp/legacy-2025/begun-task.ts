@@ -1,0 +1,95 @@
+/**
+ * A call that its server has made a task of (MCP 2025-11-25, "Creating a Task"), and how far one is.
+ *
+ * Pure. Owns what is believed of a server's word on a task. Does not own when it is asked (`domain/legacy-2025/tasks.ts`).
+ * 1. Its id, and that of its session, find the task again and are secret: nothing else that is kept holds them (INV-S1).
+ * 2. Times of a server are hints: what is no number that makes sense is left out.
+ */
+import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
+import { bounded } from '../../../domain/text/escape.ts';
+import type { Scrubber } from '../../kit/scrubber.ts';
+import { halfway, type Names, type Trace, unknown } from '../classify-failure.ts';
+import { quoted } from '../classify-result.ts';
+import type { CallEnding, TaskId } from '../port.ts';
+
+/** UTF-16 units, of each id. */
+const LONGEST_ID = 2_048;
+const LONGEST_MESSAGE = 200;
+
+const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+export type TaskStatus = (typeof STATUSES)[number];
+
+export interface TaskWord {
+  readonly status: TaskStatus;
+  readonly pollMs?: number;
+  readonly ttlMs?: number;
+  readonly message?: string;
+}
+
+type Answered = Extract<Trace, { kind: 'answered' }>;
+interface TaskAnswer {
+  readonly kind: 'result';
+  readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
+}
+export interface TaskTrace {
+  /** What finds its session again. */
+  readonly session: NonNullable<Answered['session']>;
+  readonly answer: TaskAnswer;
+}
+
+/** Is it a task that was given in place of a result? A server that knows no tasks answers with the result all the same. */
+export function isTask(ended: Trace | CallEnding): ended is Answered & TaskTrace {
+  return ended.kind === 'answered' && ended.session !== undefined && isTaskAnswer(ended.answer);
+}
+
+export function isTaskAnswer(answer: { readonly kind: string }): answer is TaskAnswer {
+  if (!('result' in answer) || !isFields(answer.result)) return false;
+  const { task, content } = answer.result;
+  return isFields(task) && content === undefined;
+}
+
+/** The tool cannot be called otherwise; it was not sent. */
+export function noTasks(names: Names): CallEnding {
+  const message = `Tool "${names.tool}" can only be called as a task, and server "${names.server}" takes no tasks (MCP 2025-11-25, capability tasks.requests.tools.call) by now; it was not called.`;
+  return { kind: 'refused', code: 'TOOL_REFUSED', message };
+}
+
+/** @param scrubbing of the connection's secrets and these */
+export function begunTask(
+  { answer, session }: TaskTrace,
+  names: Names,
+  scrubbing: (ids: readonly string[]) => Scrubber,
+): CallEnding {
+  const { task } = answer.result;
+  const { taskId } = task;
+  const { sessionId } = session;
+  if (typeof taskId !== 'string' || taskId === '' || [taskId, sessionId ?? ''].some((id) => id.length > LONGEST_ID))
+    return halfway(names, 'task', 'it has no id by which it could be found again');
+  const id: TaskId = { taskId, ...session };
+  const said = wordOf(task, scrubbing(secretsOf(id)));
+  if (said === undefined) return unknown(names, 'the server made a task of it that has no status');
+  const { status: _, ...word } = said;
+  return { kind: 'task', id, ...word };
+}
+
+export function secretsOf({ taskId, sessionId }: TaskId): string[] {
+  return [taskId, ...(sessionId === undefined ? [] : [sessionId])];
+}
+
+/** Undefined where it has no status that the protocol knows. */
+export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
+  const { status, statusMessage, pollInterval, ttl } = task;
+  const known = STATUSES.find((each) => each === status);
+  if (known === undefined) return undefined;
+  const message = typeof statusMessage === 'string' ? bounded(quoted(scrub, statusMessage), LONGEST_MESSAGE) : '';
+  return {
+    status: known,
+    ...(isTime(pollInterval) ? { pollMs: pollInterval } : {}),
+    ...(isTime(ttl) ? { ttlMs: ttl } : {}),
+    ...(message === '' ? {} : { message }),
+  };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+}

@@ -1,0 +1,150 @@
+/**
+ * Why a ledger is not as it should be, as far as Temporal's history can tell: somebody changed it, a query damaged its run, or the
+ * build that is asked is at fault.
+ *
+ * 1. It is asked only where a copy differs from its run (`isRecordInDoubt`): a key, a missing signature or a head that was noted
+ *    elsewhere says nothing of who wrote what.
+ * 2. That somebody changed it is said only where the history is consistent, and nothing else explains it.
+ */
+import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
+import { earlierClock } from '../../client/ledger/query-clock.ts';
+import { livingHistory } from '../../client/run/recovery.ts';
+import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
+import { canonicalJson } from '../../domain/text/canonical.ts';
+import type { Cause, Diagnosis } from '../../workers/replay/diagnosis.ts';
+import type { ReplayOutcome } from '../../workers/replay/replay.ts';
+import type { Session } from './session.ts';
+import { readingOptions } from './stuck-run.ts';
+
+export interface BrokenBy {
+  readonly cause: 'somebody' | 'query' | 'build' | 'unknown';
+  readonly certainty: 'shown' | 'likely';
+  readonly text: string;
+}
+
+/** Is a fault about what was recorded, rather than about who may have signed it? */
+const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
+  altered: true,
+  rewritten: true,
+  missing: true,
+  reordered: true,
+  truncated: true,
+  forked: true,
+  history: true,
+  // A line that a copy may have been left with; what is not there for it is a fault of its own.
+  unreadable: false,
+  'foreign-head': false,
+  unsigned: false,
+  'proof-unsigned': false,
+  'proof-altered': false,
+  'proof-foreign-key': false,
+  'proof-not-entitled': false,
+  'proof-expired': false,
+};
+
+/** @param copy absent where the run alone was read, which cannot differ from itself */
+export function isRecordInDoubt(
+  faults: readonly LedgerFault[],
+  { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
+): boolean {
+  return copy !== undefined && faults.some(({ kind }) => OF_RECORD[kind]) && !isPartOf(copy, run);
+}
+
+/** Is it the run's own, whole or up to some entry? */
+function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean {
+  // Whole entries: one that was changed in place still has its hash.
+  const kept = new Set(copy.map(canonicalJson));
+  const own = run.slice(0, kept.size).map(canonicalJson);
+  return own.length === kept.size && own.every((entry) => kept.has(entry));
+}
+
+/** @param run its own ledger, from which `copy` differs */
+export async function brokenBy(
+  { client, settings, deadlineMs }: Session,
+  runId: string,
+  { copy, run }: { readonly copy: readonly AnyEntry[]; readonly run: readonly AnyEntry[] },
+): Promise<BrokenBy> {
+  const { history } = await client.connection.withDeadline(
+    Date.now() + deadlineMs,
+    async () => await livingHistory(client, runId),
+  );
+  const options = await readingOptions(settings, client.options.namespace);
+  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
+    import('../../workers/replay/replayed-run.ts'),
+    import('../../workers/replay/diagnosis.ts'),
+  ]);
+  const soundness = await soundnessOf(runId, history, options);
+  if (soundness.kind === 'part') {
+    const { cause, certainty, text } = await diagnosisOf(runId, history, soundness, options);
+    return { cause, certainty, text };
+  }
+  const clock = earlierClock(copy, run, history);
+  if (clock !== undefined)
+    return {
+      cause: 'query',
+      certainty: 'likely',
+      text: `A query damaged the run, by all signs: from entry ${clock.seq} on the two differ in times alone, all of them times of workflow tasks and never later in the copy: ${clock.copy} there, ${clock.run} in the run. Nobody needs to have changed anything.`,
+    };
+  return {
+    cause: 'somebody',
+    certainty: 'likely',
+    text: "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record. Keep it as it is.",
+  };
+}
+
+// Outcomes of replays, and why those that failed did.
+//
+// 1. A diagnosis replays a history dozens of times, and a bad build fails thousands of them: the first few are looked at.
+// 2. The code is cleared only where every history that fails was looked at.
+
+export const MOST_DIAGNOSED = 10;
+
+export interface Diagnosed extends ReplayOutcome {
+  /** Absent where it replays, nothing of it does, or nobody looked. */
+  readonly diagnosis?: Diagnosis;
+  /** It fails, and as many as are looked at had failed before. */
+  readonly notLookedAt?: true;
+}
+
+export async function* diagnosedOf(
+  outcomes: AsyncIterable<ReplayOutcome>,
+  diagnose: (outcome: ReplayOutcome) => Promise<Diagnosis | undefined>,
+  most = MOST_DIAGNOSED,
+): AsyncGenerator<Diagnosed> {
+  let failed = 0;
+  for await (const outcome of outcomes) {
+    if (outcome.error === undefined) {
+      yield outcome;
+      continue;
+    }
+    failed += 1;
+    if (failed > most) {
+      yield { ...outcome, notLookedAt: true };
+      continue;
+    }
+    const diagnosis = await diagnose(outcome);
+    yield { ...outcome, ...(diagnosis && { diagnosis }) };
+  }
+}
+
+/** Of those that failed. */
+export type Causes = Readonly<Record<Cause | 'notLookedAt', number>>;
+
+export function causesOf(outcomes: readonly Diagnosed[]): Causes {
+  const causes = { build: 0, query: 0, unknown: 0, notLookedAt: 0 };
+  for (const { error, diagnosis, notLookedAt } of outcomes)
+    if (error !== undefined) causes[notLookedAt ? 'notLookedAt' : (diagnosis?.cause ?? 'unknown')] += 1;
+  return causes;
+}
+
+export function causesText({ build, query, unknown, notLookedAt }: Causes): string {
+  if (build + unknown + notLookedAt === 0)
+    return ': each was damaged by a query, and the code is not at fault. The way out of each run: countersign recover.';
+  const parts = [
+    build > 0 ? `${build} by this build` : '',
+    query > 0 ? `${query} damaged by a query` : '',
+    unknown > 0 ? `${unknown} for a reason that cannot be told` : '',
+    notLookedAt > 0 ? `${notLookedAt} not looked at: --diagnose-all does` : '',
+  ].filter((part) => part !== '');
+  return `; it must not be deployed over them (${parts.join(', ')}).`;
+}

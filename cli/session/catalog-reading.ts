@@ -1,0 +1,88 @@
+/** A catalog as a command reads it: its snapshot, what really happens to calls, and definitions where they are wanted. */
+import {
+  type EffectiveVerdict,
+  effectiveVerdicts,
+  type KnownDefinitions,
+  needsAnnotations,
+} from '../../client/catalog/list.ts';
+import type { CatalogHandle } from '../../client/index.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/near-names.ts';
+import type { ClientSettings } from './settings.ts';
+
+export interface CatalogReading {
+  readonly snapshot: CatalogSnapshot;
+  /** Empty where they depend on definitions that could not be read, after a change that has been made all the same. */
+  readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
+  /** Empty where they were not wanted and no verdict needs them. */
+  readonly definitions: ReadonlyMap<string, KnownDefinitions>;
+}
+
+export async function readCatalog(
+  handle: CatalogHandle,
+  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+  { withDefinitions = false }: { readonly withDefinitions?: boolean } = {},
+): Promise<CatalogReading> {
+  const snapshot = await handle.snapshot();
+  const { policy, trusted } = settings;
+  const configuredTrust = Object.hasOwn(trusted, handle.server) ? trusted[handle.server] : undefined;
+  const surroundings = { policy, configuredTrust };
+  const isWanted = withDefinitions || needsAnnotations(snapshot, surroundings);
+  const definitions = isWanted ? await handle.definitions(snapshot) : new Map<string, KnownDefinitions>();
+  return { snapshot, definitions, verdicts: effectiveVerdicts(snapshot, definitions, surroundings) };
+}
+
+/** After a change: what was done is told also where this client has no access to definitions. */
+export async function readChanged(
+  handle: CatalogHandle,
+  settings: Pick<ClientSettings, 'policy' | 'trusted'>,
+): Promise<CatalogReading> {
+  try {
+    return await readCatalog(handle, settings);
+  } catch (error) {
+    if (!(error instanceof CountersignError) || error.code !== 'ARTIFACT_MISSING') throw error;
+    return { snapshot: await handle.snapshot(), verdicts: new Map(), definitions: new Map() };
+  }
+}
+
+/** Undefined where nobody has connected the server. */
+export async function snapshotIfAny(handle: CatalogHandle): Promise<CatalogSnapshot | undefined> {
+  try {
+    return await handle.snapshot();
+  } catch (error) {
+    if (error instanceof CountersignError && error.code === 'CATALOG_NOT_FOUND') return undefined;
+    throw error;
+  }
+}
+
+/** @throws CountersignError `TOOL_UNKNOWN` with the names that may have been meant */
+export function entryNamed(
+  { server, entries }: Pick<CatalogSnapshot, 'server' | 'entries'>,
+  tool: string,
+): CatalogEntry {
+  const entry = entries.find(({ name }) => name === tool);
+  if (entry !== undefined) return entry;
+  const near = nearNames(
+    tool,
+    entries.map(({ name }) => name),
+  );
+  const hint =
+    near.length > 0 ? ` Did you mean ${near.map(visible).join(', ')}?` : ` See: countersign catalog list ${server}`;
+  throw new CountersignError('TOOL_UNKNOWN', `${server} has no tool ${bounded(visible(tool), 128)}.${hint}`, {
+    server,
+  });
+}
+
+/** What a command that names tools, or all of them, is about. @throws CountersignError `USAGE`, `TOOL_UNKNOWN` */
+export function chosenEntries(
+  snapshot: Pick<CatalogSnapshot, 'server' | 'entries'>,
+  tools: readonly string[],
+  all = false,
+): readonly CatalogEntry[] {
+  if (all && tools.length > 0) throw new CountersignError('USAGE', 'Name tools, or say --all; not both.');
+  if (all) return snapshot.entries;
+  if (tools.length === 0) throw new CountersignError('USAGE', 'Name a tool. See --help.');
+  return [...new Set(tools)].map((tool) => entryNamed(snapshot, tool));
+}

@@ -1,0 +1,159 @@
+/** What a command is given as a file or on standard input: JSON or YAML. Its content is checked by whoever knows it. */
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { LineCounter, parseDocument } from 'yaml';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
+import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/schemas/trust.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface InputKind {
+  /** As messages name it: `run spec`. */
+  readonly what: string;
+  /** Of what is neither JSON nor YAML. */
+  readonly code: ErrorCode;
+}
+
+/** @param source a path, or `-` */
+export async function readInput(
+  source: string,
+  kind: InputKind,
+  terminal: Pick<Terminal, 'directory' | 'input'>,
+): Promise<unknown> {
+  const text =
+    source === '-' ? await terminal.input() : await readText(resolve(terminal.directory, source), source, kind);
+  return parse(text, source === '-' ? 'standard input' : source, kind);
+}
+
+async function readText(path: string, shown: string, { what }: InputKind): Promise<string> {
+  return await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CountersignError(
+      'USAGE',
+      `The ${what} ${shown} cannot be read (${error.code ?? 'error'}). Name a file that exists, or - for standard input.`,
+      {},
+      { cause: error },
+    );
+  });
+}
+
+/** YAML 1.2 holds JSON. No error repeats a line of the file: it may hold a secret. */
+function parse(text: string, shown: string, kind: InputKind): unknown {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, strict: true });
+  const problem = document.errors[0] ?? document.warnings[0];
+  if (problem !== undefined) {
+    const { line, col } = lines.linePos(problem.pos[0]);
+    throw notReadable(kind, `${shown} is neither JSON nor YAML: line ${line}, column ${col} (${problem.code})`);
+  }
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    if (value === null || value === undefined) throw notReadable(kind, `${shown} is empty`);
+    return value;
+  } catch (error) {
+    throw error instanceof CountersignError
+      ? error
+      : notReadable(kind, `${shown} has an alias without an anchor, or too many aliases`);
+  }
+}
+
+function notReadable({ code, what }: InputKind, reason: string): CountersignError {
+  return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
+}
+
+// A private key on disk: written once, and never over another.
+
+/** Its owner alone may read it. */
+const PRIVATE = 0o600;
+
+/** @param shown names the file in errors. @throws CountersignError `USAGE` where there is one already */
+export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
+  try {
+    const file = await open(path, 'wx', PRIVATE);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    // Not by instanceof: errors of Node's core may come from another realm.
+    const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
+    const reason =
+      code === 'EEXIST'
+        ? 'is there already, and a private key is never overwritten; name another'
+        : `cannot be written (${code})`;
+    throw new CountersignError('USAGE', `The file ${shown} ${reason}.`, {}, { cause: error });
+  }
+}
+
+// A run spec from a file or standard input. Its content is checked by the client library, not here.
+
+/** @param source a path, or `-` */
+export async function readSpec(source: string, terminal: Pick<Terminal, 'directory' | 'input'>): Promise<RunSpecInput> {
+  // Sound: `startRun` parses it before anything else happens, and answers with code and path.
+  return (await readInput(source, { what: 'run spec', code: 'SPEC_INVALID' }, terminal)) as RunSpecInput;
+}
+
+// The file of trusted keys (`trust.jwks`), as the command line changes it: whole, and in one step, so that no worker reads half of it.
+
+export const TRUST_FILE = 'trust.jwks';
+
+/** @param shown the path as it was given. @throws CountersignError `USAGE`, `CONFIG_INVALID` */
+export async function readTrustFile(
+  { directory }: Pick<Terminal, 'directory'>,
+  shown: string,
+  whereMissing: 'new' | 'error' = 'error',
+): Promise<readonly TrustedJwk[]> {
+  const text = await readFile(resolve(directory, shown), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (whereMissing === 'new' && error.code === 'ENOENT') return '{"keys":[]}';
+    throw new CountersignError(
+      'USAGE',
+      `The trusted keys ${shown} cannot be read (${error.code ?? 'error'}). Name the file with --trust.`,
+    );
+  });
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      `The trusted keys ${shown} are no JSON. Correct the file and try again.`,
+    );
+  }
+  return parseAs(TrustedJwks, value, 'CONFIG_INVALID', `file of trusted keys ${shown}`).keys;
+}
+
+export async function writeTrustFile(
+  { directory }: Pick<Terminal, 'directory'>,
+  shown: string,
+  keys: readonly TrustedJwk[],
+): Promise<void> {
+  const path = resolve(directory, shown);
+  const draft = `${path}.${randomUUID()}.tmp`;
+  await writeFile(draft, `${JSON.stringify({ keys }, null, 2)}\n`, { flush: true });
+  await rename(draft, path);
+}
+
+/** @throws CountersignError `USAGE` */
+export function keyIn(keys: readonly TrustedJwk[], kid: string, shown: string): TrustedJwk {
+  const found = keys.find((key) => key.kid === kid);
+  if (found !== undefined) return found;
+  throw new CountersignError(
+    'USAGE',
+    `There is no key ${kid} in ${shown}. See: countersign keys list --trust ${shown}`,
+  );
+}
+
+/** Makes a key pair: the private half into a file of its own, the public half is returned. */
+export async function makeKey(
+  { directory }: Pick<Terminal, 'directory'>,
+  { kid, file, countersign }: { readonly kid: string; readonly file: string; readonly countersign: Assertion },
+): Promise<TrustedJwk> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const { x = '', d } = privateKey.export({ format: 'jwk' });
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid, alg: 'EdDSA', use: 'sig', countersign } as const;
+  await writeOnce(resolve(directory, file), file, `${JSON.stringify({ ...jwk, d }, null, 2)}\n`);
+  return jwk;
+}

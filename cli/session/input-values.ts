@@ -1,0 +1,91 @@
+/** Words of the command line as answers to a server's questions. Whether they fit is for the run to say; here they get their type. */
+import { CountersignError } from '../../contracts/errors.ts';
+import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
+import { isFields } from '../../domain/shapes/fields.ts';
+import { named } from '../../domain/text/escape.ts';
+
+export interface Words {
+  /** `field=value`, or `question.field=value` where there are several questions. */
+  readonly set?: readonly string[];
+  /** Of a file: the fields of the only form, or of each form by its question. */
+  readonly content?: unknown;
+  /** Pages were opened, and forms without a value are sent empty. */
+  readonly accept?: boolean;
+}
+
+export function responsesFrom(requests: InputRequests, words: Words): Record<string, InputResponse> {
+  const forms = Object.keys(requests).filter((key) => requests[key]?.kind === 'form');
+  const contents = new Map<string, Record<string, FormValue>>(contentsOf(forms, words.content));
+  for (const word of words.set ?? []) {
+    const { key, name, value } = placed(requests, forms, word);
+    const content = contents.get(key) ?? {};
+    const before = content[name];
+    // Said again, a field of several options gets one more.
+    content[name] = Array.isArray(value) && Array.isArray(before) ? [...before, ...value] : value;
+    contents.set(key, content);
+  }
+  return Object.fromEntries(
+    Object.entries(requests).flatMap(([key, { kind }]): [string, InputResponse][] => {
+      const content = contents.get(key) ?? (kind === 'form' && words.accept === true ? {} : undefined);
+      if (content !== undefined) return [[key, { action: 'accept', content }]];
+      // A page counts as opened only where somebody says so.
+      return kind === 'url' && words.accept === true ? [[key, { action: 'accept' }]] : [];
+    }),
+  );
+}
+
+function contentsOf(forms: readonly string[], content: unknown): [string, Record<string, FormValue>][] {
+  if (content === undefined) return [];
+  const [only, ...others] = forms;
+  if (!isFields(content)) throw usage('The file must hold an object with the fields of the form.');
+  // Sound: what does not fit a field is refused by the run, by the name of the field.
+  const fields = (value: unknown): Record<string, FormValue> => ({ ...(value as Record<string, FormValue>) });
+  const byQuestion = Object.keys(content).length > 0 && Object.keys(content).every((key) => forms.includes(key));
+  if (byQuestion && Object.values(content).every(isFields))
+    return Object.entries(content).map(([key, value]) => [key, fields(value)]);
+  if (only !== undefined && others.length === 0) return [[only, fields(content)]];
+  throw usage(`The file must hold the fields of each form by its question: ${forms.map(named).join(', ')}.`);
+}
+
+function placed(
+  requests: InputRequests,
+  forms: readonly string[],
+  word: string,
+): { readonly key: string; readonly name: string; readonly value: FormValue } {
+  const at = word.indexOf('=');
+  if (at < 1) throw usage(`--set takes field=value.`);
+  const path = word.slice(0, at);
+  const text = word.slice(at + 1);
+  for (const key of forms) {
+    const request = requests[key];
+    if (request?.kind !== 'form') continue;
+    const name = path.startsWith(`${key}.`) ? path.slice(key.length + 1) : forms.length === 1 ? path : undefined;
+    const field = name !== undefined && Object.hasOwn(request.fields, name) ? request.fields[name] : undefined;
+    if (name !== undefined && field !== undefined) return { key, name, value: typed(field, text) };
+  }
+  const known = forms.flatMap((key) => {
+    const request = requests[key];
+    return request?.kind === 'form' ? Object.keys(request.fields).map((name) => named(`${key}.${name}`)) : [];
+  });
+  throw usage(`The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}.`);
+}
+
+/** What is no number or truth stays text, which the run refuses by the name of the field. */
+function typed(field: FormField, text: string): FormValue {
+  switch (field.type) {
+    case 'text':
+    case 'choice':
+      return text;
+    case 'number':
+    case 'integer':
+      return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+    case 'boolean':
+      return text === 'true' || (text === 'false' ? false : text);
+    case 'choices':
+      return [text];
+  }
+}
+
+function usage(message: string): CountersignError {
+  return new CountersignError('USAGE', `${message} Nothing was sent.`);
+}

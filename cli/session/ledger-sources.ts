@@ -1,0 +1,110 @@
+/** Where `verify-ledger` and `ledger --export` read a ledger from. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { catalogOf } from '../../client/catalog/list.ts';
+import type { Countersign } from '../../client/index.ts';
+import { conversationFaults } from '../../client/ledger/check.ts';
+import { jsonOf, type LedgerCopy, readLines, readRecords } from '../../client/ledger/files.ts';
+import { readSegments } from '../../client/ledger/ledger.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { artifactReader } from './artifact-reader.ts';
+import type { GlobalOptions } from './options.ts';
+import type { Session } from './session.ts';
+import { loadClientSettings } from './settings.ts';
+import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface SourceOptions extends GlobalOptions {
+  readonly file?: string;
+  readonly records?: string;
+  readonly segment?: string;
+  readonly firstRun?: string;
+}
+
+/** What is named beside the run itself; undefined where nothing is. */
+export async function namedCopy(
+  runId: string,
+  options: SourceOptions,
+  terminal: Terminal,
+): Promise<LedgerCopy | undefined> {
+  const { file, records, segment, firstRun } = options;
+  if ([file, records, segment].filter((source) => source !== undefined).length > 1)
+    throw new CountersignError('USAGE', 'Name one of --file, --records and --segment.');
+  if (firstRun !== undefined && records === undefined)
+    throw new CountersignError('USAGE', '--first-run is of --records. Name the directory too, or leave it out.');
+  if (records !== undefined) return await readRecords(resolve(terminal.directory, records), runId, firstRun);
+  if (file !== undefined) return exported(runId, await textOf(file, 'ledger file', terminal));
+  if (segment === undefined) return undefined;
+  const { artifacts } = await loadClientSettings(options.config, terminal);
+  const { entries, messages } = await readSegments(artifactReader(artifacts), segment, runId);
+  return { place: { workflowId: runId }, entries, signedHeads: [], faults: conversationFaults(entries, messages) };
+}
+
+/** As the run tells it now, or as its history does where it is stuck. */
+export async function liveLedger(
+  session: Session,
+  runId: string,
+): Promise<{ readonly entries: readonly LedgerEntry[]; readonly stuck?: StuckRun }> {
+  const { told, stuck } = await toldOrRead(session, runId, () => ledgerOwner(session.countersign, runId).ledger());
+  return stuck === undefined ? { entries: told } : { entries: await ledgerOfStuck(session, stuck), stuck };
+}
+
+/** The same, with where it is from. */
+export async function liveCopy(session: Session, runId: string): Promise<LedgerCopy & { readonly stuck?: StuckRun }> {
+  const { client } = session;
+  const { entries, stuck } = await liveLedger(session, runId);
+  const { raw } = await client.workflow.getHandle(runId).describe();
+  const firstRunId = raw.workflowExecutionInfo?.firstRunId;
+  const known = typeof firstRunId === 'string' && firstRunId !== '' ? { firstRunId } : {};
+  const place = { namespace: client.options.namespace, workflowId: runId, ...known };
+  return { place, entries, signedHeads: [], faults: [], ...(stuck && { stuck }) };
+}
+
+const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) });
+
+/** What `ledger --json` printed, or lines of a record or of `ledger --export jsonl`. */
+function exported(runId: string, text: string): LedgerCopy {
+  const whole = ExportedLedger.safeParse(jsonOf(text));
+  if (whole.success) {
+    if (whole.data.runId !== runId)
+      throw new CountersignError('USAGE', 'The ledger file is of another run.', { runId: whole.data.runId });
+    return { place: { workflowId: runId }, entries: whole.data.entries, signedHeads: [], faults: [] };
+  }
+  const copy = readLines(text, runId, 'the file');
+  if (copy.entries.length > 0) return copy;
+  // Neither: what is wrong with it is said of the form that --json has.
+  parseAs(ExportedLedger, jsonOf(text), 'USAGE', 'ledger file');
+  return copy;
+}
+
+export async function textOf(file: string, what: string, { directory }: Pick<Terminal, 'directory'>): Promise<string> {
+  return await readFile(resolve(directory, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CountersignError('USAGE', `The ${what} cannot be read (${error.code ?? 'error'}).`, {}, { cause: error });
+  });
+}
+
+// The ledger of a run or of a catalog, by workflow id.
+
+export interface LedgerHead {
+  readonly ledgerLength: number;
+  readonly ledgerHead: string;
+}
+
+export interface LedgerOwner {
+  /** What whoever wrote it says of it. */
+  head(): Promise<LedgerHead>;
+  ledger(): Promise<readonly LedgerEntry[]>;
+}
+
+export function ledgerOwner(countersign: Countersign, workflowId: string): LedgerOwner {
+  const identity = catalogOf(workflowId);
+  if (identity === undefined) {
+    const run = countersign.run(workflowId);
+    return { head: () => run.state(), ledger: () => run.ledger() };
+  }
+  const catalog = countersign.catalog(identity.server, identity.tenant);
+  return { head: () => catalog.snapshot(), ledger: () => catalog.ledger() };
+}

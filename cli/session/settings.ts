@@ -1,0 +1,221 @@
+/**
+ * What a client needs of `countersign.yaml`: queue, payload keys, artifact store, policy, where servers are.
+ *
+ * 1. Nothing else of the file is looked at, so that a client needs none of the workers' secrets (INV-S1). Credentials of a bucket
+ *    may be missing: only a command that reads an artifact says so.
+ */
+import { resolve } from 'node:path';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { PolicyInput } from '../../contracts/schemas/policy.ts';
+import type { ArtifactsConfig } from '../../contracts/schemas/stores.ts';
+import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { type ConfigFile, type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
+import { conditionProblems } from '../../workers/config/rule-warnings.ts';
+import { readTrustedKeys } from '../../workers/trust.ts';
+import { openVault } from '../../workers/vault.ts';
+import type { ArtifactPlace } from './artifact-reader.ts';
+import type { GlobalOptions } from './options.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface ClientSettings {
+  readonly taskQueue: string;
+  readonly encryption: Config['encryption'];
+  readonly artifacts: ArtifactPlace;
+  readonly retentionDays?: number;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+  /** Server name → does the operator trust its annotations? */
+  readonly trusted: Readonly<Record<string, boolean>>;
+  /** The organisation's: what a command shows of verdicts is what workers with this file judge. */
+  readonly policy: Config['policy'];
+}
+
+export async function loadClientSettings(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+): Promise<ClientSettings> {
+  return await load(path, { env, directory }, pick);
+}
+
+/** For what asks neither Temporal nor the store: no secret at all. */
+export async function loadPolicySettings(
+  path: string | undefined,
+  terminal: Pick<Terminal, 'env' | 'directory'>,
+): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
+  const settings = await load(path, terminal, (file) => {
+    const picked = pick(file);
+    if (!isRecord(picked)) return picked;
+    const { encryption: _, artifacts: __, ...rest } = picked;
+    return rest;
+  });
+  refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
+  return settings;
+}
+
+const SHOWN_PROBLEMS = 5;
+
+/** @throws CountersignError with `code`, naming each condition that cannot be evaluated */
+export function refuseConditions(
+  policy: PolicyInput,
+  at: readonly (string | number)[],
+  code: ErrorCode,
+  what: string,
+): void {
+  const problems = conditionProblems(policy, at);
+  const [first] = problems;
+  if (first === undefined) return;
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path} ${visible(reason)}`);
+  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
+  throw new CountersignError(code, `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`, {
+    path: first.path,
+  });
+}
+
+async function load(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  wanted: (file: ConfigFile | undefined) => unknown,
+): Promise<ClientSettings> {
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const { value, withoutBucket } = reachable(wanted(file), env, what);
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
+    Config,
+    substitute(value, env, what),
+    'CONFIG_INVALID',
+    what,
+  );
+  return {
+    taskQueue,
+    encryption,
+    artifacts:
+      withoutBucket === undefined
+        ? placeOf(artifacts, file?.baseDirectory ?? directory, egress.allowInsecure)
+        : { kind: 'unreadable', reason: withoutBucket },
+    ...(artifacts.retentionDays === undefined ? {} : { retentionDays: artifacts.retentionDays }),
+    serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+    policy,
+  };
+}
+
+function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
+  return s3 === undefined
+    ? { kind: 'directory', directory: resolve(base, directory) }
+    : { kind: 'bucket', bucket: s3, allowInsecure };
+}
+
+interface Reachable {
+  readonly value: unknown;
+  /** Why the bucket cannot be read from here. */
+  readonly withoutBucket?: string;
+}
+
+/** Without a bucket whose variables are not set here. */
+function reachable(value: unknown, env: Environment, what: string): Reachable {
+  if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
+  const { s3, ...rest } = value['artifacts'];
+  try {
+    substitute(s3, env, what, ['artifacts', 's3']);
+    return { value };
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    return { value: { ...value, artifacts: rest }, withoutBucket: error.message };
+  }
+}
+
+function pick(file: ConfigFile | undefined): unknown {
+  if (!isRecord(file?.value)) return file?.value ?? {};
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = file.value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, pickServer(server)]))
+    : servers;
+  const allowed = isRecord(egress) ? { allowInsecure: egress['allowInsecure'] } : undefined;
+  const picked = { taskQueue, encryption, artifacts, servers: shown, policy, egress: allowed };
+  return Object.fromEntries(Object.entries(picked).filter(([, value]) => value !== undefined)) satisfies Partial<
+    Record<keyof ConfigInput, unknown>
+  >;
+}
+
+function pickServer(server: unknown): unknown {
+  if (!isRecord(server)) return server;
+  const { url, trusted } = server;
+  return { url, ...(trusted === undefined ? {} : { trusted }) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+// What commands of the vault need of `countersign.yaml`: the vault, and where servers are.
+//
+// 1. Nothing else of the file is looked at: whoever keeps grants needs no other secret of the workers (INV-S1).
+
+type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
+
+export interface VaultSettings {
+  readonly vault: OpenedVault;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+  /** Of the key that encrypts; absent where the vault does not. */
+  readonly keyId?: string;
+}
+
+export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
+  const { env, directory } = terminal;
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const config = parseAs(Config, substitute(pickVault(file?.value), env, what), 'CONFIG_INVALID', what);
+  const vault = openVault({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
+  if (vault === undefined)
+    throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
+      path: 'vault',
+    });
+  const keyId = config.vault?.kind === 'directory' ? config.vault.keys[0]?.id : undefined;
+  return {
+    vault,
+    serverUrls: Object.fromEntries(Object.entries(config.servers).map(([name, { url }]) => [name, url])),
+    ...(keyId === undefined ? {} : { keyId }),
+  };
+}
+
+function pickVault(value: unknown): unknown {
+  if (!isRecord(value)) return value ?? {};
+  const { vault, servers } = value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, onlyUrl(server)]))
+    : servers;
+  return Object.fromEntries(Object.entries({ vault, servers: shown }).filter(([, each]) => each !== undefined));
+}
+
+function onlyUrl(server: unknown): unknown {
+  return isRecord(server) ? { url: server['url'] } : server;
+}
+
+// The keys that `countersign.yaml` trusts, for whoever checks what was signed.
+
+/**
+ * Undefined where the configuration is in trust mode `temporal`, or where there is none.
+ * @param mayAsk keys at a URL are fetched @throws CountersignError `CONFIG_INVALID`, `TRUST_UNAVAILABLE`
+ */
+export async function configuredKeys(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  mayAsk: boolean,
+): Promise<readonly TrustedJwk[] | undefined> {
+  const file = await readConfigFile(path, env, directory);
+  if (file === undefined || !isTrusting(file.value)) return undefined;
+  const { trust: wanted, egress } = file.value;
+  const picked = { trust: wanted, ...(egress === undefined ? {} : { egress }) };
+  const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
+  const { trust } = config;
+  if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
+  return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
+}
+
+function isTrusting(value: unknown): value is { readonly trust: unknown; readonly egress?: unknown } {
+  return typeof value === 'object' && value !== null && 'trust' in value;
+}

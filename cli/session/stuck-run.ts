@@ -1,0 +1,134 @@
+/**
+ * A run that answers nothing, because its workflow tasks fail: read from its history, as far as this build replays it.
+ *
+ * 1. Only where the history says that a task has failed: a run that nobody serves is no run to be read so.
+ * 2. Whoever shows it says up to where it was read.
+ */
+import { troubleOf } from '../../client/engine/engine.ts';
+import { type FailingTask, failingTask } from '../../client/engine/stuck.ts';
+import { entriesFrom } from '../../client/ledger/ledger.ts';
+import { type DiscardedCall, discardedPart, livingHistory } from '../../client/run/recovery.ts';
+import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
+import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
+import type { WorkflowBundle } from '../../workers/bundle.ts';
+import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
+import type { ReplayOptions } from '../../workers/replay/replay.ts';
+import type { Answers } from '../../workers/replay/replayed-run.ts';
+import { artifactReader } from './artifact-reader.ts';
+import type { Session } from './session.ts';
+import type { ClientSettings } from './settings.ts';
+
+export interface StuckRun {
+  readonly runId: string;
+  readonly failing: FailingTask;
+  /** Newest event that what is shown is of, and newest of all. */
+  readonly upTo: number;
+  readonly of: number;
+  /** Event of the completed workflow task that cannot be replayed; absent where all of them can. */
+  readonly task?: number;
+  readonly answers: Answers;
+  /** The last calls that were handed to a worker, of the whole history. */
+  readonly calls: readonly DiscardedCall[];
+}
+
+const MAY_BE_STUCK: readonly ErrorCode[] = [
+  'RUN_STUCK',
+  'CATALOG_UNAVAILABLE',
+  'ENGINE_UNAVAILABLE',
+  'RESULT_UNCERTAIN',
+];
+const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
+const LAST_CALLS = 10;
+
+/** What it tells, or what can be read of it. @throws what `ask` throws, where it is not stuck */
+export async function toldOrRead<T>(
+  session: Session,
+  runId: string,
+  ask: () => Promise<T>,
+): Promise<{ readonly told: T; readonly stuck?: undefined } | { readonly told?: undefined; readonly stuck: StuckRun }> {
+  try {
+    return { told: await ask() };
+  } catch (error) {
+    if (!(error instanceof CountersignError) || !MAY_BE_STUCK.includes(error.code)) throw error;
+    const stuck = await readStuck(session, runId).catch((unread: unknown) => {
+      const { code, message } = troubleOf(unread, runId);
+      // Nobody answers at all: that has been said.
+      if (SILENCE.includes(code)) throw error;
+      throw new CountersignError(
+        error.code,
+        `${error.message} Nothing can be read from its history: ${message}`,
+        error.facts,
+        { cause: unread },
+      );
+    });
+    if (stuck === undefined) throw error;
+    return { stuck };
+  }
+}
+
+async function readStuck({ client, settings, deadlineMs }: Session, runId: string): Promise<StuckRun | undefined> {
+  const { history, runId: execution } = await client.connection.withDeadline(
+    Date.now() + deadlineMs,
+    async () => await livingHistory(client, runId),
+  );
+  const failing = failingTask(history);
+  if (failing === undefined) return undefined;
+  const options = await readingOptions(settings, client.options.namespace);
+  const { answersOf, soundnessOf } = await import('../../workers/replay/replayed-run.ts');
+  const soundness = await soundnessOf(runId, history, options);
+  const part = soundness.kind === 'whole' ? {} : { task: soundness.task };
+  const { answers, upTo } = await answersOf(runId, { history, runId: execution, ...part }, options);
+  const { calls } = await discardedPart(client, history, 0);
+  return {
+    runId,
+    failing,
+    upTo,
+    of: Number(history.events?.at(-1)?.eventId ?? 0),
+    ...part,
+    answers,
+    calls: calls.slice(-LAST_CALLS),
+  };
+}
+
+/** Its ledger, stored segments included. @throws CountersignError `RUN_STUCK` where nothing of it could be read, `ARTIFACT_…` */
+export async function ledgerOfStuck(
+  { settings }: Session,
+  { runId, answers, failing }: StuckRun,
+): Promise<readonly LedgerEntry[]> {
+  const { ledger } = answers;
+  if (ledger === undefined)
+    throw new CountersignError(
+      'RUN_STUCK',
+      `Nothing of the ledger of ${runId} can be read from its history: ${failing.message}`,
+      { runId },
+    );
+  const entries: LedgerEntry[] = [];
+  const source = { workflowId: runId, artifacts: artifactReader(settings.artifacts) };
+  for await (const entry of entriesFrom(source, 0, async (from) => pageFrom(ledger, from))) entries.push(entry);
+  return entries;
+}
+
+function pageFrom(page: LedgerPage, from: number): LedgerPage {
+  const skipped = Math.max(0, from - page.from);
+  return { ...page, from: page.from + skipped, entries: page.entries.slice(skipped) };
+}
+
+// What a command needs to replay histories with the code that it is made of.
+
+let bundled: Promise<WorkflowBundle> | undefined;
+
+/** The code of workflows, bundled, with what shows its answers. Takes some seconds, once. */
+export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
+  const [{ bundleForReading }, { installSilentLog }] = await Promise.all([
+    import('../../workers/replay/replayed-run.ts'),
+    import('./runtime.ts'),
+  ]);
+  installSilentLog();
+  return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
+}
+
+/** What programs are told of it. */
+export function toldOf({ mended: _, ...told }: Diagnosis): Omit<Diagnosis, 'mended'> {
+  return told;
+}

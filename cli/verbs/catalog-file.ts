@@ -1,0 +1,142 @@
+/**
+ * A catalog as a file: written for review, and read back in this shape or the older one.
+ *
+ * 1. The same catalog is the same text: tools in order, no times, nothing that a refresh alone changes.
+ * 2. No character of a tool's name stands in it that a reviewer does not see.
+ */
+import { Document, Scalar, YAMLMap } from 'yaml';
+import { CountersignError } from '../../contracts/errors.ts';
+import { CatalogFile, type CatalogSnapshot, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { filedTool, type ImportPlan, type WantedTool, wantedTool } from '../../domain/catalog/file.ts';
+import { visible } from '../../domain/text/escape.ts';
+import { escapedInvisible } from '../session/answered.ts';
+import type { ReadCatalogFile } from '../views/catalog-change.ts';
+import { names } from '../views/format.ts';
+
+export function catalogFile({ tenant, server, policyVersion, connection, entries }: CatalogSnapshot): CatalogFile {
+  const sorted = entries.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  return {
+    tenant,
+    server,
+    version: policyVersion,
+    ...(connection === undefined ? {} : { connection }),
+    tools: Object.fromEntries(sorted.map((entry) => [entry.name, filedTool(entry)])),
+  };
+}
+
+export function catalogYaml({ tools, ...head }: CatalogFile): string {
+  const document = new Document(head);
+  const map = new YAMLMap<Scalar<string>>();
+  for (const [name, tool] of Object.entries(tools)) map.set(keyOf(name), document.createNode(tool));
+  document.set('tools', map);
+  document.commentBefore = ' Bring it back: countersign catalog import FILE --as ID';
+  // What is left of such characters then stands in quotes, where YAML takes the escapes of JSON.
+  return escapedInvisible(document.toString({ lineWidth: 0, doubleQuotedAsJSON: true }).trimEnd());
+}
+
+function keyOf(name: string): Scalar<string> {
+  const key = new Scalar(name);
+  if (!/^[A-Za-z_][\w./-]*$/.test(name)) key.type = Scalar.QUOTE_DOUBLE;
+  return key;
+}
+
+/** @param shown names the file in messages. @throws CountersignError `CATALOG_INVALID` */
+export function parseCatalogFile(value: unknown, shown: string): ReadCatalogFile {
+  if (Array.isArray(value))
+    return { tools: fromList(parseAs(ToolList, value, 'CATALOG_INVALID', `catalog file ${shown}`)) };
+  const { tools, ...head } = parseAs(CatalogFile, value, 'CATALOG_INVALID', `catalog file ${shown}`);
+  const wanted = new Map(Object.entries(tools).map(([name, tool]) => [name, wantedTool(tool)]));
+  const odd = oddlyNamed(value);
+  if (odd !== undefined)
+    wanted.set(
+      ODD_NAME,
+      wantedTool(parseAs(FiledTool, odd, 'CATALOG_INVALID', `${ODD_NAME} of catalog file ${shown}`)),
+    );
+  return { ...head, tools: wanted };
+}
+
+/** A legal name of a tool that zod leaves out of what it parses. */
+const ODD_NAME = '__proto__';
+
+function oddlyNamed(value: unknown): unknown {
+  // Sound: it was parsed as a catalog file, so that it has tools.
+  const { tools } = value as { tools: object };
+  return Object.getOwnPropertyDescriptor(tools, ODD_NAME)?.value;
+}
+
+function fromList(list: ToolList): ReadonlyMap<string, WantedTool> {
+  const wanted = new Map<string, WantedTool>();
+  for (const [index, { name, enabled, requires_approval: requiresApproval }] of list.entries()) {
+    const path = `[${index}].name`;
+    if (wanted.has(name))
+      throw new CountersignError('CATALOG_INVALID', `${path} stands twice; say all of a tool in one place.`, { path });
+    wanted.set(name, { enabled, requiresApproval });
+  }
+  return wanted;
+}
+
+// Whether a file may be brought into a catalog at all, and into which.
+
+interface Target {
+  readonly tenant: string;
+  readonly server: string;
+}
+
+/** @param options what the command line says must be what the file says. @throws CountersignError `USAGE` */
+export function importTarget(file: Partial<Target>, options: Partial<Target>, shown: string): Target {
+  for (const field of ['tenant', 'server'] as const) {
+    const [ours, theirs] = [options[field], file[field]];
+    if (ours !== undefined && theirs !== undefined && ours !== theirs)
+      throw new CountersignError('USAGE', `${shown} is of ${field} ${theirs}, not of ${visible(ours)}.`, {
+        path: field,
+      });
+  }
+  const server = options.server ?? file.server;
+  if (server === undefined)
+    throw new CountersignError('USAGE', `${shown} is a plain list: say whose tools it names with --server.`);
+  return { tenant: options.tenant ?? file.tenant ?? 'default', server };
+}
+
+/** @throws CountersignError `TOOL_UNKNOWN`; `DEFINITION_CHANGED` where it would be sent */
+export function assertImportable(
+  { unknown, refused }: ImportPlan,
+  { shown, isPlan, tenant, server }: Target & { readonly shown: string; readonly isPlan: boolean },
+): void {
+  const [first, ...more] = unknown;
+  if (first !== undefined) {
+    const { tool, near } = first;
+    const hint = near.length > 0 ? ` Did you mean ${names(near)}?` : ` See: countersign catalog list ${server}`;
+    const others =
+      more.length > 0
+        ? `, nor ${names(
+            more.map((each) => each.tool),
+            5,
+          )}`
+        : '';
+    const path = `tools[${JSON.stringify(visible(tool))}]`;
+    throw new CountersignError(
+      'TOOL_UNKNOWN',
+      `${shown}, ${path}: ${server} has no such tool${others}.${hint} Nothing was sent.`,
+      {
+        path,
+        server,
+      },
+    );
+  }
+  if (refused.length === 0 || isPlan) return;
+  throw new CountersignError(
+    'DEFINITION_CHANGED',
+    `${shown} would loosen ${names(refused, 5)}, and was written for another definition than the server has now. Read the difference (countersign catalog diff ${server} --tenant ${tenant}), put the new hash into the file, and bring it again; nothing was sent.`,
+    { server },
+  );
+}
+
+/** What of the connection is not as the file has it; a file does not change it. */
+export function connectionDifferences(has: object | undefined, file: ReadCatalogFile): readonly string[] {
+  const { connection } = file;
+  if (connection === undefined) return [];
+  const there: Readonly<Record<string, unknown>> = { ...has };
+  const wanted: Readonly<Record<string, unknown>> = { ...connection };
+  return ['url', 'credentials', 'trusted', 'taskQueue'].filter((field) => there[field] !== wanted[field]);
+}

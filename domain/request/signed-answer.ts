@@ -1,0 +1,91 @@
+/**
+ * A decision in trust mode `signed`: whose it is, and whether it may be a further vote (INV-G2).
+ *
+ * 1. It is compared with its signature whole and as it stands, defaults written out.
+ */
+import type { SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
+import { checkSignature, isSameVoice, type Signer } from '../signing/message.ts';
+import type { Answerable, Asking } from '../state/call.ts';
+import type { Run, RunIds } from '../state/run.ts';
+import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
+import { type Refusal, refuse } from '../text/refusal.ts';
+import { type Admission, admit } from './decision.ts';
+import { isEdit } from './rights.ts';
+
+type Trusted = Pick<TrustSet, 'keys'>;
+
+/** Purposes of answers to a request: each is good for its own update. */
+export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput' | 'authorize'>;
+
+/** @param now epoch ms; undefined at dispatch */
+export function checkSignedDecision(
+  decision: SignedDecision,
+  ids: Omit<RunIds, 'runId'>,
+  trust: Trusted,
+  now: number | undefined,
+): Signer | Refusal {
+  return checkSignedAnswer('decide', decision, ids, trust, now);
+}
+
+/** The same for every answer. */
+export function checkSignedAnswer(
+  purpose: AnswerPurpose,
+  { signature, ...message }: Answerable & { readonly signature?: string },
+  { namespace, tenant, workflowId }: Omit<RunIds, 'runId'>,
+  trust: Trusted,
+  now: number | undefined,
+): Signer | Refusal {
+  const about = {
+    purpose,
+    namespace,
+    tenant,
+    workflowId,
+    runId: message.runId,
+    payload: hashOf(message),
+    jti: message.decisionId,
+    person: message.approver.id,
+    groups: message.approver.groups,
+  };
+  return checkSignature(signature, about, trust, now);
+}
+
+/** UTF-8 bytes of votes and extensions of one request: what was signed is kept whole, and travels with it. */
+export const MOST_SIGNED_BYTES = 32_768;
+
+function refuseHeavy({ votes = [], request }: Asking, decision: SignedDecision): Refusal | undefined {
+  const bytes = byteLength(canonicalJson([votes, request.extended?.by ?? [], decision]));
+  if (bytes <= MOST_SIGNED_BYTES || decision.kind === 'withdraw' || decision.kind === 'reject') return undefined;
+  const { callId } = decision;
+  return refuse(
+    'LIMIT_REACHED',
+    `What people have signed of call ${callId} would have ${bytes} bytes; ${MOST_SIGNED_BYTES} are allowed. Say it with a shorter comment.`,
+    { callId, limit: 'signed' },
+  );
+}
+
+/** As `admit`, and one key is one voice. @param trust undefined in trust mode `temporal` */
+export function admitSigned(
+  run: Run,
+  decision: SignedDecision,
+  ids: Omit<RunIds, 'runId'>,
+  now: number,
+  { endsAt, trust }: { readonly endsAt: number; readonly trust: Trusted | undefined },
+): Admission {
+  const admission = admit(run, decision, ids, now, endsAt);
+  if (trust === undefined || admission.kind !== 'accept') return admission;
+  // Whoever edits is the first to agree to what takes the place of the former arguments.
+  if (isEdit(decision)) return admission;
+  const { callId, signature = '' } = decision;
+  const heavy = refuseHeavy(admission.state, decision);
+  if (heavy !== undefined) return heavy;
+  if (decision.kind !== 'approve') return admission;
+  const earlier = (admission.state.votes ?? []).map((vote) => vote.decision.signature ?? '');
+  if (!isSameVoice(trust, earlier, signature)) return admission;
+  return {
+    kind: 'refuse',
+    code: 'APPROVER_NOT_ENTITLED',
+    message: `Somebody has agreed to call ${callId} with the same key; one key is one voice, and another one is needed.`,
+    facts: { callId },
+  };
+}

@@ -1,0 +1,63 @@
+/** What is remembered of how servers speak: bounded, dated, apart for each server and way of asking. */
+import { expect, test } from '@jest/globals';
+import type { PriorDiscovery } from '@modelcontextprotocol/client';
+import { createPriors } from '../../../../activities/mcp/discovery-cache.ts';
+import { aConnection } from '../../../support/mcp-call.ts';
+
+const modern: PriorDiscovery = {
+  kind: 'modern',
+  discover: { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } },
+};
+const heard = (learned: PriorDiscovery) => ({ learned, at: 'http://h1.test/mcp/' });
+const known = (prior: PriorDiscovery) => ({ prior, at: 'http://h1.test/mcp/' });
+const at = (n: number) => aConnection({ url: `http://h${n}.test/mcp` });
+
+test('what was learned is recalled for the same server alone', () => {
+  const priors = createPriors();
+  priors.learn(at(1), heard(modern));
+  expect(priors.recall(at(1))).toEqual(known(modern));
+  expect(priors.recall(at(2))).toBeUndefined();
+  expect(priors.recall({ ...at(1), accessToken: 'token-1234' })).toBeUndefined();
+  expect(priors.recall({ ...at(1), headers: { 'x-tenant': 'a' } })).toBeUndefined();
+  expect(priors.recall({ ...at(1), protocol: '2026-07-28' })).toBeUndefined();
+});
+
+test('the name of the server and the value of the token make no difference', () => {
+  const priors = createPriors();
+  priors.learn({ ...at(1), accessToken: 'token-1234' }, heard(modern));
+  expect(priors.recall({ ...at(1), name: 'other', accessToken: 'token-5678' })).toEqual(known(modern));
+});
+
+test('after ten minutes it is asked anew: an upgraded server would else be spoken to in the old way for ever', () => {
+  let now = 0;
+  const priors = createPriors(() => now);
+  priors.learn(at(1), heard({ kind: 'legacy' }));
+  now = 600_000;
+  expect(priors.recall(at(1))).toEqual(known({ kind: 'legacy' }));
+  now = 600_001;
+  expect(priors.recall(at(1))).toBeUndefined();
+});
+
+test('what turned out wrong is forgotten', () => {
+  const priors = createPriors();
+  priors.learn(at(1), heard(modern));
+  priors.forget(at(1));
+  expect(priors.recall(at(1))).toBeUndefined();
+});
+
+test('beyond 500 servers the one that was used longest ago goes', () => {
+  const priors = createPriors();
+  for (let n = 0; n < 500; n += 1) priors.learn(at(n), heard(modern));
+  priors.recall(at(0));
+  priors.learn(at(500), heard(modern));
+  expect(priors.recall(at(0))).toEqual(known(modern));
+  expect(priors.recall(at(1))).toBeUndefined();
+});
+
+test('capabilities without end are not kept', () => {
+  const priors = createPriors();
+  const experimental = { huge: { text: 'x'.repeat(20_000) } };
+  const discover = { supportedVersions: ['2026-07-28'], capabilities: { experimental } };
+  priors.learn(at(1), heard({ kind: 'modern', discover }));
+  expect(priors.recall(at(1))).toBeUndefined();
+});

@@ -1,0 +1,48 @@
+/** An answer whose receipt got lost is sent again under its id, and told what was taken of it (INV-D3). */
+import { describe, expect, test } from '@jest/globals';
+import { answeredBefore, sentUnder } from '../../../../cli/session/answered.ts';
+import type { RunHandle } from '../../../../client/index.ts';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
+import { ledgerOf } from '../../../support/builders/ledger.ts';
+
+const said = { generation: 1, approver: { id: 'ann', groups: [] }, digest: 'a'.repeat(64), runId: 'r' };
+const FACTS: readonly LedgerFact[] = [
+  { kind: 'authorization.given', ...said, callId: 't1.c0', decisionId: 'one', answer: 'consent' },
+  { kind: 'authorization.given', ...said, callId: 't1.c1', decisionId: 'other', answer: 'decline' },
+  { kind: 'outcome.resolved', ...said, callId: 't1.c0', decisionId: 'two', answer: 'retry' },
+  { kind: 'input.provided', ...said, callId: 't1.c0', decisionId: 'three', answer: 'provide' },
+  { kind: 'authorization.given', ...said, callId: 't1.c0', decisionId: 'four', answer: 'grant' },
+];
+// Sound: nothing else is asked of a run here.
+const run = { ledger: async () => ledgerOf(FACTS) } as unknown as RunHandle;
+
+test.each([
+  ['authorization.given', ['one', 'four']],
+  ['outcome.resolved', ['two']],
+  ['input.provided', ['three']],
+] as const)('answers of one kind to one call: %s', async (kind, ids) => {
+  const before = await answeredBefore(run, 't1.c0', kind);
+  expect(before.map(({ ack }) => ack.decisionId)).toEqual(ids);
+  expect(before[0]?.ack).toMatchObject({ callId: 't1.c0', decidedBy: 'ann', decidedAt: expect.any(String) });
+});
+
+describe('where nobody knows whether it counts', () => {
+  const about = { callId: 't1.c0', decisionId: 'one' };
+
+  test('the id is told', async () => {
+    const lost = new CountersignError('RESULT_UNCERTAIN', 'No answer in time.', { runId: 'run-1' });
+    const failed = sentUnder(about, () => Promise.reject(lost));
+    await expect(failed).rejects.toMatchObject({
+      code: 'RESULT_UNCERTAIN',
+      message: 'No answer in time. Here: add --decision-id one',
+      facts: { runId: 'run-1', ...about },
+    });
+  });
+
+  test('other refusals, and answers, are left as they are', async () => {
+    const refused = new CountersignError('DIGEST_MISMATCH', 'Read it again.');
+    await expect(sentUnder(about, () => Promise.reject(refused))).rejects.toBe(refused);
+    expect(await sentUnder(about, async () => 'taken')).toBe('taken');
+  });
+});

@@ -1,0 +1,68 @@
+/** How many histories that fail are looked at, and what is said of the others. */
+import { expect, test } from '@jest/globals';
+import {
+  causesOf,
+  causesText,
+  type Diagnosed,
+  diagnosedOf,
+  MOST_DIAGNOSED,
+} from '../../../../cli/session/broken-ledger.ts';
+import type { Cause, Diagnosis } from '../../../../workers/replay/diagnosis.ts';
+import type { ReplayOutcome } from '../../../../workers/replay/replay.ts';
+
+const failing = (name: string): ReplayOutcome => ({ name, workflowId: name, error: new Error('no') });
+const sound = (name: string): ReplayOutcome => ({ name, workflowId: name });
+const because = (cause: Cause): Diagnosis => ({ cause, certainty: 'likely', text: 'so', task: 4 });
+
+/** What each is told, and which were looked at. */
+async function diagnosed(outcomes: readonly ReplayOutcome[], cause: Cause, most?: number) {
+  const asked: string[] = [];
+  async function* source() {
+    for (const outcome of outcomes) yield await Promise.resolve(outcome);
+  }
+  const told: Diagnosed[] = [];
+  for await (const each of diagnosedOf(
+    source(),
+    async ({ name }) => {
+      asked.push(name);
+      return await Promise.resolve(because(cause));
+    },
+    most,
+  ))
+    told.push(each);
+  return { asked, told };
+}
+
+const NAMES = Array.from({ length: MOST_DIAGNOSED + 3 }, (_, index) => `run-${index}`);
+const MANY = [sound('first'), ...NAMES.map(failing), sound('last')];
+
+test('ten that fail are looked at, the first ones; every other is counted', async () => {
+  const { asked, told } = await diagnosed(MANY, 'build');
+  expect(asked).toEqual(NAMES.slice(0, 10));
+  expect(told.map(({ name }) => name)).toEqual(MANY.map(({ name }) => name));
+  expect(told.filter(({ notLookedAt }) => notLookedAt).map(({ name }) => name)).toEqual(NAMES.slice(10));
+  const causes = causesOf(told);
+  expect(causes).toEqual({ build: 10, query: 0, unknown: 0, notLookedAt: 3 });
+  expect(causesText(causes)).toBe(
+    '; it must not be deployed over them (10 by this build, 3 not looked at: --diagnose-all does).',
+  );
+});
+
+test('all of them, where that is asked for', async () => {
+  const { asked, told } = await diagnosed(MANY, 'build', Number.POSITIVE_INFINITY);
+  expect(asked).toEqual(NAMES);
+  expect(causesOf(told)).toMatchObject({ build: 13, notLookedAt: 0 });
+});
+
+test('the code is cleared only where each was looked at', async () => {
+  const some = await diagnosed(MANY, 'query');
+  expect(causesText(causesOf(some.told))).toBe(
+    '; it must not be deployed over them (10 damaged by a query, 3 not looked at: --diagnose-all does).',
+  );
+  const all = await diagnosed(MANY.slice(0, 4), 'query');
+  expect(causesText(causesOf(all.told))).toContain('the code is not at fault');
+});
+
+test('one that was looked at, and of which nothing can be said, is unknown', () => {
+  expect(causesOf([failing('a'), sound('b')])).toEqual({ build: 0, query: 0, unknown: 1, notLookedAt: 0 });
+});

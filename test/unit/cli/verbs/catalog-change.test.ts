@@ -1,0 +1,138 @@
+/** A change of tool policies by command: what is sent, and what is not sent at all (H-7). */
+import { describe, expect, test } from '@jest/globals';
+import type { Session } from '../../../../cli/session/session.ts';
+import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-change.ts';
+import { CountersignError } from '../../../../contracts/errors.ts';
+import type { CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
+import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';
+
+const asking = toolSetting({ requiresApproval: true });
+const known = catalogEntry({ name: 'read_file', setting: asking });
+const changed = catalogEntry({ setting: asking, definition: { hash: definition('second'), refresh: 2 } });
+const HASH = definition('second').slice(0, 12);
+const options = { tenant: 'acme', as: 'ann' };
+
+interface Sent {
+  readonly answer: Awaited<ReturnType<typeof changeTools>>;
+  readonly messages: readonly SetToolPoliciesInput[];
+}
+
+/** A catalog that takes whatever it is sent. */
+async function change(
+  wanted: Omit<ToolsChange, 'server'>,
+  { over = {}, fails }: { readonly over?: object; readonly fails?: CountersignError } = {},
+): Promise<Sent> {
+  const {
+    answered: _,
+    changesOpened: __,
+    ...rest
+  } = catalogOf([known, changed], {
+    connection: connection({ trusted: true }),
+    policyVersion: 4,
+  });
+  // Sound: a catalog is what a snapshot shows, but for the ledger.
+  const snapshot = { ...rest, ledgerLength: 0, ledgerHead: 'a'.repeat(64) } as CatalogSnapshot;
+  const messages: SetToolPoliciesInput[] = [];
+  const handle = {
+    server: 'files',
+    snapshot: async () => snapshot,
+    setToolPolicies: async (message: SetToolPoliciesInput) => {
+      messages.push(message);
+      if (fails !== undefined) throw fails;
+      return { requestId: message.requestId, status: 'applied', policyVersion: 5 };
+    },
+    definitions: async () => {
+      throw new CountersignError('ARTIFACT_MISSING', 'Elsewhere.');
+    },
+  };
+  const session = {
+    countersign: { catalog: () => handle },
+    settings: { policy: { strategy: 'annotations' }, trusted: {} },
+  };
+  // Sound: it has all that a change uses.
+  const answer = await changeTools(
+    session as unknown as Session,
+    { ...options, ...over },
+    { server: 'files', ...wanted },
+  );
+  return { answer, messages };
+}
+
+const allow = { change: { requiresApproval: false, denied: false }, acknowledge: 'always' } as const;
+const ask = { change: { requiresApproval: true }, acknowledge: 'named' } as const;
+
+describe('what is sent', () => {
+  test('names version, sender and the definition that was read', async () => {
+    const { messages } = await change({ tools: ['read_file', 'read_file'], ...allow }, { over: { group: ['ops'] } });
+    expect(messages).toEqual([
+      {
+        requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        by: { id: 'ann', groups: ['ops'] },
+        expectedVersion: 4,
+        changes: [{ tool: 'read_file', requiresApproval: false, denied: false, acknowledge: definition('first') }],
+      },
+    ]);
+  });
+
+  test('of a tool that has changed needs its hash, and then takes notice of it, among others or alone', async () => {
+    const { messages } = await change({ tools: ['read_file', 'write_file'], hashes: [HASH], ...allow });
+    expect(messages[0]?.changes.map(({ acknowledge }) => acknowledge)).toEqual([
+      definition('first'),
+      definition('second'),
+    ]);
+    const named = await change({ tools: ['read_file', 'write_file'], hashes: [HASH], ...ask });
+    expect(named.messages[0]?.changes.map(({ acknowledge }) => acknowledge)).toEqual([undefined, definition('second')]);
+    const unread = await change({ tools: ['write_file'], ...ask });
+    expect(unread.messages[0]?.changes).toEqual([{ tool: 'write_file', requiresApproval: true }]);
+  });
+
+  test('for all tools is what changes something, and nothing where nothing does', async () => {
+    expect((await change({ tools: [], all: true, change: { enabled: false } })).messages[0]?.changes).toHaveLength(2);
+    const { messages, answer } = await change({ tools: [], all: true, change: { enabled: true } });
+    expect(messages).toEqual([]);
+    expect(answer.json).toMatchObject({ status: 'unchanged', tools: [] });
+  });
+
+  test('is told as done, also where verdicts cannot be told here', async () => {
+    const { answer } = await change({ tools: ['read_file'], change: { denied: true } });
+    expect(answer.json).toMatchObject({ status: 'applied', tools: [{ name: 'read_file', verdict: undefined }] });
+  });
+});
+
+describe('what is not sent', () => {
+  test.each([
+    ['a tool that has changed, by its name alone', { tools: ['write_file'], ...allow }],
+    ['a tool that has changed, among others', { tools: ['read_file', 'write_file'], ...allow }],
+    ['a hash that it no longer has', { tools: ['write_file'], hashes: [definition('first').slice(0, 12)], ...allow }],
+    ['a hash that no named tool has', { tools: ['read_file'], hashes: ['0123456789'], ...allow }],
+    ['the same, to ask', { tools: ['read_file'], hashes: ['0123456789'], ...ask }],
+  ])('%s', async (_what, wanted) => {
+    await expect(change(wanted)).rejects.toMatchObject({
+      code: 'DEFINITION_CHANGED',
+      message: expect.stringContaining('countersign catalog diff files --tenant acme'),
+    });
+  });
+
+  test.each([
+    ['no tool', { tools: [] }, 'USAGE'],
+    ['tools and all', { tools: ['read_file'], all: true }, 'USAGE'],
+    ['a tool that is not there', { tools: ['red_file'] }, 'TOOL_UNKNOWN'],
+  ])('%s', async (_what, wanted, code) => {
+    await expect(change({ ...wanted, change: { denied: true } })).rejects.toMatchObject({ code });
+  });
+
+  test('a tool that is not there is told with the one that was meant', async () => {
+    await expect(change({ tools: ['red_file'], change: {} })).rejects.toThrow('Did you mean read_file');
+  });
+});
+
+test('where the answer got lost, the message can be sent again as the same', async () => {
+  const fails = new CountersignError('RESULT_UNCERTAIN', 'No answer.');
+  const lost = change({ tools: ['read_file'], change: { denied: true } }, { fails });
+  await expect(lost).rejects.toThrow(/^No answer\. Here: add --request-id [0-9a-f-]{36} --expected-version 4$/);
+  const again = change(
+    { tools: ['read_file'], change: { denied: true } },
+    { over: { requestId: 'r-1', expectedVersion: 3 } },
+  );
+  expect((await again).messages).toMatchObject([{ requestId: 'r-1', expectedVersion: 3 }]);
+});

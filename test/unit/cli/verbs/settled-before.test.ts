@@ -1,0 +1,73 @@
+/** A call that waits no longer: its ledger says how it was settled, and a vote is told from the approval that settled it (INV-D3, F-5). */
+import { expect, test } from '@jest/globals';
+import { decideCall, type Judged } from '../../../../cli/verbs/deciding.ts';
+import type { RunHandle } from '../../../../client/index.ts';
+import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
+import { hashOf, sha256Hex } from '../../../../domain/text/canonical.ts';
+import { codeOf } from '../../../support/run-record.ts';
+
+type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
+
+function said(id: string, decision: Accepted['decision'], over: Partial<Accepted> = {}): LedgerFact {
+  const hash = 'a'.repeat(64);
+  const approver = { id, groups: [] };
+  const rest = { callId: 't1.c0', generation: 1, decisionId: `of-${id}`, digest: hash, runId: 'r', approver };
+  return { kind: 'decision.accepted', ...rest, decision, ...over };
+}
+const EXPIRED: LedgerFact = { kind: 'request.closed', callId: 't1.c0', generation: 1, status: 'expired' };
+
+/** Decides once more, on a run whose ledger is this. */
+async function decideAfter(
+  facts: readonly LedgerFact[],
+  decisionId = 'new',
+  judged: Judged = { kind: 'approve' },
+  as = 'ben',
+) {
+  const ledger = facts.map((fact, seq) => ({ seq, at: new Date(seq).toISOString(), fact }));
+  // Sound: a run that is over is asked nothing else.
+  const run = { runId: 'run-1', requests: async () => [], ledger: async () => ledger } as unknown as RunHandle;
+  return await decideCall(run, 't1.c0', judged, { as, decisionId });
+}
+
+test.each<[string, readonly LedgerFact[], string]>([
+  ['approved', [said('ann', 'approve')], 'ALREADY_DECIDED'],
+  ['rejected', [said('ann', 'reject')], 'ALREADY_DECIDED'],
+  [
+    'agreed to by one of two, and then expired',
+    [said('ann', 'approve', { counted: true }), EXPIRED],
+    'DECISION_EXPIRED',
+  ],
+  [
+    'agreed to, taken back, and then expired',
+    [said('ann', 'approve', { counted: true }), said('ann', 'withdraw'), EXPIRED],
+    'DECISION_EXPIRED',
+  ],
+  ['postponed, and then expired', [said('ann', 'extend'), EXPIRED], 'DECISION_EXPIRED'],
+  ['approved, asked again, and then expired', [said('ann', 'approve'), EXPIRED], 'DECISION_EXPIRED'],
+  ['agreed to by one of two when the run ended', [said('ann', 'approve', { counted: true })], 'REQUEST_NOT_OPEN'],
+  ['never made', [], 'CALL_UNKNOWN'],
+])('a call that was %s', async (_, facts, code) => {
+  expect(await codeOf(decideAfter(facts))).toBe(code);
+});
+
+const LATER = '2026-01-01T02:00:00.000Z';
+const CHANGED = { from: 'a'.repeat(64), to: hashOf({ n: 2 }) };
+const TAKEN: readonly (readonly [Judged, Partial<Accepted>, string])[] = [
+  [{ kind: 'approve' }, {}, 'approved'],
+  [{ kind: 'approve', comment: 'checked' }, { counted: true, comment: 'checked' }, 'counted'],
+  [{ kind: 'approve', remember: { scope: 'tool' } }, { remember: { scope: 'tool' } }, 'approved'],
+  [{ kind: 'reject', reason: 'no' }, { comment: 'no' }, 'rejected'],
+  [{ kind: 'withdraw' }, {}, 'withdrawn'],
+  [{ kind: 'extend', until: LATER }, { until: LATER }, 'extended'],
+  [{ kind: 'respond', answer: '42' }, { answerHash: sha256Hex('42') }, 'answered'],
+  [{ kind: 'approve', arguments: { n: 2 } }, { counted: true, edited: CHANGED }, 'edited'],
+];
+
+test.each(TAKEN)('sent again it gets its first answer, and no other one does: %j', async (judged, over, status) => {
+  const ledger = [said('ann', judged.kind, over), EXPIRED];
+  expect(await decideAfter(ledger, 'of-ann', judged, 'ann')).toMatchObject({ ack: { status } });
+  expect(await codeOf(decideAfter(ledger, 'of-ann', judged, 'ben'))).toBe('DECISION_INVALID');
+  const others: readonly Judged[] = [...TAKEN.map(([other]) => other), { kind: 'approve', comment: 'not checked' }];
+  for (const other of others.filter((each) => each !== judged))
+    expect(await codeOf(decideAfter(ledger, 'of-ann', other, 'ann'))).toBe('DECISION_INVALID');
+});

@@ -1,0 +1,196 @@
+/** The life of one call, against a reference model: INV-G1, INV-G2, INV-G3. */
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { Judgement } from '../../../../contracts/schemas/call.ts';
+import { accept, admit } from '../../../../domain/request/decision.ts';
+import { askedAgain, dispatched, ended, returned } from '../../../../domain/request/transitions.ts';
+import { type CallState, type CallStatus, judged } from '../../../../domain/state/call.ts';
+import { callOf, type Run } from '../../../../domain/state/run.ts';
+import { identicalCalls, proposedCall } from '../../../support/builders/call.ts';
+import { approval, rejection, shown } from '../../../support/builders/decision.ts';
+import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../support/builders/judgement.ts';
+import { outcomes } from '../../../support/builders/outcome.ts';
+import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
+
+const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
+const REOPEN = { kind: 'reopen', code: 'DEFINITION_CHANGED', message: 'The tool changed.' } as const;
+
+type EventName = 'approve' | 'reject' | 'dispatch' | 'not sent' | 'reopen' | 'expire' | 'succeed' | 'cancel';
+const EVENTS: readonly EventName[] = [
+  'approve',
+  'reject',
+  'dispatch',
+  'not sent',
+  'reopen',
+  'expire',
+  'succeed',
+  'cancel',
+];
+
+/** What a reader of the specification would expect: a table, and nothing else. `not sent` goes back to where it came from. */
+const TABLE: Readonly<Record<CallStatus, Partial<Record<EventName, CallStatus>>>> = {
+  proposed: { expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  cleared: { dispatch: 'in-flight', expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  asking: { approve: 'approved', reject: 'settled', expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  approved: { dispatch: 'in-flight', reopen: 'asking', expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  'in-flight': { 'not sent': 'cleared', reopen: 'asking', expire: 'settled', succeed: 'settled', cancel: 'settled' },
+  settled: {},
+};
+
+/** The event as the workflow would bring it about; a refused or impossible one gives the run back as it was. */
+function happen(run: Run, event: EventName, callId: string, decisionId: string): Run {
+  switch (event) {
+    case 'approve':
+    case 'reject': {
+      if (callOf(run, callId)?.status !== 'asking') return run;
+      const made =
+        event === 'approve'
+          ? approval({ decisionId, ...shown(run, callId) })
+          : rejection({ decisionId, ...shown(run, callId) });
+      const admission = admit(run, made, runIds(), START);
+      return admission.kind === 'accept' ? accept(run, admission.state, made, START).run : run;
+    }
+    case 'dispatch':
+      return dispatched(run, callId)?.run ?? run;
+    case 'not sent':
+      return returned(run, callId).run;
+    case 'reopen':
+      return askedAgain(run, callId, REOPEN, runIds(), FALLBACK, START).run;
+    case 'expire':
+      return ended(run, callId, outcomes().expired).run;
+    case 'succeed':
+      return ended(run, callId, outcomes().succeeded).run;
+    case 'cancel':
+      return ended(run, callId, outcomes().cancelled).run;
+  }
+}
+
+/** Three calls of one tool with equal arguments: two are asked, one is allowed. */
+function mixedRun(): Run {
+  return judgedRun(identicalCalls(3), (_call, index) => ({ verdict: index === 2 ? allowVerdict() : askVerdict() }));
+}
+
+function statesOf(run: Run): Record<string, CallState> {
+  return Object.fromEntries(run.calls.map((state) => [state.call.callId, state]));
+}
+
+const story = fc.array(
+  fc.record({ event: fc.constantFrom(...EVENTS), callId: fc.constantFrom('t1.c0', 't1.c1', 't1.c2', 't9.c9') }),
+  { maxLength: 40 },
+);
+
+describe('a call', () => {
+  test('goes through its states as the table says, and INV-G3: no event of one call touches another', () => {
+    fc.assert(
+      fc.property(story, (events) => {
+        let run = mixedRun();
+        const consented = new Set<string>();
+        for (const [index, { event, callId }] of events.entries()) {
+          const before = statesOf(run);
+          run = happen(run, event, callId, `d-${index}`);
+          const after = statesOf(run);
+          for (const [id, state] of Object.entries(before)) if (id !== callId) expect(after[id]).toBe(state);
+          const state = before[callId];
+          if (state === undefined) continue;
+          const next = TABLE[state.status][event] ?? state.status;
+          expect(after[callId]?.status).toBe(next === 'cleared' && consented.has(callId) ? 'approved' : next);
+          if (event === 'approve' && state.status === 'asking') consented.add(callId);
+          if (event === 'reopen' && (state.status === 'in-flight' || state.status === 'approved'))
+            consented.delete(callId);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('INV-G2: once settled, it never changes again', () => {
+    fc.assert(
+      fc.property(
+        story,
+        fc.constantFrom('t1.c0', 't1.c2'),
+        fc.constantFrom('expire', 'succeed', 'cancel'),
+        (events, callId, how) => {
+          const settled = happen(mixedRun(), how, callId, 'first');
+          const later = events.reduce((run, { event }, index) => happen(run, event, callId, `d-${index}`), settled);
+          expect(callOf(later, callId)).toBe(callOf(settled, callId));
+        },
+      ),
+    );
+  });
+
+  test('INV-G1: it is in flight only after policy cleared it or a person approved this generation of it', () => {
+    fc.assert(
+      fc.property(story, (events) => {
+        let run = mixedRun();
+        for (const [index, { event, callId }] of events.entries()) {
+          const before = callOf(run, callId);
+          run = happen(run, event, callId, `d-${index}`);
+          const after = callOf(run, callId);
+          if (after?.status !== 'in-flight' || before?.status === 'in-flight') continue;
+          if (before?.status === 'approved') {
+            expect(after.made).toBe(before.made);
+            expect(after.made?.decision.kind).toBe('approve');
+            expect(after.request).toBe(before.request);
+          } else {
+            expect(before).toMatchObject({ status: 'cleared', judgement: { verdict: { kind: 'allow' } } });
+            expect(after.made).toBeUndefined();
+          }
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('D-3: each dispatch is counted, so that no attempt passes for an earlier one', () => {
+    let run = judgedRun(identicalCalls(1), () => ({ verdict: allowVerdict() }));
+    for (const attempt of [1, 2, 3]) {
+      const change = dispatched(run, 't1.c0');
+      expect(change?.facts).toEqual([{ kind: 'dispatched', callId: 't1.c0', attempt }]);
+      run = returned(change?.run ?? run, 't1.c0').run;
+    }
+    expect(callOf(run, 't1.c0')).toMatchObject({ status: 'cleared', attempts: 3 });
+  });
+
+  test('D-3: what was proven not to be sent keeps its consent and leaves again on it, counted', () => {
+    const approved = happen(mixedRun(), 'approve', 't1.c0', 'd-1');
+    const back = happen(happen(approved, 'dispatch', 't1.c0', ''), 'not sent', 't1.c0', '');
+    expect(callOf(back, 't1.c0')).toEqual({ ...callOf(approved, 't1.c0'), attempts: 1 });
+    expect(dispatched(back, 't1.c0')?.facts).toEqual([
+      { kind: 'dispatched', callId: 't1.c0', attempt: 2, decisionId: 'd-1' },
+    ]);
+  });
+
+  test('a call that may not leave is not sent: dispatching it gives nothing', () => {
+    expect(dispatched(mixedRun(), 't1.c0')).toBeUndefined();
+    expect(dispatched(mixedRun(), 't7.c7')).toBeUndefined();
+  });
+});
+
+describe('a verdict', () => {
+  const settledAs = (over: Partial<Judgement>): CallState | undefined =>
+    judgedRun(identicalCalls(1), () => over).calls[0];
+
+  test('allow clears the call, ask opens a request with an absolute deadline, deny settles it', () => {
+    expect(settledAs({ verdict: allowVerdict() })).toMatchObject({ status: 'cleared', attempts: 0 });
+    expect(settledAs({ verdict: askVerdict({ deadlineSeconds: 60 }) })).toMatchObject({
+      status: 'asking',
+      request: { generation: 1, openedAt: START, deadline: START + 60_000 },
+    });
+    expect(settledAs({ verdict: denyVerdict() })).toMatchObject({
+      status: 'settled',
+      outcome: { kind: 'denied', code: 'POLICY_DENIED', message: 'files/write_file is denied.' },
+    });
+  });
+
+  test.each([
+    ['allow', allowVerdict()],
+    ['ask', askVerdict()],
+  ])('INV-G4: %s for a tool that was not resolved is a denial', (_kind, verdict) => {
+    const { target: _target, ...unresolved } = judgement({ verdict });
+    expect(judged(proposedCall(), judgement({ verdict }), START).status).not.toBe('settled');
+    expect(judged(proposedCall(), unresolved, START)).toMatchObject({
+      status: 'settled',
+      outcome: { kind: 'denied', code: 'TOOL_UNKNOWN' },
+    });
+  });
+});

@@ -1,0 +1,47 @@
+/** How a run refuses a message: as a failure with a code, before it changes anything. */
+import type { ApplicationFailure } from '@temporalio/common';
+import { workflowInfo } from '@temporalio/workflow';
+import type { ErrorCode } from '../../contracts/errors.ts';
+import { failureOf } from '../../contracts/failure.ts';
+import { isUndecodable } from '../../contracts/payload-converter.ts';
+import type { Parsed } from '../../domain/shapes/fields.ts';
+import { type Refusal, refuse } from '../../domain/text/refusal.ts';
+import type { LiveRun } from './live-run.ts';
+
+/** A message that could no longer be read must not be accepted (INV-D3). */
+export function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
+  const message = parsed(shape, 'MESSAGE_INVALID');
+  if (live.closing) throw closed();
+  return message;
+}
+
+export function refuseWith(refusal: Refusal | undefined): void {
+  if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
+}
+
+export function closed(): ApplicationFailure {
+  return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
+}
+
+/** A run that ends makes no further calls: that is why it does not know the one that a message names. */
+export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
+  if (refusal.code !== 'CALL_UNKNOWN' || !(live.closing || live.work.consideredCancelled)) return refusal;
+  const { callId = '' } = refusal.facts;
+  return refuse('RUN_CLOSED', `The run is ending: call ${callId} waits for nobody any more. Nothing was changed.`, {
+    callId,
+    runId: workflowInfo().workflowId,
+  });
+}
+
+/** What a query asks about. */
+export function askedAbout(about: unknown): unknown {
+  if (isUndecodable(about)) throw failureOf('MESSAGE_INVALID', `What is asked about ${about.says}.`);
+  return about;
+}
+
+export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
+  if (shape.kind === 'ok') return shape.value;
+  throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {
+    path: shape.path,
+  });
+}
