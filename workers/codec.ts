@@ -48,7 +48,7 @@ export function createWorkerDataConverter(
 /** By path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
 export const CONVERTER_FILES = {
   payloadConverterPath: converterFile('payload-converter'),
-  failureConverterPath: converterFile('failure-converter'),
+  failureConverterPath: converterFile('failure'),
 } as const;
 
 function converterFile(name: string): string {

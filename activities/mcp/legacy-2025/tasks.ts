@@ -14,22 +14,18 @@ import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import {
-  halfway,
   isSessionRefusal,
   type Names,
   reasonOf,
   refusalIn,
   type Stop,
   type Trace,
-  unknown,
 } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
 import { openWire } from '../http-exchange.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
 import { SessionTransport } from '../transport.ts';
-import { isFields } from '../../../domain/shapes/fields.ts';
-import type { Scrubber } from '../../kit/scrubber.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;

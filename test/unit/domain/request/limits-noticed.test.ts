@@ -23,7 +23,7 @@ interface Limits {
   readonly 'domain/request/deadline.ts': typeof Validity;
 }
 
-const ROOT = join(import.meta.dirname, '../../..');
+const ROOT = join(import.meta.dirname, '../../../..');
 
 /** What holds at each bound; throws where it does not. */
 const HOLDS: { readonly [File in keyof Limits]: (module: Limits[File]) => void } = {
