@@ -54,6 +54,7 @@ import { contactedUrls } from './config/checks.ts';
 import { isBeside } from './config/inside-folder.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
+import { noting } from './recent-secrets.ts';
 import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
@@ -135,7 +136,7 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const broker = createTokenBroker({
+  const minting = createTokenBroker({
     config,
     keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
     signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
@@ -143,6 +144,7 @@ export async function toolSideActivities(
     warn: tellLog,
     egress,
   });
+  const broker = noting(minting);
   const server = createMcpToolServer({ artifacts, egress });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);

@@ -13,6 +13,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import {
@@ -23,9 +24,8 @@ import {
   isPassing,
   markerUrl,
 } from '../../domain/text/object-keys.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
+import type { Egress } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
-import { networkCodeOf } from '../kit/network.ts';
 import type { ArtifactStore } from './port.ts';
 
 const RENEWED_AFTER_MS = 86_400_000;
@@ -174,6 +174,9 @@ function placeOf({ endpoint, bucket }: BucketConfig): string {
 
 // One signed request to a store that speaks S3 (AWS Signature Version 4), tried again where that may help.
 //
+// Workers give it their guarded way out, backends that read artifacts their own (`client/artifacts/bucket.ts`): nothing else of this
+// folder is imported there.
+//
 // 1. Bounded: so many tries of so many seconds, and no redirect is followed, since a signature is for one host.
 // 2. Neither credentials nor the text of an answer leave this module; of a failed answer, its code does.
 // 3. The hash of what is sent is signed: a store keeps the whole of it or refuses it.
@@ -197,9 +200,21 @@ interface BucketAnswer {
 }
 
 /** No answer at all; the message says why, in words that may be shown. */
-class BucketSilent extends Error {
+export class BucketSilent extends Error {
   override readonly name = 'BucketSilent';
 }
+
+/** A fetch that follows no redirect. */
+export type BucketFetch = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly signal: AbortSignal;
+    readonly redirect: 'manual';
+    readonly body?: Uint8Array<ArrayBuffer>;
+  },
+) => Promise<Pick<BucketAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>;
 
 type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
@@ -217,6 +232,11 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
     to: [config.endpoint],
     maxBytes: Number.MAX_SAFE_INTEGER,
   });
+  return bucketRequestBy(config, fetch, waitMs);
+}
+
+/** @throws what `fetch` throws with a code of ours, from each request */
+export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
   // Keys derived from the secret, one a day.
   const cache = new Map<string, ArrayBuffer>();
   return async (request) => {
@@ -236,7 +256,7 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
 async function once(
   { region, accessKeyId, secretAccessKey, sessionToken, timeoutSeconds }: BucketConfig,
   cache: Map<string, ArrayBuffer>,
-  fetch: GuardedFetch,
+  fetch: BucketFetch,
   { method, url, headers = {}, body, maxBytes = 0 }: BucketRequest,
 ): Promise<BucketAnswer> {
   const signed = await new AwsV4Signer({
@@ -261,6 +281,7 @@ async function once(
       method,
       headers: Object.fromEntries(signed.headers),
       signal,
+      redirect: 'manual',
       // Sound: bytes are a body; that they may be shared memory is all that the type objects to.
       ...(body === undefined ? {} : { body: body as Uint8Array<ArrayBuffer> }),
     });
@@ -269,11 +290,11 @@ async function once(
     const code = isGood || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
     return { status: answer.status, headers: answer.headers, code, body: isGood ? read : undefined };
   } catch (error) {
-    const forbidden = egressRefusalIn(error);
-    if (forbidden !== undefined) throw forbidden;
+    // It was not sent: egress forbids it.
+    if (error instanceof CountersignError) throw error;
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
-      : `could not be reached (${networkCodeOf(error) ?? 'error'})`;
+      : `could not be reached (${nodeCodeOf(causeOf(error)) ?? 'error'})`;
     // Without the cause: it holds the request.
     throw new BucketSilent(reason);
   }
@@ -289,4 +310,9 @@ async function readUpTo(body: AsyncIterable<Uint8Array> | null, maxBytes: number
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** The fault of the network, where fetch has wrapped it. */
+function causeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'cause' in error ? error.cause : error;
 }

@@ -11,7 +11,7 @@ import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/tools.ts';
-import { isMet, isWanted, type Voter } from '../policy/approvers.ts';
+import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { type Change, replaceCall, type Run } from '../run/state.ts';
 import { isSameVoice } from '../signing/message.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
@@ -47,7 +47,7 @@ export function authorizationPause(
 
 /** Whose grant it replaces. */
 export function grantorOf(initiatorId: string): ApproverRule {
-  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
+  return initiatorRule(initiatorId);
 }
 
 /** Of an answer that is otherwise taken. @param at epoch ms */

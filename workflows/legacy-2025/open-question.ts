@@ -23,7 +23,7 @@ import {
 } from '../../domain/legacy-2025/open-question.ts';
 import type { CallState, InFlight } from '../../domain/request/call-state.ts';
 import { callOf } from '../../domain/run/state.ts';
-import { parseHeldQuestions } from '../../domain/shapes/legacy-2025.ts';
+import { parseHeldQuestions } from '../../domain/shapes/messages.ts';
 import { askedAbout, closed, parsed } from '../entity/refusals.ts';
 import { assertReadable } from '../entity/unread.ts';
 import type { LiveRun } from '../run/live-run.ts';

@@ -18,7 +18,7 @@ import type {
   SignedResolution,
 } from '../../contracts/schemas/answer.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, RetryProof } from '../../contracts/wire/tools.ts';
-import type { Answerers } from '../../domain/policy/approvers.ts';
+import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import {
   authorizationPause,
@@ -35,8 +35,7 @@ import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../dom
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
 import type { Change } from '../../domain/run/state.ts';
-import type { Parsed } from '../../domain/shapes/fields.ts';
-import { parseAuthorization, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
+import { parseAuthorization, type Parsed, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
 import type { AnswerPurpose } from '../../domain/signing/answer.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
 import { closed, endingOr, parsed, refuseWith } from '../entity/refusals.ts';
@@ -211,7 +210,7 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
-    approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },
+    approvers: initiatorRule(prepared.initiator.id),
     deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
   };
   return {
