@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
 import { AWAITING } from './histories/awaiting.ts';
 import { CATALOGS } from './histories/catalogs.ts';
+import { CROSSING } from './histories/crossing.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { HELD } from './histories/held.ts';
@@ -29,6 +30,7 @@ import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
+import { UNPROVEN } from './histories/unproven.ts';
 import { UNREADABLE } from './histories/unreadable.ts';
 import { TASKS } from './histories/tasks.ts';
 import { TIMED } from './histories/timed.ts';
@@ -41,6 +43,7 @@ const SCENARIOS = [
   ...EDITING,
   ...MOVING,
   ...ENDING,
+  ...CROSSING,
   ...RESOLVING,
   ...RESUMING,
   ...QUESTIONING,
@@ -56,6 +59,7 @@ const SCENARIOS = [
   ...CATALOGS,
   ...SIGNED_CATALOG,
   ...UNREADABLE,
+  ...UNPROVEN,
 ];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 

@@ -6,7 +6,7 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
-import { createBucketRequest, createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
+import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
@@ -54,7 +54,9 @@ import { contactedUrls } from './config/checks.ts';
 import { isBeside } from './config/inside-folder.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
+import { noting } from './recent-secrets.ts';
 import { openVault } from './vault.ts';
+import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -135,7 +137,7 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const broker = createTokenBroker({
+  const minting = createTokenBroker({
     config,
     keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
     signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
@@ -143,6 +145,7 @@ export async function toolSideActivities(
     warn: tellLog,
     egress,
   });
+  const broker = noting(minting);
   const server = createMcpToolServer({ artifacts, egress });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);

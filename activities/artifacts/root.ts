@@ -7,12 +7,13 @@
  *    other workers never see it.
  * 2. The file is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount point.
  */
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { access, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { access, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
+import { replace } from '../kit/durable-file.ts';
 
 export const MARKER = '.countersign-store';
 
@@ -89,7 +90,7 @@ function entriesOf(root: string): readonly string[] | undefined {
   try {
     return readdirSync(root);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (nodeCodeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
@@ -103,12 +104,7 @@ function notSetUp(root: string, { marker, what, path }: RootKind): CountersignEr
 }
 
 function isAbsent(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR'].includes(String(codeOf(error)));
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return ['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '');
 }
 
 // The namespaces whose workers keep artifacts in a directory, beside its marker.
@@ -118,34 +114,8 @@ function codeOf(error: unknown): unknown {
 
 /** A second call changes nothing. @param root with its marker */
 export async function recordNamespace(root: string, { name, id }: StoreNamespace): Promise<void> {
-  const folder = join(root, STORE_NAMESPACES);
-  const path = join(folder, `${id}.json`);
+  const path = join(root, STORE_NAMESPACES, `${id}.json`);
   const text = `${JSON.stringify({ name, id } satisfies StoreNamespace)}\n`;
   if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return;
-  // Not `recursive`: that would make the root too.
-  await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
-    if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== 'EEXIST') throw error;
-  });
-  const temporary = join(folder, `.${randomUUID()}.tmp`);
-  try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-  // The names are durable only when the folders that hold them are.
-  for (const directory of [folder, root]) {
-    const handle = await open(directory, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  }
+  await replace(root, path, text);
 }

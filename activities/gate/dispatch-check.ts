@@ -12,21 +12,21 @@ import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { IssuedCall, IssuedConsent } from '../../contracts/schemas/issued-claims.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
+import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { isMet, isStaged, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince, provenDeadline } from '../../domain/request/deadline.ts';
-import { requestDigest } from '../../domain/request/digest.ts';
 import { isEdit, permits } from '../../domain/request/rights.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
 import type { ToolNow } from '../catalog/layer.ts';
-import { shownOf } from '../policy/judge.ts';
-import type { RunIdentity } from '../../contracts/wire/identity.ts';
-import type { DispatchProof, ShownRequest } from '../../contracts/wire/proofs.ts';
-import type { Scheduler } from '../kit/scheduler.ts';
 import { forbidden, type Refused } from '../kit/refused.ts';
+import type { Scheduler } from '../kit/scheduler.ts';
+import { shownOf } from '../policy/judge.ts';
+import { digestOfConsent } from './shown-digest.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
@@ -201,7 +201,9 @@ function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen
 function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, voter: Voter): boolean {
   if (!isEdit(decision)) {
     const { generation, approvers } = proof;
-    return decision.digest === digestIn(input, { generation, approvers, arguments: input.arguments }, decision.runId);
+    return (
+      decision.digest === digestOfConsent(input, { generation, approvers, arguments: input.arguments }, decision.runId)
+    );
   }
   const { edit } = proof;
   return (
@@ -209,20 +211,8 @@ function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, 
     permits(edit.approvers, 'edit') &&
     mayDecide(edit.approvers, voter) &&
     canonicalJson(decision.arguments) === canonicalJson(input.arguments) &&
-    decision.digest === digestIn(input, edit, decision.runId)
+    decision.digest === digestOfConsent(input, edit, decision.runId)
   );
-}
-
-export function digestIn({ run, callId, target }: DispatchInput, shown: ShownRequest, runId: string): string {
-  return requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId,
-    target,
-    ...shown,
-  });
 }
 
 /** Arguments that a person chose were not seen by the judge of the model's turn. */

@@ -1,19 +1,31 @@
 /**
  * The last step of a dispatch: a token for this call, and the call with it (INV-S2).
  *
- * 1. A token is minted once everything has been checked, and given back with the call. A 401 proves that nothing ran: then another one
- *    is minted, once.
+ * 1. A token is minted once everything has been checked, and given back with the call; another one after a 401 (`with-token.ts`).
  * 2. Where people are asked in the middle of the call, their answers may need another token (`authority.ts`).
  * 3. What leaves too late to be waited for is not sent.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
+import type { Config } from '../../contracts/schemas/config.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
+import { STORING_MS } from '../artifacts/storing-time.ts';
+import type { ReadCatalog } from '../catalog/reader.ts';
+import type { LoadToolset } from '../catalog/toolset.ts';
+import type { LiveTools } from '../discovery/live-tools.ts';
+import type { ServerLimits } from '../limits/server-limits.ts';
+import { inputOf, pausedBy } from '../mcp/input-round.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../mcp/port.ts';
+import type { Pulse } from '../mcp/pulse.ts';
+import type { StateSeal } from '../mcp/state-seal.ts';
+import type { Conditions } from '../policy/condition-clock.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
+import type { CheckSignatures } from '../trust/dispatch-proof.ts';
 import {
   askedNow,
   authorityOf,
@@ -25,26 +37,14 @@ import {
   wanting,
 } from './authority.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
-import { inputOf, pausedBy } from '../mcp/input-round.ts';
+import type { HeldRun } from './legacy-2025/held-run.ts';
 import { GRACE_MS, type HeldPeople, type QuestionMacs } from './legacy-2025/open-question.ts';
 import { sealFor } from './legacy-2025/resume-point.ts';
 import { taskResult, type TaskWish } from './legacy-2025/task-seal.ts';
+import type { LinkCheckParts } from './links.ts';
 import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
 import type { Leaving } from './statement-checks.ts';
-import { STORING_MS } from '../artifacts/storing-time.ts';
-import type { Pulse } from '../mcp/pulse.ts';
-import type { Config } from '../../contracts/schemas/config.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import type { LoadToolset } from '../catalog/toolset.ts';
-import type { LiveTools } from '../discovery/live-tools.ts';
-import type { ServerLimits } from '../limits/server-limits.ts';
-import type { Conditions } from '../policy/condition-clock.ts';
-import type { ReadDiscarded } from '../run/discarded-tail.ts';
-import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
-import type { CheckSignatures } from '../trust/dispatch-proof.ts';
-import type { HeldRun } from './legacy-2025/held-run.ts';
-import type { LinkCheckParts } from './links.ts';
-import type { StateSeal } from '../mcp/state-seal.ts';
+import { withToken } from './with-token.ts';
 
 /**
  * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/run/activities.ts` leaves
@@ -77,55 +77,44 @@ export async function callWithToken(
   catalog: CatalogSnapshot | undefined,
   { request, held, shown = [] }: Asking,
 ): Promise<DispatchResult> {
+  const notLeft = (error: unknown): DispatchResult =>
+    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), meant.leaving));
   let access: ServerAccess;
-  let token: MintedToken;
   try {
     access = accessTo(parts.config, input.server, catalog);
-    token = await parts.broker.mint(request);
   } catch (error) {
-    return wanting(endedBeforeSending(error), (failed) =>
-      askedNow(needOfToken(parts.config, request, failed), meant.leaving),
-    );
+    return notLeft(error);
   }
   const told: Told = {};
-  const seen: MintedToken[] = [token];
+  const seen: MintedToken[] = [];
   const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
-  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> => {
-    if (ending.kind === 'input')
-      return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, minted.evidence);
-    if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, minted.evidence);
-    const ended = withTold(resultOf(ending, minted, told), meant.people?.told() ?? []);
-    return wanting(ended, () =>
-      ending.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, ending), meant.leaving) : undefined,
-    );
-  };
-  const sendWith = async (minted: MintedToken, known: readonly string[]): Promise<CallEnding> => {
-    const renewal =
-      meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
-    try {
-      const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
-      return await send(parts, input, meant, connection, told, authority);
-    } finally {
-      minted.release?.();
-      renewal?.release();
-    }
-  };
-  const first = await sendWith(token, held);
-  if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
-  parts.pulse.say({ phase: 'connecting' });
-  let fresh: MintedToken;
-  try {
-    fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
-  } catch (error) {
-    return await finish({ ...first, message: `${first.message}${whyNone(error)}` }, token);
-  }
-  if (fresh.accessToken === token.accessToken) return await finish(first, token);
-  // The server has seen the refused one, too.
-  const known = [...held, ...seen.flatMap(secretsOf)];
-  seen.push(fresh);
-  return await finish(await sendWith(fresh, known), fresh);
+  const got = await withToken(parts.broker, request, {
+    use: async (minted) => {
+      if (seen.length > 0) parts.pulse.say({ phase: 'connecting' });
+      // The server has seen those before, too: also one that was renewed while people were asked.
+      const known = [...held, ...seen.flatMap(secretsOf)];
+      seen.push(minted);
+      const renewal =
+        meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
+      try {
+        const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
+        return await send(parts, input, meant, connection, told, authority);
+      } finally {
+        renewal?.release();
+      }
+    },
+    isRefused: (ending) => ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
+  });
+  if (got.kind === 'none') return notLeft(got.error);
+  const { used: ending, token } = got;
+  if (ending.kind === 'input')
+    return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
+  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, token.evidence);
+  const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
+  const ended = withTold(resultOf(said, token, told), meant.people?.told() ?? []);
+  return wanting(ended, () =>
+    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), meant.leaving) : undefined,
+  );
 }
 
 /** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */

@@ -11,18 +11,18 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { AuthorizationProof, DispatchProof, ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersOf, isMet, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
-import { requestDigest } from '../../domain/request/digest.ts';
 import { answersTo, problemInResponses } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { connectionHash } from '../catalog/connection.ts';
-import { digestIn, stricter } from './dispatch-check.ts';
-import type { AuthorizationProof, DispatchProof, ProvisionProof, RetryProof } from '../../contracts/wire/proofs.ts';
-import { forbidden, type Refused } from '../kit/refused.ts';
+import { forbidden, forbidden as forbiddenInput, type Refused } from '../kit/refused.ts';
+import { stricter } from './dispatch-check.ts';
+import { digestOfConsent, digestOfPause } from './shown-digest.ts';
 
 export function checkRetry(
   input: DispatchInput,
@@ -37,7 +37,7 @@ export function checkRetry(
   const isWord =
     resolution.kind === 'retry' &&
     resolution.callId === input.callId &&
-    resolution.digest === digestThen(input, retry) &&
+    resolution.digest === digestOfPause(input, retry, resolution.runId) &&
     about.kind === 'outcome' &&
     about.attempt < input.attempt &&
     // Written so that a time that is none proves nothing.
@@ -60,24 +60,6 @@ export function checkRetry(
 
 function isConsentedSince({ proof }: DispatchInput, decided: number): boolean {
   return proof.kind === 'decision' && Date.parse(proof.decidedAt) >= decided;
-}
-
-function digestThen(
-  { run, callId, target, arguments: args }: DispatchInput,
-  { resolution, about, generation, approvers, definitionHash }: RetryProof,
-): string {
-  return requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId: resolution.runId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
 }
 
 function again(code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
@@ -107,7 +89,7 @@ export function checkStanding(
     extent !== undefined &&
     decisions.every(
       (decision) =>
-        decision.callId === callId && decision.digest === digestIn({ ...input, callId }, shown, decision.runId),
+        decision.callId === callId && decision.digest === digestOfConsent({ ...input, callId }, shown, decision.runId),
     ) &&
     Date.parse(proof.decidedAt) < Date.parse(proof.deadline) &&
     isMet(shown.approvers, people) &&
@@ -189,31 +171,15 @@ function anew(code: string, message: string): Refused {
 }
 
 /** As it was shown, in time, by one of those who were asked. */
-function isAnswer({ run, target, callId, arguments: args }: DispatchInput, proof: ProvisionProof): boolean {
-  const { provision, about, generation, approvers, definitionHash, deadline, decidedAt } = proof;
-  const digest = requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    runId: provision.runId,
-    callId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
+function isAnswer(input: DispatchInput, proof: ProvisionProof): boolean {
+  const { provision, about, approvers, deadline, decidedAt } = proof;
   return (
-    provision.callId === callId &&
-    provision.digest === digest &&
+    provision.callId === input.callId &&
+    provision.digest === digestOfPause(input, proof, provision.runId) &&
     Date.parse(decidedAt) < Date.parse(deadline) &&
     mayDecide(approvers, voterOf(provision.approver, proof)) &&
     (provision.kind !== 'provide' || problemInResponses(about.requests, provision.responses) === undefined)
   );
-}
-
-function forbiddenInput(message: string): Refused {
-  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }
 
 // What people said of a call's authorization, as far as it is proven: what is not grants nothing, and is asked again where the
@@ -271,25 +237,12 @@ function isInTime(at: Pick<AuthorizationProof, 'openedAt' | 'deadline'>, decided
 
 /** By as many people as the rule of the request wants, each with what was shown of this very call. */
 function isConsent(input: DispatchInput, proof: AuthorizationProof): boolean {
-  const { run, callId, target, arguments: args, decidedIn } = input;
-  const { generation, approvers, definitionHash, about } = proof;
+  const { callId, decidedIn } = input;
   const isOne = ({ answer: each, decidedAt }: Consented): boolean => {
     if (each.kind !== 'consent' || each.callId !== callId || !decidedIn.includes(each.runId)) return false;
-    const digest = requestDigest({
-      namespace: run.namespace,
-      tenant: run.initiator.tenant,
-      workflowId: run.workflowId,
-      callId,
-      runId: each.runId,
-      generation,
-      target: { ...target, definitionHash },
-      arguments: args,
-      approvers,
-      about,
-    });
-    return each.digest === digest && isInTime(proof, decidedAt);
+    return each.digest === digestOfPause(input, proof, each.runId) && isInTime(proof, decidedAt);
   };
-  return consentsIn(proof).every(isOne) && isMet(approvers, votersOf(proof));
+  return consentsIn(proof).every(isOne) && isMet(proof.approvers, votersOf(proof));
 }
 
 /** Half a consent is none. */

@@ -18,7 +18,7 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
-import { networkCodeOf, neverConnected } from '../kit/network.ts';
+import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
 import type { Health } from '../limits/breaker.ts';
 import { type Exchange, isRedirect } from './http-exchange.ts';
 import type { CallEnding, ServerFault } from './port.ts';
@@ -233,7 +233,7 @@ export function reasonOf(error: unknown, otherwise: string): string {
   if (ProtocolError.isInstance(error)) return `JSON-RPC error ${error.code}`;
   if (SdkError.isInstance(error) && error.code === SdkErrorCode.ClientHttpUnexpectedContent)
     return 'the answer is neither JSON nor an event stream';
-  return networkCodeOf(error) ?? otherwise;
+  return networkReasonOf(error) ?? otherwise;
 }
 
 /**

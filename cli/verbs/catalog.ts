@@ -1,12 +1,11 @@
 /** `countersign catalog`: the stored tools of a server, and who may say what of them. */
 import type { Command } from 'commander';
+import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
 import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
-import { print } from '../session/answered.ts';
-import { awaitRefresh } from './catalog-change.ts';
-import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from './catalog-file.ts';
+import { type Answer, print } from '../session/answered.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
 import { examples } from '../session/examples.ts';
 import { readInput } from '../session/files.ts';
@@ -21,10 +20,14 @@ import {
   sendAs,
 } from '../session/options.ts';
 import { type Session, withSession } from '../session/session.ts';
+import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
+import { stuckJson, stuckText } from '../views/recovery.ts';
+import { awaitRefresh } from './catalog-change.ts';
 import { addAllow, addAsk, addConnect, addDecide, addDisconnect, addSwitches } from './catalog-changes.ts';
+import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from './catalog-file.ts';
 
 const VERBS = [
   addConnect,
@@ -91,14 +94,28 @@ function addShow(catalog: Command, terminal: Terminal): void {
     .addHelpText('after', examples('catalog show files', 'catalog show files write_file'))
     .action(async (server: string, tool: string | undefined, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<CatalogOptions>();
-      const answer = await withSession(terminal, options, async ({ countersign, settings }) => {
+      const answer = await withSession(terminal, options, async (session) => {
+        const { countersign, settings } = session;
         const handle = countersign.catalog(server, options.tenant);
-        if (tool === undefined) return catalogAnswer(await handle.snapshot(), Date.now());
+        if (tool === undefined) return await wholeAnswer(session, handle);
         const reading = await readCatalog(handle, settings, { withDefinitions: true });
         return toolAnswer(reading, entryNamed(reading.snapshot, tool));
       });
       print(terminal, answer, options.json === true);
     });
+}
+
+/** Of one that is stuck, what its history says of it. */
+async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
+  const { told, stuck } = await toldOrRead(session, handle.workflowId, () => handle.snapshot());
+  if (stuck === undefined) return catalogAnswer(told, Date.now());
+  const { snapshot } = stuck.answers;
+  if (snapshot === undefined) throw nothingOf(stuck, 'the catalog');
+  const { text } = catalogAnswer(snapshot, Date.now());
+  return {
+    json: { ...snapshot, stuck: stuckJson(stuck) },
+    text: (paint) => `${stuckText(stuck, paint)}\n${text(paint)}`,
+  };
 }
 
 // `countersign catalog diff`: what a server has changed since an operator looked at its tools.

@@ -1,7 +1,7 @@
 /** `countersign start`: starts a run from a spec file, once. */
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import type { CallProgress, MissingTool, Retry, RunHandle, RunSpecInput } from '../../client/index.ts';
+import type { CallProgress, LedgerEntry, MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Say } from '../../contracts/schemas/answer.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
@@ -13,12 +13,12 @@ import { examples } from '../session/examples.ts';
 import { readSpec } from '../session/files.ts';
 import { type GlobalOptions, pairs, repeated, wholeNumber } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
-import { toldOrRead } from '../session/stuck-run.ts';
+import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
+import { pauseTeller, retryTeller, waitForResult } from '../session/wait.ts';
 import { entryText } from '../views/ledger.ts';
-import { openText, stuckJson, stuckText } from '../views/recovery.ts';
-import { progressText, resultText, retryText, stateText, taskText } from '../views/run.ts';
-import { pauseTeller, waitForResult } from '../session/wait.ts';
+import { openText, stuckError, stuckJson, stuckText } from '../views/recovery.ts';
+import { progressText, resultText, stateText, taskText } from '../views/run.ts';
 
 interface StartOptions extends GlobalOptions {
   readonly id?: string;
@@ -164,7 +164,8 @@ export function addShow(program: Command, terminal: Terminal): void {
 
 // `countersign watch`: the ledger as it grows.
 //
-// 1. A pause of the workers does not end it; people are told once that it waits, and why.
+// 1. A pause of the workers does not end it; whoever watches is told once that it waits, and why.
+// 2. A run that is stuck from the start is told as far as its history can be read, and then that it is stuck.
 
 interface WatchOptions extends GlobalOptions {
   readonly from?: number;
@@ -190,19 +191,26 @@ export function addWatch(program: Command, terminal: Terminal): void {
         signal: terminal.interrupted(),
         ...(options.deadline === undefined ? {} : { deadlineMs: options.deadline * 1_000 }),
         onPause: pauseTeller(terminal, options),
+        onRetry: retryTeller(terminal, options),
       };
       // Of no entry: JSON has one in each line.
       const onTasks = (news: readonly RunningTask[]): void =>
         news.forEach((task) => terminal.err(`working: ${taskText(task)}\n`));
       const onProgress = (news: readonly CallProgress[]): void =>
         news.forEach((call) => terminal.err(`working: ${progressText(call)}\n`));
-      const onRetry = (news: readonly Retry[]): void =>
-        news.forEach((retry) => terminal.err(`waiting: ${retryText(retry)}\n`));
-      const told = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress, onRetry };
-      await withSession(terminal, options, async ({ countersign }) => {
-        for await (const entry of countersign.run(runId).watch(told)) {
-          print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
-        }
+      const heard = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress };
+      let next = watchOptions.cursor;
+      const tell = (entry: LedgerEntry): void => {
+        print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
+        next = entry.seq + 1;
+      };
+      await withSession(terminal, options, async (session) => {
+        const { stuck } = await toldOrRead(session, runId, async () => {
+          for await (const entry of session.countersign.run(runId).watch(heard)) tell(entry);
+        });
+        if (stuck === undefined) return;
+        for (const entry of await ledgerOfStuck(session, stuck)) if (entry.seq >= next) tell(entry);
+        throw stuckError(stuck, next);
       });
     });
 }

@@ -31,7 +31,7 @@ import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { parseConnect } from '../../domain/shapes/catalog.ts';
+import { parseConnect } from '../../domain/shapes/messages.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { type Engine, namingOf } from '../engine/engine.ts';
 import { sendUpdate, updateIdOf } from '../engine/update.ts';

@@ -13,7 +13,7 @@ export const Approver = z.strictObject({
 export type Approver = z.infer<typeof Approver>;
 
 /** What every answer to a request says, whatever was asked. */
-const answerTo = {
+export const answerTo = {
   /** Chosen by the sender, also used as Temporal's update id: a resent decision gets its first answer. */
   decisionId: Identifier,
   callId: z

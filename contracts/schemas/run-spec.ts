@@ -111,7 +111,7 @@ export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.
 export type UserMessage = z.infer<typeof UserMessage>;
 
 /** Temporal's: 1 is served first, 5 last. */
-const Priority = z.int().min(1).max(5);
+export const Priority = z.int().min(1).max(5);
 
 export const RunSpec = z.strictObject({
   agent: Agent,

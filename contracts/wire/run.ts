@@ -31,7 +31,6 @@ export interface PreparedRun {
   readonly servers: readonly ServerBinding[];
   /** The conversation's first messages: instructions, then input. */
   readonly opening: readonly Message[];
-  readonly hasOutputSchema: boolean;
   /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
   readonly repeats?: 'answered';
   /** The ledger says where the conversation stood; absent from workers that did not write it. */
@@ -70,6 +69,8 @@ export interface PreparedRun {
   readonly sentTimes?: 'told';
   /** A server that is away when its tools are listed is waited for. Absent: prepared by an earlier release, which ends the run after some tries. */
   readonly awayServers?: 'awaited';
+  /** A call that is withdrawn after it was handed to Temporal may have run. Absent: prepared by an earlier release, which took it for not made. */
+  readonly withdrawals?: 'doubted';
 }
 
 export interface JudgeInput {

@@ -10,9 +10,10 @@
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { isFiniteNumber } from '../shapes/fields.ts';
+import { isInstant } from '../shapes/messages.ts';
 import type { CallState, InFlight, ServerTask } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
-import { instant, isFiniteNumber } from '../shapes/fields.ts';
 
 export type OnTask = InFlight & { readonly task: ServerTask };
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
@@ -59,7 +60,7 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
 
 /** Whoever may write to the namespace can say what a worker says: what is no time is now, so that such a task is given up at once. */
 function instantOr(said: string, now: number): string {
-  return instant(said) === undefined ? said : new Date(now).toISOString();
+  return isInstant(said) ? said : new Date(now).toISOString();
 }
 
 /** It goes on, or could not be asked about: without a fact, since nothing has become of it. @param now epoch ms */

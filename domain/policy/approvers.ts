@@ -152,7 +152,7 @@ export function answerersOf(
   );
   return {
     approvers: {
-      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
       ...(clauses.length > 1 ? { together: true as const } : {}),
     },
     deadlineSeconds: Math.min(
@@ -180,6 +180,11 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
     ...rights,
     ...(escalate === undefined ? {} : { escalate: laterOf(escalate) }),
   };
+}
+
+/** Where nobody is named, whoever started the run decides. */
+export function initiatorRule(initiatorId: string): ApproverRule {
+  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }
 
 /** Defaults may be missing in a run's own policy. */

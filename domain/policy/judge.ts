@@ -17,7 +17,7 @@ import type {
   ToolPolicyInput,
 } from '../../contracts/schemas/policy.ts';
 import { visible } from '../text/escape.ts';
-import { clauseOf } from './approvers.ts';
+import { clauseOf, initiatorRule } from './approvers.ts';
 import type { CatalogSay } from './catalog-layer.ts';
 import { glassFor, haltedBy } from './emergency.ts';
 import {
@@ -108,9 +108,8 @@ export function judge(
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
-    // Nobody named: the person who started the run decides.
     approvers: {
-      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
       ...(clauses.length > 1 ? { together: true as const } : {}),
       ...ruleTimes(stated, deadlineSeconds),
     },

@@ -10,17 +10,17 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import { isMet, isWanted, type Voter } from '../policy/approvers.ts';
-import { type Change, replaceCall, type Run } from '../state/run.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
+import { initiatorRule, isMet, isWanted, type Voter } from '../policy/approvers.ts';
 import { isSameVoice } from '../signing/message.ts';
+import { type Authorized, type InFlight, settled } from '../state/call.ts';
+import { type Change, replaceCall, type Run } from '../state/run.ts';
 import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Authorized, type InFlight, settled } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
-import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 /** Times that one call is asked about. */
 export const MOST_AUTHORIZATIONS = 3;
@@ -47,7 +47,7 @@ export function authorizationPause(
 
 /** Whose grant it replaces. */
 export function grantorOf(initiatorId: string): ApproverRule {
-  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
+  return initiatorRule(initiatorId);
 }
 
 /** Of an answer that is otherwise taken. @param at epoch ms */

@@ -7,6 +7,8 @@ import { hashOf } from '../text/canonical.ts';
 import type { Asking } from '../state/call.ts';
 import { requestDigest } from './digest.ts';
 
+type Shown = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
+
 export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
   const { request, call } = state;
   return {
@@ -36,8 +38,8 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
   };
 }
 
-/** The digest under which an open request is shown in the Temporal run `ids.runId`. */
-export function digestOf({ request, call, judgement }: Asking, ids: RunIds): string {
+/** The digest under which a request on a call is shown in the Temporal run `ids.runId`. */
+export function digestOf({ request, call, judgement }: Shown, ids: RunIds): string {
   return requestDigest({
     ...ids,
     callId: call.callId,

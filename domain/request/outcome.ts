@@ -11,11 +11,12 @@ import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
+import { type Fields, isFields, isFiniteNumber } from '../shapes/fields.ts';
+import { isInstant } from '../shapes/messages.ts';
+import { type CallState, type InFlight, settled } from '../state/call.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
-import { instant, isFields, isFiniteNumber, wholeNumber } from '../shapes/fields.ts';
 import { byteLength, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type CallState, type InFlight, settled } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
@@ -120,7 +121,6 @@ type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** Of a server's word, what is shown of it whole. */
 const LONGEST_MESSAGE = 1_000;
-const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 /**
  * @param handedAt when the run handed it to a worker, epoch ms
@@ -140,7 +140,7 @@ export function outcomePause(
     ...leftAt(at, new Date(handedAt).toISOString(), sentTimes),
     message: message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
-    ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
+    ...(isCount(sent?.bytes) ? { bytes: sent.bytes } : {}),
     ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
     ...(isEvidence(token) ? { token } : {}),
   };
@@ -151,8 +151,12 @@ function leftAt(
   handedAt: string,
   sentTimes: 'told' | undefined,
 ): Pick<OutcomePause, 'sentAt' | 'handedAt'> {
-  if (at !== undefined && instant(at) === undefined) return { sentAt: at };
+  if (isInstant(at)) return { sentAt: at };
   return sentTimes === 'told' ? { handedAt } : { sentAt: handedAt };
+}
+
+function isCount(bytes: unknown): bytes is number {
+  return Number.isSafeInteger(bytes) && Number(bytes) >= 0;
 }
 
 /** Texts, and lists of texts: as it is shown. */
@@ -166,10 +170,10 @@ function isEvidence(token: unknown): boolean {
 
 /** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
 export function sentAsTold(details: unknown): Ended['sent'] {
-  if (!isFields(details) || instant(details['sentAt']) !== undefined) return undefined;
-  const { sentAt, progress } = details;
+  const { sentAt, progress }: Fields = isFields(details) ? details : {};
+  if (!isInstant(sentAt)) return undefined;
   return {
-    at: String(sentAt),
+    at: sentAt,
     ...(isFiniteNumber(progress) ? { progress } : {}),
   };
 }

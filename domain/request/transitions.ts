@@ -3,7 +3,7 @@ import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { DispatchResult, ShownDefinition } from '../../contracts/wire/tools.ts';
-import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
+import { initiatorRule } from '../policy/approvers.ts';
 import {
   askable,
   type Asking,
@@ -16,6 +16,7 @@ import {
   settled,
   type Unsure,
 } from '../state/call.ts';
+import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
 
 /** The call leaves for its server. Undefined where it may not: only a cleared or approved call is sent. */
@@ -78,8 +79,7 @@ export function askedAgain(
   const next = reopened(state, {
     at,
     because: warned(state, `${refusal.code}: ${refusal.message}`),
-    approvers: refusal.approvers ??
-      state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
+    approvers: refusal.approvers ?? state.request?.approvers ?? initiatorRule(fallback.approverId),
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
     ...(refusal.definition === undefined ? {} : { definition: refusal.definition }),
   });

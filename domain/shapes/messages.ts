@@ -1,8 +1,13 @@
 /**
- * What the sandbox itself must refuse by shape: update and signal inputs, which any namespace writer can send.
- * Written by hand because zod in a workflow bundle doubles its cost; a property test holds each equal to its schema.
+ * Every message that may be sent to a run or a catalog, and the claims of its signature, read by their schemas: the one place where
+ * workflow code holds schemas as values (docs/adr/0052). Any namespace writer can send anything, so a message may be anything.
+ *
+ * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its values.
  */
-import type {
+import type { z } from 'zod';
+import { isUndecodable } from '../../contracts/payload-converter.ts';
+import {
+  answerTo,
   Authorization,
   Decision,
   Forget,
@@ -12,196 +17,104 @@ import type {
   Stop,
 } from '../../contracts/schemas/answer.ts';
 import {
-  anyCallId,
-  approver,
-  callId,
-  type Check,
-  digest,
-  identifier,
-  instant,
-  isFields,
-  jsonObject,
-  listOf,
-  name,
-  oneOf,
-  only,
-  optional,
-  type Parsed,
-  problemOf,
-  text,
-  withGroups,
-} from './fields.ts';
+  CatalogConnect,
+  CatalogDecision,
+  CatalogDisconnect,
+  CatalogRefresh,
+  SetToolPolicies,
+} from '../../contracts/schemas/catalog.ts';
+import { Identifier, Instant, Name } from '../../contracts/schemas/json.ts';
+import { HeldQuestions } from '../../contracts/schemas/legacy-2025.ts';
+import { pathText, type Problem, problemsOf, UNKNOWN_FIELD } from '../../contracts/schemas/parse.ts';
+import { SignedClaims } from '../../contracts/schemas/trust.ts';
+import { hasSecretParameter } from '../text/urls.ts';
+import { type Fields, isFields } from './fields.ts';
 
-const answerFields = {
-  decisionId: identifier,
-  callId,
-  digest,
-  runId: text(1, 200),
-  approver,
-};
+export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly kind: 'bad' } & Problem);
 
-const decisionFields = { kind: oneOf('approve', 'reject', 'withdraw', 'extend', 'respond'), ...answerFields };
+/** Beyond it, code that walks values by recursion would end with the stack, and a run could not go on. */
+const DEEPEST_JSON = 100;
 
-export function parseDecision(value: unknown): Parsed<Decision> {
-  const kind = isFields(value) ? value['kind'] : undefined;
-  const problem = problemOf(value, { ...decisionFields, ...ownFields(kind) });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above, and no other field is there.
-  const decision = value as Decision & { approver: { id: string; groups?: string[] } };
-  return { kind: 'ok', value: { ...decision, approver: withGroups(decision.approver) } };
+export const parseDecision = readerOf(Decision);
+export const parseResolution = readerOf(Resolution);
+export const parseProvision = readerOf(Provision);
+export const parseAuthorization = readerOf(Authorization);
+export const parseForget = readerOf(Forget);
+export const parseSay = readerOf(Say);
+export const parseStop = readerOf(Stop);
+export const parseHeldQuestions = readerOf(HeldQuestions);
+export const parseRefresh = readerOf(CatalogRefresh);
+export const parsePolicies = readerOf(SetToolPolicies);
+export const parseDisconnect = readerOf(CatalogDisconnect);
+export const parseCatalogDecision = readerOf(CatalogDecision);
+/** Claims of a signature that was found to be one. */
+export const parseClaims = readerOf(SignedClaims);
+const readConnect = readerOf(CatalogConnect);
+
+/** The URL stands in history, in lists and in requests: no secret may be in it (INV-S1). */
+export function parseConnect(value: unknown): Parsed<CatalogConnect> {
+  const read = readConnect(value);
+  if (read.kind === 'bad' || !hasSecretParameter(read.value.url)) return read;
+  return bad('url', 'must hold no secret; name credentials of the configuration instead');
 }
 
-const remember: Check = (value) => {
-  const scope = isFields(value) ? value['scope'] : undefined;
-  const problem = problemOf(value, {
-    scope: oneOf('call', 'arguments', 'tool'),
-    until: optional(instant),
-    ...(scope === 'arguments' ? { names } : {}),
-  });
-  return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
-};
-
-const NAMES = listOf(text(1, 200), 20);
-const names: Check = (value) => (Array.isArray(value) && value.length === 0 ? 'must not be empty' : NAMES(value));
-
-/** The text that goes with each kind. */
-const RESOLUTIONS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
-  succeeded: { result: text(1, 16_384) },
-  failed: { message: text(1, 4_096) },
-};
-
-export function parseResolution(value: unknown): Parsed<Resolution> {
-  const kind = isFields(value) ? value['kind'] : undefined;
-  const problem = problemOf(value, {
-    kind: oneOf('retry', 'succeeded', 'failed'),
-    ...answerFields,
-    ...(typeof kind === 'string' && Object.hasOwn(RESOLUTIONS, kind) ? RESOLUTIONS[kind] : {}),
-    comment: optional(text(0, 4_096)),
-  });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above, and no other field is there.
-  const resolution = value as Resolution & { approver: { id: string; groups?: string[] } };
-  return { kind: 'ok', value: { ...resolution, approver: withGroups(resolution.approver) } };
+export function isIdentifier(value: unknown): value is string {
+  return Identifier.safeParse(value).success;
 }
 
-const formValue: Check = (value) =>
-  typeof value === 'string' ||
-  typeof value === 'boolean' ||
-  Number.isFinite(value) ||
-  (Array.isArray(value) && value.every((item) => typeof item === 'string'))
-    ? undefined
-    : 'must be text, a number, true or false, or a list of texts';
+export function isName(value: unknown): value is string {
+  return Name.safeParse(value).success;
+}
 
-/** An answer to one question; whether it fits it is asked apart (`domain/request/input.ts`). */
-const response: Check = (value) => {
-  const action = isFields(value) ? value['action'] : undefined;
-  const problem = problemOf(value, {
-    action: oneOf('accept', 'decline', 'cancel'),
-    ...(action === 'accept' ? { content: optional(formContent) } : {}),
-  });
-  return problem === undefined ? undefined : `${problem.path === '' ? '' : `${problem.path} `}${problem.reason}`;
-};
+export function isCallId(value: unknown): value is string {
+  return answerTo.callId.safeParse(value).success;
+}
 
-const eachOf =
-  (check: Check): Check =>
-  (value) => {
-    if (!isFields(value) || Object.hasOwn(value, '__proto__')) return 'must be an object';
-    for (const [key, inner] of Object.entries(value)) {
-      const reason = check(inner);
-      if (reason !== undefined) return `has ${key}, which ${reason}`;
-    }
-    return undefined;
+export function isInstant(value: unknown): value is string {
+  return Instant.safeParse(value).success;
+}
+
+/** A schema makes no code at run time: workflow code is what was bundled. */
+const WITHOUT_CODE = { jitless: true };
+
+function readerOf<T>(schema: z.ZodType<T>): (value: unknown) => Parsed<T> {
+  return (value) => {
+    if (isUndecodable(value)) return bad('', value.says);
+    if (!isFields(value)) return bad('', 'must be an object');
+    const unsafe = unsafeField(value);
+    if (unsafe !== undefined) return unsafe;
+    const { success, data, error } = schema.safeParse(value, WITHOUT_CODE);
+    if (success) return { kind: 'ok', value: data };
+    const problems = problemsOf(error, value).map((problem) => hinted(problem, value));
+    const told = problems.find(({ reason }) => reason.endsWith(HINT)) ?? problems[0];
+    return { ...bad('', 'does not fit its schema'), ...told };
   };
-const formContent = eachOf(formValue);
-
-export function parseProvision(value: unknown): Parsed<Provision> {
-  const kind = isFields(value) ? value['kind'] : undefined;
-  const problem = problemOf(value, {
-    kind: oneOf('provide', 'decline', 'cancel'),
-    ...answerFields,
-    ...(kind === 'provide' ? { responses: eachOf(response) } : {}),
-    comment: optional(text(0, 4_096)),
-  });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above, and no other field is there.
-  const provision = value as Provision & { approver: { id: string; groups?: string[] } };
-  return { kind: 'ok', value: { ...provision, approver: withGroups(provision.approver) } };
 }
 
-const AUTHORIZATIONS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
-  consent: { comment: optional(text(0, 4_096)) },
-  grant: { grant: (value) => grantProblem(value), comment: optional(text(0, 4_096)) },
-  decline: { reason: text(1, 4_096) },
-};
+const HINT = ': approvals count only as a `decide` update';
 
-export function parseAuthorization(value: unknown): Parsed<Authorization> {
-  const kind = isFields(value) ? value['kind'] : undefined;
-  const problem = problemOf(value, {
-    kind: oneOf('consent', 'grant', 'decline'),
-    ...answerFields,
-    callId: anyCallId,
-    ...(typeof kind === 'string' && Object.hasOwn(AUTHORIZATIONS, kind) ? AUTHORIZATIONS[kind] : {}),
-  });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above, and no other field is there.
-  const authorization = value as Authorization & { approver: { id: string; groups?: string[] } };
-  return { kind: 'ok', value: { ...authorization, approver: withGroups(authorization.approver) } };
+/** An approval that rides in another message is refused by name. */
+function hinted({ path, reason }: Problem, { type }: Fields): Problem {
+  const saysSo = /approv|decision/i.test(path) || (typeof type === 'string' && /approv|decision/i.test(type));
+  return { path, reason: saysSo && reason === UNKNOWN_FIELD ? `${reason}${HINT}` : reason };
 }
 
-const JWE = ['protected', 'encrypted_key', 'iv', 'ciphertext', 'tag', 'aad'];
-
-/** Sealed, or a reference: a clear token is neither. */
-function grantProblem(value: unknown): string | undefined {
-  const anyText: Check = (part) => (typeof part === 'string' ? undefined : 'must be text');
-  const isSealed = isFields(value) && 'jwe' in value;
-  const sealed: Check = (part) => problemOf(part, Object.fromEntries(JWE.map((field) => [field, anyText])))?.reason;
-  const problem = problemOf(value, { server: name, ...(isSealed ? { jwe: sealed } : { ref: identifier }) });
-  return problem && 'must be {server, jwe} or {server, ref}';
+function bad(path: string, reason: string): { kind: 'bad' } & Problem {
+  return { kind: 'bad', path, reason };
 }
 
-export function parseForget(value: unknown): Parsed<Forget> {
-  const problem = problemOf(value, { standing: identifier, by: approver, comment: optional(text(0, 4_096)) });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above, and no other field is there.
-  const asked = value as Forget & { by: { id: string; groups?: string[] } };
-  return { kind: 'ok', value: { ...asked, by: withGroups(asked.by) } };
-}
-
-function ownFields(kind: unknown): Readonly<Record<string, Check>> {
-  const comment = optional(text(0, 4_096));
-  switch (kind) {
-    case 'reject':
-      return { reason: text(1, 4_096) };
-    case 'extend':
-      return { until: instant, comment };
-    case 'respond':
-      return { answer: text(1, 16_384), comment };
-    case 'approve':
-      return { comment, arguments: optional(jsonObject), remember: optional(remember) };
-    default:
-      return { comment };
+/** A schema overlooks a field called `__proto__`, which no person means, and which can be read in two ways. */
+function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
+  for (const [key, value] of Object.entries(message)) {
+    if (key === '__proto__') return bad(key, UNKNOWN_FIELD);
+    if (!isSafe(value, DEEPEST_JSON))
+      return bad(pathText([key]), `must have at most ${DEEPEST_JSON} levels, and no fields called __proto__`);
   }
+  return undefined;
 }
 
-export function parseSay(value: unknown): Parsed<Say> {
-  const problem = problemOf(value, {
-    messageId: identifier,
-    text: text(1, 131_072),
-    from: identifier,
-    interrupt: optional(only(true)),
-  });
-  // Sound: every field was checked above.
-  return problem === undefined ? { kind: 'ok', value: value as Say } : { kind: 'bad', ...problem };
-}
-
-export function parseStop(value: unknown): Parsed<Stop> {
-  const problem = problemOf(value, {
-    by: identifier,
-    reason: text(1, 1_024),
-    inFlight: optional(oneOf('finish', 'cancel')),
-  });
-  if (problem !== undefined) return { kind: 'bad', ...problem };
-  // Sound: every field was checked above; only `inFlight` may be missing.
-  const stop = value as Omit<Stop, 'inFlight'> & Partial<Pick<Stop, 'inFlight'>>;
-  return { kind: 'ok', value: { ...stop, inFlight: stop.inFlight ?? 'finish' } };
+function isSafe(value: unknown, levelsLeft: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  if (levelsLeft === 0 || Object.hasOwn(value, '__proto__')) return false;
+  return Object.values(value).every((inner) => isSafe(inner, levelsLeft - 1));
 }

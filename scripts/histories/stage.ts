@@ -20,6 +20,7 @@ import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
 import type { WorkerRole } from '../../workers/config/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
+import { startDeciders } from './deciders.ts';
 import { EDITABLE, OF_TWO, POLICY } from './stage-policy.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import {
@@ -35,6 +36,9 @@ import {
 
 /** Where the dispatches of `patient` wait. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
+
+/** Where the tools of `openSignedApart` wait. */
+export const SIGNED_TOOLS_QUEUE = 'countersign-signed-tools';
 
 /** With whose key the workers of mode `signed` prove what they write. As the other, a key of this repository. */
 export const CORPUS_TRUST: Config['trust'] = TrustConfig.parse({
@@ -64,6 +68,8 @@ export interface Stage {
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
   /** In trust mode `signed`, with keys of its own. */
   openSigned(): Promise<SignedDeployment>;
+  /** The same with a queue for its tools, which nobody serves unless told to. */
+  openSignedApart(): Promise<SignedDeployment & { serveTools(): Promise<Workers> }>;
   /** The tool server has these limits. */
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
   /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
@@ -80,6 +86,8 @@ export interface Stage {
   patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
   /** What results link to may be read. Begun when first asked for. */
   linked(): Promise<Deployment>;
+  /** Nobody serves its queues unless told to. Begun when first asked for. */
+  crossed(): Promise<Crossed>;
   stop(): Promise<void>;
 }
 
@@ -102,6 +110,14 @@ export interface Editable extends Deployment {
   readonly directory: string;
   restart(): Promise<void>;
 }
+
+export interface Crossed extends Deployment {
+  serve(role: 'runs' | 'tools'): Promise<Serving>;
+  /** Workflow tasks alone: whatever a run schedules waits for a worker. */
+  serveTasks(): Promise<Serving>;
+}
+
+export type Serving = Pick<Workers, 'stop'>;
 
 export interface SignedDeployment {
   readonly deployment: Deployment;
@@ -201,7 +217,10 @@ export async function openStage(
       };
       return { ...(await clientOf(config)), restart };
     };
-    const openSigned = async (): Promise<SignedDeployment> => {
+    const openSigned = async (
+      taskQueue = 'countersign-signed',
+      toolQueue?: string,
+    ): Promise<SignedDeployment & { serveTools(): Promise<Workers> }> => {
       const keys = signedKeys();
       const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
         await writeKeys(join(directory, 'trust.jwks'), trusted);
@@ -215,10 +234,12 @@ export async function openStage(
           loosening: 'countersign',
         },
       };
+      const config = configOf(taskQueue, over, toolQueue);
       return {
         keys,
         trust,
-        deployment: await deploy(configOf('countersign-signed', over), 'all', keys.backend.signer),
+        deployment: await deploy(config, toolQueue === undefined ? 'all' : 'runs', keys.backend.signer),
+        serveTools: () => serve(config, 'tools'),
       };
     };
     let editable: Promise<Editable> | undefined;
@@ -255,6 +276,12 @@ export async function openStage(
       const config = configOf('countersign-patient', { servers });
       return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
     };
+    let crossed: Promise<Crossed> | undefined;
+    const openCrossed = async (): Promise<Crossed> => {
+      const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
+      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
+      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+    };
     let working: Promise<Deployment> | undefined;
     let linked: Promise<Deployment> | undefined;
     const openWith = async (
@@ -274,7 +301,9 @@ export async function openStage(
       lent: () => (lent ??= openLent()),
       scoped: openScoped,
       editable: () => (editable ??= openEditable()),
-      openSigned,
+      openSigned: () => openSigned(),
+      openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
+      crossed: () => (crossed ??= openCrossed()),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),

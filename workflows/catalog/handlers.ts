@@ -15,11 +15,11 @@ import { type CatalogRefusal, checkVersion, planned, policiesSet, rightsOf } fro
 import {
   parseCatalogDecision,
   parseConnect,
+  type Parsed,
   parseDisconnect,
   parsePolicies,
   parseRefresh,
-} from '../../domain/shapes/catalog.ts';
-import type { Parsed } from '../../domain/shapes/fields.ts';
+} from '../../domain/shapes/messages.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { askedAbout } from '../run/refusals.ts';
 import { assertReadable } from '../entity/unread.ts';

@@ -20,7 +20,7 @@ import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '
 import { discovered, refreshFailed } from '../../domain/catalog/discovery.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { rollReason } from '../../domain/run/carry.ts';
-import { identifier, name as serverName } from '../../domain/shapes/fields.ts';
+import { isIdentifier, isName } from '../../domain/shapes/messages.ts';
 import { answered, assertFailure, assertReadable, seenAtStart } from '../entity/unread.ts';
 import { isChecking } from '../interceptors/zone.ts';
 import { catalogDiscoveryActivities } from '../run/activities.ts';
@@ -76,7 +76,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
     const found = await listing.run(() =>
       catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
-    const discovery = { ...answered(live, found), refresh: refreshes };
+    const discovery = { ...answered(live, 'discoverCatalog', found), refresh: refreshes };
     if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
     assertFailure(error);
@@ -123,10 +123,7 @@ function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null |
         path: 'args[0]',
       }),
     );
-  const isNamed =
-    identifier(identity?.tenant) === undefined &&
-    serverName(identity?.server) === undefined &&
-    catalogId(identity) === workflowId;
+  const isNamed = isIdentifier(identity?.tenant) && isName(identity?.server) && catalogId(identity) === workflowId;
   if (!isNamed || (cronSchedule ?? '') !== '')
     throw final(
       failureOf(

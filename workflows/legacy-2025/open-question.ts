@@ -21,14 +21,14 @@ import {
   type HeldPausing,
   isHeldOpen,
 } from '../../domain/legacy-2025/open-question.ts';
+import { parseHeldQuestions } from '../../domain/shapes/messages.ts';
 import type { CallState, InFlight } from '../../domain/state/call.ts';
 import { callOf } from '../../domain/state/run.ts';
-import { parseHeldQuestions } from '../../domain/shapes/legacy-2025.ts';
-import { askedAbout, closed, parsed } from '../run/refusals.ts';
 import { assertReadable } from '../entity/unread.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { heldInputQuery, inputAskedUpdate } from '../run/messages.ts';
 import { asksAbout, whoAnswers } from '../run/pauses.ts';
+import { askedAbout, closed, parsed } from '../run/refusals.ts';
 import { waitForAnswer } from '../run/waiting.ts';
 
 export function serveHeldInput(live: LiveRun): void {

@@ -227,7 +227,8 @@ function whatFailed(error: TemporalFailure): string {
 // A run's first command: validate the spec.
 
 async function prepare(live: LiveRun): Promise<void> {
-  const { opening, ...prepared } = answered(live, await runActivities('check the spec').prepareRun(live.spec));
+  const answer = await runActivities('check the spec').prepareRun(live.spec);
+  const { opening, ...prepared } = answered(live, 'prepareRun', answer);
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
   if (prepared.messageIds === 'compared') live.run = comparing(live.run);

@@ -17,8 +17,9 @@ import type {
   SignedProvision,
   SignedResolution,
 } from '../../contracts/schemas/answer.ts';
+import type { RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import type { Answerers } from '../../domain/policy/approvers.ts';
+import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import {
   authorizationPause,
@@ -28,23 +29,21 @@ import {
   grantsFor,
   refuseAuthorization,
 } from '../../domain/request/authorization.ts';
-import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
 import { madeInTime } from '../../domain/request/decision.ts';
 import { outcomePause, refuseLongResult, resolve } from '../../domain/request/outcome.ts';
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../../domain/request/pause.ts';
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../../domain/request/provision.ts';
-import { interrupted } from '../../domain/run/message-queue.ts';
-import type { Change } from '../../domain/state/run.ts';
-import type { Parsed } from '../../domain/shapes/fields.ts';
-import { parseAuthorization, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
 import type { AnswerPurpose } from '../../domain/request/signed-answer.ts';
+import { interrupted } from '../../domain/run/message-queue.ts';
+import { parseAuthorization, type Parsed, parseProvision, parseResolution } from '../../domain/shapes/messages.ts';
+import type { Authorized, InFlight, Retry, Unsure } from '../../domain/state/call.ts';
+import type { Change } from '../../domain/state/run.ts';
 import type { Refusal } from '../../domain/text/refusal.ts';
-import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
 import { assertReadable } from '../entity/unread.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
+import { closed, endingOr, parsed, refuseWith } from './refusals.ts';
 import { assertSignedAnswer, openedAnswer } from './trust.ts';
-import type { RetryProof } from '../../contracts/wire/proofs.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
@@ -212,7 +211,7 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
-    approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },
+    approvers: initiatorRule(prepared.initiator.id),
     deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
   };
   return {

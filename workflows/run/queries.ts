@@ -12,7 +12,7 @@ import type { LedgerPage, RunState, TranscriptPage } from '../../contracts/schem
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import type { CallState, Extension, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
 import { shownOf } from '../../domain/request/deadline.ts';
-import { requestDigest } from '../../domain/request/digest.ts';
+import { digestOf } from '../../domain/request/facts.ts';
 import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { heldCalls, shownHeld } from '../../domain/request/throttling.ts';
@@ -82,15 +82,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       callId: call.callId,
       generation: request.generation,
       status: requestStatus(state),
-      digest: requestDigest({
-        ...ids,
-        callId: call.callId,
-        generation: request.generation,
-        target,
-        arguments: call.arguments,
-        approvers: request.approvers,
-        about: request.about,
-      }),
+      digest: digestOf({ request, call, judgement: { target } }, ids),
       ...(request.about === undefined ? {} : { about: request.about }),
       ...target,
       arguments: call.arguments,

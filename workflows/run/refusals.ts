@@ -4,7 +4,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import type { Parsed } from '../../domain/shapes/fields.ts';
+import type { Parsed } from '../../domain/shapes/messages.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import type { LiveRun } from './live-run.ts';
 

@@ -13,9 +13,8 @@ import { failureOf } from '../../contracts/failure.ts';
 import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PauseAnswer } from '../../domain/request/pause.ts';
-import type { Parsed } from '../../domain/shapes/fields.ts';
-import { parseDecision } from '../../domain/shapes/messages.ts';
 import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
+import { type Parsed, parseDecision } from '../../domain/shapes/messages.ts';
 import { claimedRunId } from '../../domain/signing/jws.ts';
 import { checkSignature, maySend, openMessage, UNSIGNED } from '../../domain/signing/message.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -159,7 +158,7 @@ export function refreshTrust(live: LiveRun): void {
 
 function trustIn(live: LiveRun, answer: Unread<TrustSet | undefined>): TrustSet | undefined {
   try {
-    return answered(live, answer);
+    return answered(live, 'readTrust?', answer);
   } catch (error) {
     assertFailure(error);
     return undefined;

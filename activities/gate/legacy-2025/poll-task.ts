@@ -16,13 +16,13 @@ import type { ReadCatalog } from '../../catalog/reader.ts';
 import type { LoadToolset } from '../../catalog/toolset.ts';
 import { currentScheduler } from '../../kit/scheduler.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
-import type { ServerConnection } from '../../mcp/port.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../../tokens/port.ts';
+import { pulsing } from '../../mcp/pulse.ts';
+import type { StateSeal } from '../../mcp/state-seal.ts';
+import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { pulsing } from '../../mcp/pulse.ts';
-import { accessTo, connectionOf, credentialsOf, secretsOf } from '../server-access.ts';
-import type { StateSeal } from '../../mcp/state-seal.ts';
+import { accessTo, connectionOf, credentialsOf } from '../server-access.ts';
+import { withToken } from '../with-token.ts';
 import { openedTask } from './task-seal.ts';
 
 /** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */
@@ -109,27 +109,13 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
     ...(sharedBy === undefined ? {} : { sharedBy }),
     signal,
   };
-  const token = await broker.mint(request);
-  const first = await asked(tasks, connectionOf(server, access, token, shown), token, question);
-  if (first.kind !== 'unreached' || first.unauthorized === undefined || token.accessToken === undefined) return first;
-  const fresh = await broker.mint({ ...request, refused: token.accessToken });
-  if (fresh.accessToken === token.accessToken) return first;
-  // The server has seen the refused one, too.
-  const held = [...shown, ...secretsOf(token)];
-  return await asked(tasks, connectionOf(server, access, fresh, held), fresh, question);
-}
-
-async function asked(
-  tasks: TaskServer,
-  connection: ServerConnection,
-  token: MintedToken,
-  question: TaskQuestion,
-): Promise<TaskReport> {
-  try {
-    return await tasks.ask(connection, question);
-  } finally {
-    token.release?.();
-  }
+  const got = await withToken(broker, request, {
+    use: async (token, known) => await tasks.ask(connectionOf(server, access, token, [...shown, ...known]), question),
+    isRefused: (report) => report.kind === 'unreached' && report.unauthorized === true,
+  });
+  if (got.kind === 'none') throw got.error;
+  if ('noOther' in got) throw got.noOther;
+  return got.used;
 }
 
 function reasonOf({ reason, ended }: Unreached): string {

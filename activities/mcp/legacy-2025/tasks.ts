@@ -13,14 +13,7 @@ import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/too
 import type { ArtifactStore } from '../../artifacts/port.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
-import {
-  isSessionRefusal,
-  type Names,
-  reasonOf,
-  refusalIn,
-  type Stop,
-  type Trace,
-} from '../classify-failure.ts';
+import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
 import { openWire } from '../http-exchange.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';

@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { createBucketRequest, createBucketStore, setUpBucket } from '../../../../activities/artifacts/bucket.ts';
+import { createBucketStore, setUpBucket } from '../../../../activities/artifacts/bucket.ts';
 import { readArtifactsFromBucket } from '../../../../client/index.ts';
 import type { BucketConfig } from '../../../../contracts/schemas/stores.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
+import { createBucketRequest } from '../../../../activities/artifacts/bucket-request.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 

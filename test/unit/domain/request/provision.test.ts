@@ -1,6 +1,6 @@
 /** A call whose server asks people before it goes on. */
 import { describe, expect, test } from '@jest/globals';
-import { PauseAck, Provision } from '../../../../contracts/schemas/answer.ts';
+import { PauseAck } from '../../../../contracts/schemas/answer.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';
@@ -258,9 +258,9 @@ describe('its shape', () => {
       'every kind of value',
       { ...right, responses: { w: { action: 'accept', content: { a: 'x', b: 1.5, c: true, d: ['x'] } } } },
     ],
-  ])('%s: the sandbox and the schema agree', (_, given) => {
+  ])('%s: is taken as it is', (_, given) => {
     const value: unknown = JSON.parse(JSON.stringify(given));
-    expect(parseProvision(value)).toEqual({ kind: 'ok', value: Provision.parse(value) });
+    expect(parseProvision(value)).toEqual({ kind: 'ok', value });
   });
 
   test.each<[string, unknown]>([
@@ -277,10 +277,9 @@ describe('its shape', () => {
     ['a value that is a list of numbers', { ...right, responses: { who: { action: 'accept', content: { a: [1] } } } }],
     ['a long comment', { ...right, comment: 'x'.repeat(4_097) }],
     ['a field too many', { ...right, more: 1 }],
-  ])('%s: both refuse it', (_, given) => {
+  ])('%s: is refused', (_, given) => {
     const value: unknown = JSON.parse(JSON.stringify(given));
     expect(parseProvision(value)).toMatchObject({ kind: 'bad' });
-    expect(Provision.safeParse(value).success).toBe(false);
   });
 
   test('__proto__ is the name of nothing', () => {

@@ -1,7 +1,7 @@
 /** Whatever bytes somebody sends as a message: it is read as one, or refused with a reason; nothing throws. */
+import fc from 'fast-check';
 import { expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
-import fc from 'fast-check';
 import {
   isUndecodable,
   payloadConverter,
@@ -11,41 +11,26 @@ import {
 } from '../../../../contracts/payload-converter.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { lostAnswer } from '../../../../domain/legacy-2025/resumption.ts';
-import { startRun } from '../../../../domain/state/run.ts';
-import {
-  parseCatalogDecision,
-  parseConnect,
-  parseDisconnect,
-  parsePolicies,
-  parseRefresh,
-} from '../../../../domain/shapes/catalog.ts';
-import { isFields, type Parsed } from '../../../../domain/shapes/fields.ts';
-import { parseHeldQuestions } from '../../../../domain/shapes/legacy-2025.ts';
-import {
-  parseAuthorization,
-  parseDecision,
-  parseForget,
-  parseProvision,
-  parseResolution,
-  parseSay,
-  parseStop,
-} from '../../../../domain/shapes/messages.ts';
+import { isFields } from '../../../../domain/shapes/fields.ts';
+import * as messages from '../../../../domain/shapes/messages.ts';
 import { openMessage } from '../../../../domain/signing/message.ts';
+import { startRun } from '../../../../domain/state/run.ts';
 
-const PARSERS: readonly ((value: unknown) => Parsed<unknown>)[] = [
-  parseAuthorization,
-  parseCatalogDecision,
-  parseConnect,
-  parseDecision,
-  parseDisconnect,
-  parseForget,
-  parseHeldQuestions,
-  parsePolicies,
-  parseProvision,
-  parseRefresh,
-  parseResolution,
-  parseSay,
-  parseStop,
+const PARSERS: readonly ((value: unknown) => messages.Parsed<unknown>)[] = [
+  messages.parseAuthorization,
+  messages.parseCatalogDecision,
+  messages.parseClaims,
+  messages.parseConnect,
+  messages.parseDecision,
+  messages.parseDisconnect,
+  messages.parseForget,
+  messages.parseHeldQuestions,
+  messages.parsePolicies,
+  messages.parseProvision,
+  messages.parseRefresh,
+  messages.parseResolution,
+  messages.parseSay,
+  messages.parseStop,
 ];
 // Sound: each key of the table is one.
 const REASONS = Object.keys(UNDECODABLE) as UndecodableReason[];

@@ -1,0 +1,31 @@
+/** Changes of what becomes of a run that is stopped, cancelled or interrupted while something is under way; see `mutations.ts`. */
+import { removed, replaced } from './change.ts';
+import type { Mutation } from './mutant.ts';
+
+export const CROSSING_COMMANDS: readonly Mutation[] = [
+  {
+    name: 'a run that is stopped goes on checking its spec',
+    noticedIn: 'agent-run.v3.preparing-stopped',
+    change: replaced('agentRun', 'await live.work.run(() => prepare(live));', 'await prepare(live);'),
+  },
+  {
+    name: 'a run that is cancelled before it began is stored',
+    noticedIn: 'agent-run.v3.preparing-cancelled',
+    change: replaced('end', '!live.isPrepared', 'live.isPrepared'),
+  },
+  {
+    name: 'a model goes on for a run that is stopped',
+    noticedIn: 'agent-run.v3.thinking-stopped',
+    change: replaced('modelActivities', 'ActivityCancellationType.TRY_CANCEL', 'ActivityCancellationType.ABANDON'),
+  },
+  {
+    name: 'what a model proposes before it has read a message that interrupts is asked',
+    noticedIn: 'agent-run.v3.thinking-interrupted-ended',
+    change: removed('judgeAll', 'live.commit(interrupted(live.run));'),
+  },
+  {
+    name: 'an edit is judged for a run that ends',
+    noticedIn: 'agent-run.v3.judging-cancelled',
+    change: removed('end', 'if ($_) await answerEditors(live);'),
+  },
+];
