@@ -14,7 +14,7 @@ import { plainClient } from '../support/engine.ts';
 import { type FaultEngine, startFaultEngine } from '../support/fault-engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { pollInstead } from '../support/lost-poller.ts';
-import { type PointServers, pointsConfig, startPointServers } from '../support/point-servers.ts';
+import { pointsConfig, type PointServers, startPointServers } from '../support/point-servers.ts';
 import { editBeingJudged, handedOver, POINTS, type Reached } from '../support/rebuilt-points.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
@@ -120,6 +120,11 @@ const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, point
           },
           { what: 'all tasks in its hands' },
         );
+        // It asks for no more, or it would be handed queries of the common queue while it stands still.
+        lost.terminate();
+        await until(() => (lost.log().includes('SIGTERM') ? true : undefined), {
+          what: 'a worker that asks for no more',
+        });
         lost.freeze();
       },
     };

@@ -14,7 +14,7 @@ export async function catalogPieces({ world, servers, secrets }: CanaryScene): P
   const catalog = world.countersign.catalog(LISTED);
   const { url } = servers.listed;
   const first = await connected(catalog, url, { credentials: 'named' });
-  const names = first.entries.map(({ name }) => name);
+  const names = first.entries.map((entry) => entry.name);
   pieces.push(...(await piecesOfCatalog(world, LISTED, names)));
 
   servers.listed.refuseListing(true);

@@ -1,6 +1,6 @@
 /**
- * For a worker process that is to be frozen with tasks in its hands, loaded before it starts: from SIGUSR2 on it takes what Temporal gives it
- * and does nothing with it. All of the worker is real, save that its own code is never handed a task again.
+ * For a worker process that is to be frozen with tasks in its hands, loaded before it starts: from SIGWINCH on it takes what Temporal
+ * gives it and does nothing with it. All of the worker is real, save that its own code is never handed a task again.
  *
  * 1. It says on stdout of which Temporal run it holds something.
  */
@@ -18,7 +18,8 @@ const RUN_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 const AT_ONCE = 100;
 
 let isHolding = false;
-process.on('SIGUSR2', () => {
+// A signal that nothing else is done at: with SIGUSR2 the SDK ends its workers.
+process.on('SIGWINCH', () => {
   isHolding = true;
   process.stdout.write('holds tasks from now on\n');
 });

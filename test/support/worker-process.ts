@@ -78,7 +78,7 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
       await ended;
     },
     hold: async () => {
-      child.kill('SIGUSR2');
+      child.kill('SIGWINCH');
       await until(() => (worker.output().includes('holds tasks from now on') ? true : undefined), {
         what: 'a worker that holds',
       });
