@@ -1,7 +1,7 @@
 /**
  * One signed request to a store that speaks S3 (AWS Signature Version 4), tried again where that may help.
  *
- * Workers give it their guarded way out, backends that read artifacts their own (`client/artifact-bucket.ts`): nothing else of this
+ * Workers give it their guarded way out, backends that read artifacts their own (`client/artifacts/bucket.ts`): nothing else of this
  * folder is imported there.
  *
  * 1. Bounded: so many tries of so many seconds, and no redirect is followed, since a signature is for one host.

@@ -89,9 +89,9 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
     case 'invalid_union':
       return explainUnion(issue, path, input, at);
     case 'too_big':
-      return [{ path, reason: bounded('at most', issue.maximum, issue.origin) }];
+      return [{ path, reason: ownReason(issue) ?? bounded('at most', issue.maximum, issue.origin) }];
     case 'too_small':
-      return [{ path, reason: bounded('at least', issue.minimum, issue.origin) }];
+      return [{ path, reason: ownReason(issue) ?? bounded('at least', issue.minimum, issue.origin) }];
     default:
       return [{ path, reason: plainReason(issue) }];
   }
@@ -110,6 +110,14 @@ function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: un
   if (meant !== undefined) return meant.flatMap((inner) => explain(inner, path, input));
   const wanted = issue.errors.flatMap((branch) => branch.filter(isWholeMismatch).map(expectedOf));
   return [{ path, reason: mismatch([...new Set(wanted)].join(' or '), at) }];
+}
+
+/** The words of zod, in its language and where it has none. */
+const OF_ZOD = /^(Too |Invalid input)/;
+
+/** What the schema itself says of a bound; undefined where it leaves that to zod. */
+function ownReason(issue: Issue): string | undefined {
+  return OF_ZOD.test(issue.message) ? undefined : plainReason(issue);
 }
 
 const COUNTED: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' };
