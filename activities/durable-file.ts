@@ -11,6 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { nodeCodeOf } from '../contracts/node-code.ts';
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -41,11 +42,6 @@ export async function replace(root: string, path: string, content: string | Uint
 export async function syncFolders(root: string, folder: string): Promise<void> {
   for (const synced of [...foldersBelow(root, folder), root])
     await closing(await open(synced, 'r'), async (handle) => await handle.sync());
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-export function nodeCodeOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }
 
 async function written(

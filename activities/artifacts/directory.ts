@@ -13,8 +13,9 @@ import { createHash } from 'node:crypto';
 import { readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
-import { nodeCodeOf, replace } from '../durable-file.ts';
+import { replace } from '../durable-file.ts';
 import type { ArtifactStore } from './port.ts';
 import { assertRoot } from './root.ts';
 

@@ -11,7 +11,7 @@ import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync 
 import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../durable-file.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 
 export const MARKER = '.countersign-store';
 

@@ -8,9 +8,9 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { LedgerLine, type LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../../domain/canonical.ts';
-import { nodeCodeOf } from '../durable-file.ts';
 import { conflict } from './refusal.ts';
 
 export interface Recorded {

@@ -10,12 +10,13 @@
  */
 import { join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { LedgerLine, LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { GENESIS } from '../../domain/ledger.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
-import { nodeCodeOf, syncFolders, writeNew } from '../durable-file.ts';
+import { syncFolders, writeNew } from '../durable-file.ts';
 import { readRecorded, type Recorded } from './directory-reading.ts';
 import type { LedgerSink } from './port.ts';
 import { conflict, unavailable } from './refusal.ts';

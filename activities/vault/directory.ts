@@ -14,11 +14,12 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { VaultEntry } from '../../contracts/schemas/vault.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
-import { nodeCodeOf, replace, writeNew } from '../durable-file.ts';
+import { replace, writeNew } from '../durable-file.ts';
 import { corrupt, Envelopes, type Place } from './envelope.ts';
 import type { HeldEntry, ListedEntry, Vault, VaultVersion } from './port.ts';
 

@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { nodeCodeOf, replace, writeNew } from '../../activities/durable-file.ts';
+import { replace, writeNew } from '../../activities/durable-file.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 
 let parent: string;
 let root: string;
