@@ -115,7 +115,7 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
     isRefused: (report) => report.kind === 'unreached' && report.unauthorized === true,
   });
   if (got.kind === 'none') throw got.error;
-  if (got.noOther !== undefined) throw got.noOther;
+  if ('noOther' in got) throw got.noOther;
   return got.used;
 }
 
