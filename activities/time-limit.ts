@@ -5,6 +5,7 @@
  * 2. The task must leave nothing half done behind it: it is ended between any two steps.
  */
 import { createContext, Script } from 'node:vm';
+import { nodeCodeOf } from '../contracts/node-code.ts';
 
 const idle = (): void => {};
 
@@ -21,7 +22,7 @@ export function within<Value>(ms: number, task: () => Value): Value {
   try {
     limited.runInContext(context, { timeout: ms });
   } catch (error) {
-    throw isTimeout(error) ? new OutOfTime(ms) : error;
+    throw nodeCodeOf(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT' ? new OutOfTime(ms) : error;
   } finally {
     context['task'] = idle;
   }
@@ -35,11 +36,4 @@ export class OutOfTime extends Error {
   constructor(ms: number) {
     super(`not done within ${ms} ms`);
   }
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function isTimeout(error: unknown): boolean {
-  return (
-    typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT'
-  );
 }

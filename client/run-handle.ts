@@ -302,33 +302,8 @@ export class RunHandle {
 }
 
 function assertDigest(request: ApprovalRequest): void {
-  const {
-    namespace,
-    tenant,
-    workflowId,
-    callId,
-    runId,
-    generation,
-    approvers,
-    server,
-    serverUrl,
-    tool,
-    definitionHash,
-  } = request;
-  const target = { server, serverUrl, tool, definitionHash };
-  const digest = requestDigest({
-    namespace,
-    tenant,
-    workflowId,
-    callId,
-    runId,
-    generation,
-    target,
-    arguments: request.arguments,
-    approvers,
-    about: request.about,
-  });
-  if (digest === request.digest) return;
+  const { workflowId, callId } = request;
+  if (requestDigest({ ...request, target: request }) === request.digest) return;
   throw new CountersignError(
     'DIGEST_MISMATCH',
     `The request for call ${callId} is not the one its digest names; do not decide it.`,

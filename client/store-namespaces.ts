@@ -6,6 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
+import { nodeCodeOf } from '../contracts/node-code.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../contracts/schemas/artifact-store.ts';
 import { isNotFound } from './artifact-references.ts';
 
@@ -13,7 +14,7 @@ import { isNotFound } from './artifact-references.ts';
 export async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
   const names = await readdir(folder).catch((error: unknown) => {
-    if (isAbsent(error)) return [];
+    if (nodeCodeOf(error) === 'ENOENT') return [];
     throw error;
   });
   // What a worker that died has left half.
@@ -60,11 +61,6 @@ export async function assertHere(
 
 export function refusal(reason: string): CountersignError {
   return new CountersignError('SWEEP_REFUSED', `The artifact store is not swept: ${reason}. Nothing was removed.`);
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function isAbsent(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT';
 }
 
 function plain(text: string): unknown {

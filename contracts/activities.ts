@@ -55,7 +55,6 @@ export interface PreparedRun {
   readonly servers: readonly ServerBinding[];
   /** The conversation's first messages: instructions, then input. */
   readonly opening: readonly Message[];
-  readonly hasOutputSchema: boolean;
   /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
   readonly repeats?: 'answered';
   /** The ledger says where the conversation stood; absent from workers that did not write it. */

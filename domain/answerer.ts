@@ -4,7 +4,7 @@
  * 1. Those whom policy names where it names nobody in particular (`policy.approvers`), of each layer; else whoever started the run.
  */
 import type { ApproverRule, PolicyInput } from '../contracts/schemas/policy.ts';
-import { clauseOf } from './clause.ts';
+import { clauseOf, initiatorRule } from './clause.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 
 export interface Answerers {
@@ -26,7 +26,7 @@ export function answerersOf(
   );
   return {
     approvers: {
-      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
       ...(clauses.length > 1 ? { together: true as const } : {}),
     },
     deadlineSeconds: Math.min(

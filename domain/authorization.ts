@@ -16,6 +16,7 @@ import { answerFact } from './answer-fact.ts';
 import { isMet, isWanted, type Voter } from './approver.ts';
 import type { InFlight } from './call-state.ts';
 import type { Authorized } from './pause-answers.ts';
+import { initiatorRule } from './clause.ts';
 import { byteLength, canonicalJson, hashOf } from './canonical.ts';
 import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
@@ -51,7 +52,7 @@ export function authorizationPause(
 
 /** Whose grant it replaces. */
 export function grantorOf(initiatorId: string): ApproverRule {
-  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
+  return initiatorRule(initiatorId);
 }
 
 /** Of an answer that is otherwise taken. @param at epoch ms */

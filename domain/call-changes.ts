@@ -3,6 +3,7 @@ import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { Outcome, TokenEvidence } from '../contracts/schemas/call.ts';
 import type { LedgerFact } from '../contracts/schemas/ledger.ts';
 import { type CallState, notSent, sent, type Unsure } from './call-state.ts';
+import { initiatorRule } from './clause.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
 import { reopened, warned } from './reopening.ts';
 import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from './run.ts';
@@ -68,8 +69,7 @@ export function askedAgain(
   const next = reopened(state, {
     at,
     because: warned(state, `${refusal.code}: ${refusal.message}`),
-    approvers: refusal.approvers ??
-      state.request?.approvers ?? { allOf: [{ layer: 'default', ids: [fallback.approverId], groups: [] }] },
+    approvers: refusal.approvers ?? state.request?.approvers ?? initiatorRule(fallback.approverId),
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
     ...(refusal.definition === undefined ? {} : { definition: refusal.definition }),
   });

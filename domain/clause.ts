@@ -1,5 +1,5 @@
 /** A list of approvers as policy states it, as the clause that a request carries. */
-import type { ApproverClause, PolicyInput } from '../contracts/schemas/policy.ts';
+import type { ApproverClause, ApproverRule, PolicyInput } from '../contracts/schemas/policy.ts';
 
 type Stated = NonNullable<PolicyInput['approvers']>;
 
@@ -17,6 +17,11 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
     ...rights,
     ...(escalate === undefined ? {} : { escalate: laterOf(escalate) }),
   };
+}
+
+/** Where nobody is named, whoever started the run decides. */
+export function initiatorRule(initiatorId: string): ApproverRule {
+  return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }
 
 /** Defaults may be missing in a run's own policy. */

@@ -8,6 +8,8 @@ import { requestDigest } from './digest.ts';
 import type { Journal } from './journal.ts';
 import type { RunIds } from './run.ts';
 
+type Shown = Pick<Asking, 'request' | 'call'> & { readonly judgement: Pick<Asking['judgement'], 'target'> };
+
 export function requestOpenedFact(state: Asking, ids: RunIds): LedgerFact {
   const { request, call } = state;
   return {
@@ -37,8 +39,8 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
   };
 }
 
-/** The digest under which an open request is shown in the Temporal run `ids.runId`. */
-export function digestOf({ request, call, judgement }: Asking, ids: RunIds): string {
+/** The digest under which a request on a call is shown in the Temporal run `ids.runId`. */
+export function digestOf({ request, call, judgement }: Shown, ids: RunIds): string {
   return requestDigest({
     ...ids,
     callId: call.callId,

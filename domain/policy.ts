@@ -17,7 +17,7 @@ import type {
   ToolPolicyInput,
 } from '../contracts/schemas/policy.ts';
 import type { CatalogSay } from './catalog-layer.ts';
-import { clauseOf } from './clause.ts';
+import { clauseOf, initiatorRule } from './clause.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './default-deadline.ts';
 import { glassFor, haltedBy } from './emergency.ts';
 import { visible } from './escape.ts';
@@ -109,9 +109,8 @@ export function judge(
   return {
     kind: 'ask',
     rules: asked.map(({ rule }) => rule),
-    // Nobody named: the person who started the run decides.
     approvers: {
-      allOf: clauses.length > 0 ? clauses : [{ layer: 'default', ids: [initiatorId], groups: [] }],
+      allOf: clauses.length > 0 ? clauses : initiatorRule(initiatorId).allOf,
       ...(clauses.length > 1 ? { together: true as const } : {}),
       ...ruleTimes(stated, deadlineSeconds),
     },

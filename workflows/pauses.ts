@@ -16,6 +16,7 @@ import type { SignedAuthorization } from '../contracts/schemas/authorization.ts'
 import type { Answerers } from '../domain/answerer.ts';
 import { authorizationPause, authorize, grantorOf, refuseAuthorization } from '../domain/authorization.ts';
 import type { InFlight, Unsure } from '../domain/call-state.ts';
+import { initiatorRule } from '../domain/clause.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
 import type { Parsed } from '../domain/field-checks.ts';
@@ -200,7 +201,7 @@ export function deadlineOfAnswers({ prepared }: LiveRun): number {
 export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
-    approvers: { allOf: [{ layer: 'default' as const, ids: [prepared.initiator.id], groups: [] }] },
+    approvers: initiatorRule(prepared.initiator.id),
     deadlineSeconds: DEFAULT_DEADLINE_SECONDS,
   };
   return {

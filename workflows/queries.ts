@@ -3,6 +3,7 @@
  *
  * Some are refused before they get here: those for which the worker took in more than its workflow tasks (`query-guard.ts`).
  */
+import { digestOf } from '../domain/facts.ts';
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable } from '../contracts/undecodable.ts';
@@ -11,7 +12,6 @@ import type { ApprovalRequest, RequestStatus } from '../contracts/schemas/reques
 import type { LedgerPage, RunState, TranscriptPage } from '../contracts/schemas/run-state.ts';
 import type { CallState, MadeDecision } from '../domain/call-state.ts';
 import type { Extension, OpenRequest } from '../domain/open-request.ts';
-import { requestDigest } from '../domain/digest.ts';
 import { grantEnd, grantEnds } from '../domain/grant-end.ts';
 import { heldCalls, shownHeld } from '../domain/held.ts';
 import { limitsState } from '../domain/limits.ts';
@@ -84,15 +84,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       callId: call.callId,
       generation: request.generation,
       status: requestStatus(state),
-      digest: requestDigest({
-        ...ids,
-        callId: call.callId,
-        generation: request.generation,
-        target,
-        arguments: call.arguments,
-        approvers: request.approvers,
-        about: request.about,
-      }),
+      digest: digestOf({ request, call, judgement: { target } }, ids),
       ...(request.about === undefined ? {} : { about: request.about }),
       ...target,
       arguments: call.arguments,

@@ -1,6 +1,9 @@
 /**
  * One signed request to a store that speaks S3 (AWS Signature Version 4), tried again where that may help.
  *
+ * Workers give it their guarded way out, backends that read artifacts their own (`client/artifact-bucket.ts`): nothing else of this
+ * folder is imported there.
+ *
  * 1. Bounded: so many tries of so many seconds, and no redirect is followed, since a signature is for one host.
  * 2. Neither credentials nor the text of an answer leave this module; of a failed answer, its code does.
  * 3. The hash of what is sent is signed: a store keeps the whole of it or refuses it.
@@ -9,10 +12,10 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import type { BucketConfig } from '../../contracts/schemas/artifact-store.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { bucketCodeIn, isPassing } from '../../domain/bucket.ts';
-import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { egressRefusalIn } from '../egress/refusal.ts';
-import { networkCodeOf } from '../tools/network.ts';
+import type { Egress } from '../egress/fetch.ts';
 
 export interface BucketRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT';
@@ -37,6 +40,18 @@ export class BucketSilent extends Error {
   override readonly name = 'BucketSilent';
 }
 
+/** A fetch that follows no redirect. */
+export type BucketFetch = (
+  url: string,
+  init: {
+    readonly method: string;
+    readonly headers: Record<string, string>;
+    readonly signal: AbortSignal;
+    readonly redirect: 'manual';
+    readonly body?: Uint8Array<ArrayBuffer>;
+  },
+) => Promise<Pick<BucketAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>;
+
 export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
@@ -53,6 +68,11 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
     to: [config.endpoint],
     maxBytes: Number.MAX_SAFE_INTEGER,
   });
+  return bucketRequestBy(config, fetch, waitMs);
+}
+
+/** @throws what `fetch` throws with a code of ours, from each request */
+export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
   // Keys derived from the secret, one a day.
   const cache = new Map<string, ArrayBuffer>();
   return async (request) => {
@@ -72,7 +92,7 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
 async function once(
   { region, accessKeyId, secretAccessKey, sessionToken, timeoutSeconds }: BucketConfig,
   cache: Map<string, ArrayBuffer>,
-  fetch: GuardedFetch,
+  fetch: BucketFetch,
   { method, url, headers = {}, body, maxBytes = 0 }: BucketRequest,
 ): Promise<BucketAnswer> {
   const signed = await new AwsV4Signer({
@@ -97,6 +117,7 @@ async function once(
       method,
       headers: Object.fromEntries(signed.headers),
       signal,
+      redirect: 'manual',
       // Sound: bytes are a body; that they may be shared memory is all that the type objects to.
       ...(body === undefined ? {} : { body: body as Uint8Array<ArrayBuffer> }),
     });
@@ -105,11 +126,11 @@ async function once(
     const code = isGood || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
     return { status: answer.status, headers: answer.headers, code, body: isGood ? read : undefined };
   } catch (error) {
-    const forbidden = egressRefusalIn(error);
-    if (forbidden !== undefined) throw forbidden;
+    // It was not sent: egress forbids it.
+    if (error instanceof CountersignError) throw error;
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
-      : `could not be reached (${networkCodeOf(error) ?? 'error'})`;
+      : `could not be reached (${nodeCodeOf(causeOf(error)) ?? 'error'})`;
     // Without the cause: it holds the request.
     throw new BucketSilent(reason);
   }
@@ -125,4 +146,9 @@ async function readUpTo(body: AsyncIterable<Uint8Array> | null, maxBytes: number
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** The fault of the network, where fetch has wrapped it. */
+function causeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'cause' in error ? error.cause : error;
 }

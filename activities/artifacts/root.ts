@@ -11,6 +11,7 @@ import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync 
 import { access } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 
 export const MARKER = '.countersign-store';
 
@@ -87,7 +88,7 @@ function entriesOf(root: string): readonly string[] | undefined {
   try {
     return readdirSync(root);
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (nodeCodeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
@@ -101,10 +102,5 @@ function notSetUp(root: string, { marker, what, path }: RootKind): CountersignEr
 }
 
 function isAbsent(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR'].includes(String(codeOf(error)));
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return ['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '');
 }

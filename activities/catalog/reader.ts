@@ -5,6 +5,7 @@
  * 2. At most one query for each catalog at a time, and none while what is known is fresh.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 import type { CatalogIdentity } from '../../contracts/catalog-activities.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
@@ -26,18 +27,13 @@ interface Kept {
 }
 
 export function createCatalogReader(client: Client, now: () => number = Date.now): ReadCatalog {
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<CatalogSnapshot | undefined>>();
   const ask = async (id: string): Promise<CatalogSnapshot | undefined> => {
     // Before the question: what changes while it is answered counts as not seen.
     const at = now();
     const snapshot = await askCatalog(client, id, kept.get(id)?.snapshot);
-    kept.delete(id);
     kept.set(id, { at, snapshot });
-    for (const oldest of kept.keys()) {
-      if (kept.size <= MOST_KEPT) break;
-      kept.delete(oldest);
-    }
     return snapshot;
   };
   return async (identity) => {

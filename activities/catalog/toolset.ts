@@ -3,6 +3,7 @@
  *
  * 1. References are hashes, so a kept toolset is never stale.
  */
+import { LRUCache } from 'lru-cache';
 import type { ToolsetRef } from '../../contracts/activities.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { ServerTools } from '../../contracts/schemas/tool.ts';
@@ -16,16 +17,11 @@ const MOST_KEPT = 50;
 const MOST_KEPT_BYTES = 67_108_864;
 
 export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
-  const kept = new Map<string, { readonly toolset: readonly OfferedTool[]; readonly bytes: number }>();
+  const kept = new LRUCache<string, readonly OfferedTool[]>({ max: MOST_KEPT, maxSize: MOST_KEPT_BYTES });
   return async (refs) => {
     const key = JSON.stringify(refs);
     const found = kept.get(key);
-    if (found !== undefined) {
-      // Last used, last dropped.
-      kept.delete(key);
-      kept.set(key, found);
-      return found.toolset;
-    }
+    if (found !== undefined) return found;
     const parts = await Promise.all(
       refs.map(async ({ tools, allowedTools }) => ({
         tools: parseAs(
@@ -38,15 +34,9 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
       })),
     );
     const toolset = assembleToolset(parts);
-    kept.set(key, { toolset, bytes: refs.reduce((sum, { tools }) => sum + tools.bytes, 0) });
-    let bytes = 0;
-    for (const each of kept.values()) bytes += each.bytes;
+    const bytes = refs.reduce((sum, { tools }) => sum + tools.bytes, 1);
     // The newest stays, however large: its run is at work.
-    for (const [oldest, { bytes: freed }] of kept) {
-      if ((kept.size <= MOST_KEPT && bytes <= MOST_KEPT_BYTES) || oldest === key) break;
-      kept.delete(oldest);
-      bytes -= freed;
-    }
+    kept.set(key, toolset, { size: Math.min(bytes, MOST_KEPT_BYTES) });
     return toolset;
   };
 }

@@ -8,6 +8,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { LedgerLine, type LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../../domain/canonical.ts';
 import { conflict } from './refusal.ts';
@@ -44,7 +45,7 @@ async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => NAME.test(name));
   } catch (error) {
-    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT') return [];
+    if (nodeCodeOf(error) === 'ENOENT') return [];
     throw error;
   }
 }

@@ -6,18 +6,17 @@
  *
  * 1. A name holds the number of its first entry and the hash before it, and is given by `link`, which fails where there is
  *    one: of two workers that add the same stretch one is second, without a lock and also after a crash.
- * 2. A file has its name only once its bytes are on disk; the folders are synced before the record is acknowledged.
- * 3. Readable by the owner alone (0700, 0600).
+ * 2. Files are whole or not there, for the owner alone (`durable-file.ts`); the record is acknowledged then.
  */
-import { randomUUID } from 'node:crypto';
-import { link, mkdir, open, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import type { LedgerLine, LedgerRecord } from '../../contracts/schemas/ledger-record.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { GENESIS } from '../../domain/ledger.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
+import { syncFolders, writeNew } from '../durable-file.ts';
 import { readRecorded, type Recorded } from './directory-reading.ts';
 import type { LedgerSink } from './port.ts';
 import { conflict, unavailable } from './refusal.ts';
@@ -30,8 +29,6 @@ export const LEDGER_ROOT: RootKind = {
   missing: 'LEDGER_UNAVAILABLE',
 };
 
-const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
 /** Each loss means that another worker has added something. */
 const MOST_RACES = 20;
 
@@ -44,7 +41,7 @@ export function createLedgerDirectory(root: string): LedgerSink {
         throw unavailable(record, 'other workers write to it all the time');
       } catch (error) {
         if (error instanceof CountersignError) throw error;
-        throw unavailable(record, `its directory cannot be written (${codeOf(error) ?? 'error'})`, {}, error);
+        throw unavailable(record, `its directory cannot be written (${nodeCodeOf(error) ?? 'error'})`, {}, error);
       }
     },
   };
@@ -64,14 +61,14 @@ async function added(root: string, record: LedgerRecord): Promise<boolean> {
   const [first] = unknown;
   if (first === undefined || known.byHash.has(first.hash)) {
     // Whoever wrote it may have died before this.
-    await syncAll(root, folder);
+    await syncFolders(root, folder);
     return true;
   }
   const isReset = mustContinue(first, record, known);
   const { seq, prev } = first;
   const branch = isReset ? `-${record.head.runId}` : '';
   const name = `${String(seq).padStart(12, '0')}-${prev.slice(0, 16)}${branch}.jsonl`;
-  return await write(root, folder, name, linesOf(record, unknown));
+  return await writeNew(root, join(folder, name), linesOf(record, unknown));
 }
 
 /** @returns whether it is a branch beside what is recorded */
@@ -89,54 +86,4 @@ function linesOf({ head, signedHead }: LedgerRecord, entries: readonly LedgerEnt
   const place = { namespace, workflowId, firstRunId };
   const lines: LedgerLine[] = [...entries.map((entry) => ({ ...place, entry })), { ...place, signedHead }];
   return lines.map((line) => `${canonicalJson(line)}\n`).join('');
-}
-
-async function write(root: string, folder: string, name: string, text: string): Promise<boolean> {
-  // One by one: `recursive` would make the root too, below a bare mount point.
-  for (const made of [dirname(folder), folder]) await makeFolder(made);
-  const temporary = join(folder, `.${randomUUID()}.tmp`);
-  try {
-    // `wx`: never through a link that somebody put there.
-    const file = await open(temporary, 'wx', FILE_MODE);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await link(temporary, join(folder, name));
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-    return false;
-  } finally {
-    // A full disk must not fill further.
-    await rm(temporary, { force: true });
-  }
-  await syncAll(root, folder);
-  return true;
-}
-
-/** Names are durable only when the folders that hold them are. */
-async function syncAll(root: string, folder: string): Promise<void> {
-  for (const directory of [folder, dirname(folder), root]) {
-    const handle = await open(directory, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  }
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { mode: FOLDER_MODE });
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function codeOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }

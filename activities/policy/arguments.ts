@@ -9,6 +9,7 @@
  * 3. A schema that cannot be used refuses nothing.
  */
 import { type Schema, Validator } from '@cfworker/json-schema';
+import { LRUCache } from 'lru-cache';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { OutOfTime, within } from '../time-limit.ts';
 
@@ -17,12 +18,13 @@ const MOST_ERRORS = 5;
 const CHECK_MS = 200;
 
 export class ArgumentChecker {
-  readonly #kept = new Map<string, Validator | undefined>();
+  /** False: it cannot be used. */
+  readonly #kept = new LRUCache<string, Validator | false>({ max: MOST_KEPT });
 
   /** Problems as `path: reason`, bounded; empty where the arguments fit. */
   problems(definitionHash: string, schema: JsonObject, args: JsonObject): readonly string[] {
     const validator = this.#validator(definitionHash, schema);
-    if (validator === undefined) return [];
+    if (validator === false) return [];
     try {
       const { valid, errors } = within(CHECK_MS, () => validator.validate(args));
       return valid
@@ -31,22 +33,22 @@ export class ArgumentChecker {
             .slice(-MOST_ERRORS)
             .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
     } catch (error) {
-      if (error instanceof OutOfTime) this.#kept.set(definitionHash, undefined);
+      if (error instanceof OutOfTime) this.#kept.set(definitionHash, false);
       // An unresolvable $ref shows only now.
       return [];
     }
   }
 
-  #validator(hash: string, schema: JsonObject): Validator | undefined {
-    if (this.#kept.has(hash)) return this.#kept.get(hash);
-    let validator: Validator | undefined;
+  #validator(hash: string, schema: JsonObject): Validator | false {
+    const known = this.#kept.get(hash);
+    if (known !== undefined) return known;
+    let validator: Validator | false;
     try {
       // Sound: cfworker takes any JSON object and throws on what is no schema.
       validator = within(CHECK_MS, () => new Validator(withoutPatterns(schema) as Schema, '2020-12', false));
     } catch {
-      validator = undefined;
+      validator = false;
     }
-    if (this.#kept.size >= MOST_KEPT) this.#kept.clear();
     this.#kept.set(hash, validator);
     return validator;
   }

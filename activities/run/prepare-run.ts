@@ -76,7 +76,6 @@ export function createPrepareRun(
       initiator: spec.initiator,
       servers,
       opening: opening(spec),
-      hasOutputSchema: spec.agent.output !== undefined,
       repeats: 'answered',
       messages: 'hashed',
       ...(tally ? { tally } : {}),

@@ -10,7 +10,7 @@ import type { DispatchInput } from '../../contracts/dispatch.ts';
 import type { AuthorizationProof } from '../../contracts/dispatch-proof.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { isMet, type Voter } from '../../domain/approver.ts';
-import { requestDigest } from '../../domain/digest.ts';
+import { digestOfPause } from './shown-digest.ts';
 import { type Leaving, spentNow, voterOf } from './word-now.ts';
 
 type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
@@ -61,25 +61,12 @@ function isInTime(at: Pick<AuthorizationProof, 'openedAt' | 'deadline'>, decided
 
 /** By as many people as the rule of the request wants, each with what was shown of this very call. */
 function isConsent(input: DispatchInput, proof: AuthorizationProof): boolean {
-  const { run, callId, target, arguments: args, decidedIn } = input;
-  const { generation, approvers, definitionHash, about } = proof;
+  const { callId, decidedIn } = input;
   const isOne = ({ answer: each, decidedAt }: Consented): boolean => {
     if (each.kind !== 'consent' || each.callId !== callId || !decidedIn.includes(each.runId)) return false;
-    const digest = requestDigest({
-      namespace: run.namespace,
-      tenant: run.initiator.tenant,
-      workflowId: run.workflowId,
-      callId,
-      runId: each.runId,
-      generation,
-      target: { ...target, definitionHash },
-      arguments: args,
-      approvers,
-      about,
-    });
-    return each.digest === digest && isInTime(proof, decidedAt);
+    return each.digest === digestOfPause(input, proof, each.runId) && isInTime(proof, decidedAt);
   };
-  return consentsIn(proof).every(isOne) && isMet(approvers, votersOf(proof));
+  return consentsIn(proof).every(isOne) && isMet(proof.approvers, votersOf(proof));
 }
 
 /** Half a consent is none. */

@@ -1,9 +1,7 @@
 /**
  * A server's tools, listed with a token that is there for the list alone.
  *
- * 1. One fresh token where the server refuses the first one (401), as for calls; no other refusal is answered with a token.
- * 2. Whatever a list fails with has a code: without one a run would take the call that it goes before for one that was sent (INV-X1).
- * 3. A token ends with the list for which it was minted, whatever became of that (`MintedToken.release`).
+ * 1. Whatever a list fails with has a code: without one a run would take the call that it goes before for one that was sent (INV-X1).
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -12,6 +10,7 @@ import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { shownOf } from './call-authority.ts';
 import { secretsOf } from './server-access.ts';
 import type { ListOptions, ServerConnection, ToolListing, ToolServer } from './port.ts';
+import { withToken } from './with-token.ts';
 
 export interface AuthorizedList {
   readonly broker: TokenBroker;
@@ -39,43 +38,37 @@ export async function listAuthorized({
   signal,
   options,
 }: AuthorizedList): Promise<Authorized> {
-  const listed = async (token: MintedToken, refused?: MintedToken): Promise<Authorized> => {
-    try {
-      const connection = connect(token, refused === undefined ? [] : secretsOf(refused));
-      const listing = await server.list(connection, signal, options);
-      const shown = [refused, token].flatMap((each) => (each === undefined ? [] : shownOf(each)));
-      return { listing, token, secrets: secretsOf(connection), shown };
-    } catch (error) {
-      throw codedFailureIn(error) === undefined ? faultIn(request.server, error) : error;
-    } finally {
-      token.release?.();
-    }
-  };
-  const first = await broker.mint(request);
-  try {
-    return await listed(first);
-  } catch (error) {
-    if (!(error instanceof CountersignError) || error.code !== 'TOOL_UNAUTHORIZED' || first.accessToken === undefined)
-      throw error;
-    const fresh = await freshFor(broker, { ...request, refused: first.accessToken }, error);
-    if (fresh.accessToken !== first.accessToken) return await listed(fresh, first);
-    fresh.release?.();
-    throw error;
-  }
+  const shown: string[] = [];
+  const got = await withToken<Omit<Authorized, 'token'> | { readonly error: unknown }>(broker, request, {
+    use: async (token, known) => {
+      shown.push(...shownOf(token));
+      try {
+        const connection = connect(token, known);
+        return { listing: await server.list(connection, signal, options), secrets: secretsOf(connection), shown };
+      } catch (error) {
+        return { error: codedFailureIn(error) === undefined ? faultIn(request.server, error) : error };
+      }
+    },
+    isRefused: (listed) => 'error' in listed && isUnauthorized(listed.error),
+  });
+  if (got.kind === 'none') throw got.error;
+  const { used: listed, token, noOther } = got;
+  if (!('error' in listed)) return { ...listed, token };
+  throw noOther === undefined ? listed.error : withReason(listed.error, noOther);
+}
+
+function isUnauthorized(error: unknown): error is CountersignError {
+  return error instanceof CountersignError && error.code === 'TOOL_UNAUTHORIZED';
+}
+
+/** The refusal of the server stands, with the reason why there is no other token, save where that may pass. */
+function withReason(refusal: unknown, none: unknown): unknown {
+  if (!isUnauthorized(refusal) || !(none instanceof CountersignError) || none.traits.retryable) return none;
+  return new CountersignError(refusal.code, `${refusal.message} ${none.message}`, refusal.facts);
 }
 
 /** Its name alone: what it says may quote the server, or what it was asked with. */
 function faultIn(server: string, error: unknown): CountersignError {
   const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
   return new CountersignError('DISCOVERY_FAILED', message);
-}
-
-/** Where there is none, the refusal of the server stands, with the reason. */
-async function freshFor(broker: TokenBroker, request: TokenRequest, error: CountersignError): Promise<MintedToken> {
-  try {
-    return await broker.mint(request);
-  } catch (none) {
-    if (!(none instanceof CountersignError) || none.traits.retryable) throw none;
-    throw new CountersignError(error.code, `${error.message} ${none.message}`, error.facts);
-  }
 }

@@ -7,7 +7,7 @@
  */
 import type { RunIdentity } from '../../contracts/activities.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
-import type { DispatchProof, ShownRequest } from '../../contracts/dispatch-proof.ts';
+import type { DispatchProof } from '../../contracts/dispatch-proof.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -16,13 +16,13 @@ import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import { isMet, isStaged, mayDecide, type Voter } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import { isEdit, permits } from '../../domain/decision-rights.ts';
-import { requestDigest } from '../../domain/digest.ts';
 import { provenDeadline } from '../../domain/extension.ts';
 import { describeLapse, lapsedSince } from '../../domain/validity.ts';
 import { visible } from '../../domain/escape.ts';
 import type { ToolNow } from '../catalog/layer.ts';
 import { shownOf } from '../policy/judge.ts';
 import { describeDrift } from './drift.ts';
+import { digestOfConsent } from './shown-digest.ts';
 import type { OfferedTool } from '../../domain/toolset.ts';
 
 /** What Temporal says of the scheduler, not what the input says. */
@@ -211,7 +211,9 @@ function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen
 function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, voter: Voter): boolean {
   if (!isEdit(decision)) {
     const { generation, approvers } = proof;
-    return decision.digest === digestIn(input, { generation, approvers, arguments: input.arguments }, decision.runId);
+    return (
+      decision.digest === digestOfConsent(input, { generation, approvers, arguments: input.arguments }, decision.runId)
+    );
   }
   const { edit } = proof;
   return (
@@ -219,20 +221,8 @@ function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, 
     permits(edit.approvers, 'edit') &&
     mayDecide(edit.approvers, voter) &&
     canonicalJson(decision.arguments) === canonicalJson(input.arguments) &&
-    decision.digest === digestIn(input, edit, decision.runId)
+    decision.digest === digestOfConsent(input, edit, decision.runId)
   );
-}
-
-export function digestIn({ run, callId, target }: DispatchInput, shown: ShownRequest, runId: string): string {
-  return requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId,
-    target,
-    ...shown,
-  });
 }
 
 /** Arguments that a person chose were not seen by the judge of the model's turn. */

@@ -6,6 +6,7 @@
  * 2. One list at a time for a server and a principal; to a modern server that is known it is one request.
  * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Whatever goes wrong here has a code.
  */
+import { LRUCache } from 'lru-cache';
 import type { RunIdentity } from '../../contracts/activities.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -87,15 +88,11 @@ interface Known {
 }
 
 export function createLiveTools({ config, broker, server, now = Date.now }: LiveToolsParts): LiveTools {
-  // A Map keeps insertion order: the first key was learned longest ago.
-  const known = new Map<string, Known>();
+  const known = new LRUCache<string, Known>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<Listed>>();
 
   const keep = (key: string, at: number, { tools }: ToolListing): void => {
-    known.delete(key);
     known.set(key, { at, hashes: new Map(tools.map((definition) => [definition.name, definitionHash(definition)])) });
-    const oldest = known.keys().next();
-    if (known.size > MOST_KEPT && oldest.done !== true) known.delete(oldest.value);
   };
 
   const list = async (

@@ -14,17 +14,17 @@ import type { Config } from '../../contracts/schemas/config.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import type { LoadToolset } from '../catalog/toolset.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { checkCatalog, checkRun } from './dispatch-check.ts';
 import { resultOf } from './dispatch-result.ts';
 import { isLastTry } from './last-try.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from './mcp-tasks.ts';
-import type { ServerConnection } from './port.ts';
 import { pulsing } from './pulse.ts';
 import { currentScheduler } from './scheduler.ts';
-import { accessTo, connectionOf, credentialsOf, secretsOf } from './server-access.ts';
+import { accessTo, connectionOf, credentialsOf } from './server-access.ts';
 import type { StateSeal } from './state-seal.ts';
 import { openedTask } from './task-seal.ts';
+import { withToken } from './with-token.ts';
 
 /** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */
 const AGAIN_MS = 5_000;
@@ -110,27 +110,13 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
     ...(sharedBy === undefined ? {} : { sharedBy }),
     signal,
   };
-  const token = await broker.mint(request);
-  const first = await asked(tasks, connectionOf(server, access, token, shown), token, question);
-  if (first.kind !== 'unreached' || first.unauthorized === undefined || token.accessToken === undefined) return first;
-  const fresh = await broker.mint({ ...request, refused: token.accessToken });
-  if (fresh.accessToken === token.accessToken) return first;
-  // The server has seen the refused one, too.
-  const held = [...shown, ...secretsOf(token)];
-  return await asked(tasks, connectionOf(server, access, fresh, held), fresh, question);
-}
-
-async function asked(
-  tasks: TaskServer,
-  connection: ServerConnection,
-  token: MintedToken,
-  question: TaskQuestion,
-): Promise<TaskReport> {
-  try {
-    return await tasks.ask(connection, question);
-  } finally {
-    token.release?.();
-  }
+  const got = await withToken(broker, request, {
+    use: async (token, known) => await tasks.ask(connectionOf(server, access, token, [...shown, ...known]), question),
+    isRefused: (report) => report.kind === 'unreached' && report.unauthorized === true,
+  });
+  if (got.kind === 'none') throw got.error;
+  if ('noOther' in got) throw got.noOther;
+  return got.used;
 }
 
 function reasonOf({ reason, ended }: Unreached): string {

@@ -5,6 +5,7 @@
  * 2. What is known is dated: a server that was upgraded would go on answering in the old era for ever.
  */
 import type { PriorDiscovery } from '@modelcontextprotocol/client';
+import { LRUCache } from 'lru-cache';
 import { hashOf } from '../../domain/canonical.ts';
 import type { ServerConnection } from './port.ts';
 
@@ -26,26 +27,16 @@ export interface Priors {
 }
 
 export function createPriors(now: () => number = Date.now): Priors {
-  // A Map keeps insertion order: the first key is the one that was used longest ago.
-  const known = new Map<string, { readonly session: Known; readonly since: number }>();
+  const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
   return {
     recall(connection) {
-      const key = keyOf(connection);
-      const entry = known.get(key);
-      if (entry === undefined) return undefined;
-      known.delete(key);
-      if (now() - entry.since > MAX_AGE_MS) return undefined;
-      known.set(key, entry);
-      return entry.session;
+      const entry = known.get(keyOf(connection));
+      return entry === undefined || now() - entry.since > MAX_AGE_MS ? undefined : entry.session;
     },
     learn(connection, { learned: prior, at }) {
       // A server decides how large its capabilities are.
       if (JSON.stringify(prior).length > MAX_BYTES) return;
-      const key = keyOf(connection);
-      known.delete(key);
-      known.set(key, { session: { prior, at }, since: now() });
-      const oldest = known.keys().next();
-      if (known.size > MAX_SERVERS && oldest.done !== true) known.delete(oldest.value);
+      known.set(keyOf(connection), { session: { prior, at }, since: now() });
     },
     forget(connection) {
       known.delete(keyOf(connection));

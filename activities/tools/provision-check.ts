@@ -12,10 +12,10 @@ import type { ProvisionProof } from '../../contracts/dispatch-proof.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import { mayDecide } from '../../domain/approver.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
-import { requestDigest } from '../../domain/digest.ts';
 import { answersTo, problemInResponses } from '../../domain/input.ts';
 import { answersOf } from '../../domain/provision.ts';
-import type { Refused } from './dispatch-check.ts';
+import { forbidden, type Refused } from './dispatch-check.ts';
+import { digestOfPause } from './shown-digest.ts';
 import { type Leaving, spentNow, voterOf } from './word-now.ts';
 
 /** @param areAsked whether it is known that the server has asked these questions in this call */
@@ -61,29 +61,13 @@ function anew(code: string, message: string): Refused {
 }
 
 /** As it was shown, in time, by one of those who were asked. */
-function isAnswer({ run, target, callId, arguments: args }: DispatchInput, proof: ProvisionProof): boolean {
-  const { provision, about, generation, approvers, definitionHash, deadline, decidedAt } = proof;
-  const digest = requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    runId: provision.runId,
-    callId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
+function isAnswer(input: DispatchInput, proof: ProvisionProof): boolean {
+  const { provision, about, approvers, deadline, decidedAt } = proof;
   return (
-    provision.callId === callId &&
-    provision.digest === digest &&
+    provision.callId === input.callId &&
+    provision.digest === digestOfPause(input, proof, provision.runId) &&
     Date.parse(decidedAt) < Date.parse(deadline) &&
     mayDecide(approvers, voterOf(provision.approver, proof)) &&
     (provision.kind !== 'provide' || problemInResponses(about.requests, provision.responses) === undefined)
   );
-}
-
-function forbidden(message: string): Refused {
-  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
 }

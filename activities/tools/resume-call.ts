@@ -18,18 +18,19 @@ import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { currentTool } from '../catalog/layer.ts';
 import { verdictOn } from '../policy/judge.ts';
-import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
+import type { TokenRequest } from '../tokens/port.ts';
 import { authorityOf, authorizationOf, shownOf } from './call-authority.ts';
 import { type CallToolParts, tokenRequest } from './call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool, type Refused } from './dispatch-check.ts';
 import { handingOn, resultOf, type Told } from './dispatch-result.ts';
 import { checkReading } from './link-check.ts';
-import type { AnswerSource, CallEnding, ResumePoint } from './port.ts';
+import type { AnswerSource, ResumePoint } from './port.ts';
 import { type Pulse, startPulse } from './pulse.ts';
 import { type LeftBehind, openPoint, sealFor } from './resume-point.ts';
 import { currentScheduler } from './scheduler.ts';
-import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
+import { accessTo, connectionOf, type ServerAccess } from './server-access.ts';
 import { taskResult } from './task-seal.ts';
+import { withToken } from './with-token.ts';
 
 /** What a server gets in any case to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;
@@ -65,10 +66,10 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
   const { point, authority: left, request, definition } = admitted;
   told.sentAt = point.sentAt;
   const shown = [...left.shown];
-  const ask = async (token: MintedToken, held: readonly string[]): Promise<CallEnding> => {
-    shown.push(...shownOf(token));
-    try {
-      return await parts.server.resume(connectionOf(input.server, admitted.access, token, held), {
+  const got = await withToken(parts.broker, request, {
+    use: async (token, known) => {
+      shown.push(...shownOf(token));
+      return await parts.server.resume(connectionOf(input.server, admitted.access, token, [...left.shown, ...known]), {
         point,
         resume: input.resume,
         ...(input.tasks === true && input.target.tool !== READ_RESOURCE ? { mayBeTask: true } : {}),
@@ -84,35 +85,16 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
         ...sealFor(input, parts.seal, () => authorityOf(request, shown)),
         isHandedOn: handingOn(told),
       });
-    } finally {
-      token.release?.();
-    }
-  };
-  const token = await parts.broker.mint(request);
-  const first = await ask(token, left.shown);
-  const fresh = await freshFor(parts.broker, request, token, first);
-  // The server has seen the refused one, too.
-  const ending = fresh === undefined ? first : await ask(fresh, [...left.shown, ...secretsOf(token)]);
-  const minted = fresh ?? token;
+    },
+    isRefused: (ending) => ending.kind === 'unknown' && ending.unauthorized === true,
+  });
+  if (got.kind === 'none') throw got.error;
+  const { used: ending, token } = got;
   if (ending.kind === 'task')
-    return await taskResult(ending, input, parts, authorityOf(request, shown), told, minted.evidence);
+    return await taskResult(ending, input, parts, authorityOf(request, shown), told, token.evidence);
   // No server of this era asks in place of an answer.
   if (ending.kind === 'input') throw new CountersignError('INTERNAL', 'A resumed call cannot ask for input.');
-  return resultOf(ending, minted, told);
-}
-
-/** One, where the server has refused this one (RFC 6750 §3.1) and there is another. */
-async function freshFor(
-  broker: TokenBroker,
-  request: TokenRequest,
-  { accessToken: refused }: MintedToken,
-  ending: CallEnding,
-): Promise<MintedToken | undefined> {
-  if (ending.kind !== 'unknown' || ending.unauthorized === undefined || refused === undefined) return undefined;
-  const fresh = await broker.mint({ ...request, refused }).catch(() => undefined);
-  if (fresh?.accessToken !== refused) return fresh;
-  fresh.release?.();
-  return undefined;
+  return resultOf(ending, token, told);
 }
 
 /** @throws CountersignError where the server is not asked */

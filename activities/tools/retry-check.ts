@@ -6,12 +6,11 @@
  * 3. Where one person does not meet the rule, consent to the call was given after they spoke.
  */
 import type { DispatchInput } from '../../contracts/dispatch.ts';
-import type { RetryProof } from '../../contracts/dispatch-proof.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { isMet, mayDecide } from '../../domain/approver.ts';
-import { requestDigest } from '../../domain/digest.ts';
 import { forbidden, type Refused } from './dispatch-check.ts';
+import { digestOfPause } from './shown-digest.ts';
 import { answerersNow } from './word-now.ts';
 
 export function checkRetry(
@@ -27,7 +26,7 @@ export function checkRetry(
   const isWord =
     resolution.kind === 'retry' &&
     resolution.callId === input.callId &&
-    resolution.digest === digestThen(input, retry) &&
+    resolution.digest === digestOfPause(input, retry, resolution.runId) &&
     about.kind === 'outcome' &&
     about.attempt < input.attempt &&
     // Written so that a time that is none proves nothing.
@@ -50,24 +49,6 @@ export function checkRetry(
 
 function isConsentedSince({ proof }: DispatchInput, decided: number): boolean {
   return proof.kind === 'decision' && Date.parse(proof.decidedAt) >= decided;
-}
-
-function digestThen(
-  { run, callId, target, arguments: args }: DispatchInput,
-  { resolution, about, generation, approvers, definitionHash }: RetryProof,
-): string {
-  return requestDigest({
-    namespace: run.namespace,
-    tenant: run.initiator.tenant,
-    workflowId: run.workflowId,
-    callId,
-    runId: resolution.runId,
-    generation,
-    target: { ...target, definitionHash },
-    arguments: args,
-    approvers,
-    about,
-  });
 }
 
 function again(code: string, message: string): Extract<Refused, { kind: 'reopen' }> {

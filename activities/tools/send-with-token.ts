@@ -1,8 +1,7 @@
 /**
  * The last step of a dispatch: a token for this call, and the call with it (INV-S2).
  *
- * 1. A token is minted once everything has been checked, and given back with the call. A 401 proves that nothing ran: then another one
- *    is minted, once.
+ * 1. A token is minted once everything has been checked, and given back with the call; another one after a 401 (`with-token.ts`).
  * 2. Where people are asked in the middle of the call, their answers may need another token (`token-renewal.ts`).
  * 3. What leaves too late to be waited for is not sent.
  */
@@ -24,6 +23,7 @@ import { taskResult, type TaskWish } from './task-seal.ts';
 import type { Leaving } from './word-now.ts';
 import { sealFor } from './resume-point.ts';
 import { renewalOf } from './token-renewal.ts';
+import { withToken } from './with-token.ts';
 import type { Underway } from './call-tool.ts';
 
 /**
@@ -57,55 +57,44 @@ export async function callWithToken(
   catalog: CatalogSnapshot | undefined,
   { request, held, shown = [] }: Asking,
 ): Promise<DispatchResult> {
+  const notLeft = (error: unknown): DispatchResult =>
+    wanting(endedBeforeSending(error), (failed) => askedNow(needOfToken(parts.config, request, failed), meant.leaving));
   let access: ServerAccess;
-  let token: MintedToken;
   try {
     access = accessTo(parts.config, input.server, catalog);
-    token = await parts.broker.mint(request);
   } catch (error) {
-    return wanting(endedBeforeSending(error), (failed) =>
-      askedNow(needOfToken(parts.config, request, failed), meant.leaving),
-    );
+    return notLeft(error);
   }
   const told: Told = {};
-  const seen: MintedToken[] = [token];
+  const seen: MintedToken[] = [];
   const authority = (): CallAuthority => authorityOf(request, [...shown, ...seen.flatMap(shownOf)]);
-  const finish = async (ending: CallEnding, minted: MintedToken): Promise<DispatchResult> => {
-    if (ending.kind === 'input')
-      return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, minted.evidence);
-    if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, minted.evidence);
-    const ended = withTold(resultOf(ending, minted, told), meant.people?.told() ?? []);
-    return wanting(ended, () =>
-      ending.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, ending), meant.leaving) : undefined,
-    );
-  };
-  const sendWith = async (minted: MintedToken, known: readonly string[]): Promise<CallEnding> => {
-    const renewal =
-      meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
-    try {
-      const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
-      return await send(parts, input, meant, connection, told, authority);
-    } finally {
-      minted.release?.();
-      renewal?.release();
-    }
-  };
-  const first = await sendWith(token, held);
-  if (first.kind !== 'refused' || first.code !== 'TOOL_UNAUTHORIZED' || token.accessToken === undefined)
-    return await finish(first, token);
-  // A 401 is proof that nothing ran: one fresh token, once (RFC 6750 §3.1).
-  parts.pulse.say({ phase: 'connecting' });
-  let fresh: MintedToken;
-  try {
-    fresh = await parts.broker.mint({ ...request, refused: token.accessToken });
-  } catch (error) {
-    return await finish({ ...first, message: `${first.message}${whyNone(error)}` }, token);
-  }
-  if (fresh.accessToken === token.accessToken) return await finish(first, token);
-  // The server has seen the refused one, too.
-  const known = [...held, ...seen.flatMap(secretsOf)];
-  seen.push(fresh);
-  return await finish(await sendWith(fresh, known), fresh);
+  const got = await withToken(parts.broker, request, {
+    use: async (minted) => {
+      if (seen.length > 0) parts.pulse.say({ phase: 'connecting' });
+      // The server has seen those before, too: also one that was renewed while people were asked.
+      const known = [...held, ...seen.flatMap(secretsOf)];
+      seen.push(minted);
+      const renewal =
+        meant.people === undefined ? undefined : renewalOf(parts.broker, request, minted, (next) => seen.push(next));
+      try {
+        const connection = { ...connectionOf(input.server, access, minted, known), ...(renewal && { renewal }) };
+        return await send(parts, input, meant, connection, told, authority);
+      } finally {
+        renewal?.release();
+      }
+    },
+    isRefused: (ending) => ending.kind === 'refused' && ending.code === 'TOOL_UNAUTHORIZED',
+  });
+  if (got.kind === 'none') return notLeft(got.error);
+  const { used: ending, token } = got;
+  if (ending.kind === 'input')
+    return await pausedBy(ending, input, { ...parts, mode: parts.config.trust.mode }, token.evidence);
+  if (ending.kind === 'task') return await taskResult(ending, input, parts, authority(), told, token.evidence);
+  const said = ending.kind === 'refused' ? { ...ending, message: `${ending.message}${whyNone(got.noOther)}` } : ending;
+  const ended = withTold(resultOf(said, token, told), meant.people?.told() ?? []);
+  return wanting(ended, () =>
+    said.kind === 'refused' ? askedNow(needOfEnding(parts.config, request, said), meant.leaving) : undefined,
+  );
 }
 
 /** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */

@@ -14,7 +14,8 @@ import { hashOf } from '../../domain/canonical.ts';
 import { covers, extentOf, mayRemember } from '../../domain/standing.ts';
 import { describeLapse, lapsedSince } from '../../domain/validity.ts';
 import { connectionHash } from '../catalog/connection.ts';
-import { digestIn, forbidden, type Refused, stricter } from './dispatch-check.ts';
+import { forbidden, type Refused, stricter } from './dispatch-check.ts';
+import { digestOfConsent } from './shown-digest.ts';
 
 type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;
 
@@ -33,7 +34,7 @@ export function checkStanding(
     extent !== undefined &&
     decisions.every(
       (decision) =>
-        decision.callId === callId && decision.digest === digestIn({ ...input, callId }, shown, decision.runId),
+        decision.callId === callId && decision.digest === digestOfConsent({ ...input, callId }, shown, decision.runId),
     ) &&
     Date.parse(proof.decidedAt) < Date.parse(proof.deadline) &&
     isMet(shown.approvers, people) &&

@@ -4,6 +4,7 @@
  * 1. What is kept does not change: when an execution began, in which chain, on which queue. That one has ended is asked anew until it has.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { LRUCache } from 'lru-cache';
 import { CountersignError } from '../../contracts/errors.ts';
 
 export interface ExecutionFacts {
@@ -27,19 +28,13 @@ const DEADLINE_MS = 10_000;
 const MOST_KEPT = 5_000;
 
 export function createExecutionReader(client: Client): ReadExecution {
-  const kept = new Map<string, ExecutionFacts>();
+  const kept = new LRUCache<string, ExecutionFacts>({ max: MOST_KEPT });
   return async (workflowId, runId, state) => {
     const key = `${runId} ${workflowId}`;
     const known = kept.get(key);
     if (known !== undefined && (state === 'living' || known.continued)) return known;
     const facts = await describe(client, workflowId, runId);
-    if (facts !== undefined) {
-      kept.set(key, facts);
-      for (const oldest of kept.keys()) {
-        if (kept.size <= MOST_KEPT) break;
-        kept.delete(oldest);
-      }
-    }
+    if (facts !== undefined) kept.set(key, facts);
     return facts;
   };
 }

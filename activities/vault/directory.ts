@@ -6,19 +6,20 @@
  * 1. A version has its name by `link`, which fails where there is one: of two workers that write the same version one is second,
  *    without a lock and also after a crash. So that this holds for late ones too, a version that was replaced keeps its name for
  *    a while, as an empty file: what it held is a secret still.
- * 2. A file has its name only once its bytes are on disk; the folders are synced before a write is acknowledged.
- * 3. The newest version is never deleted, also not that of an entry which was removed: versions are not used again.
- * 4. Readable by the owner alone (0700, 0600).
+ * 2. The newest version is never deleted, also not that of an entry which was removed: versions are not used again.
+ * 3. Files are whole or not there, for the owner alone (`durable-file.ts`).
  */
-import { createHash, randomUUID } from 'node:crypto';
-import { link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CountersignError } from '../../contracts/errors.ts';
+import { nodeCodeOf } from '../../contracts/node-code.ts';
 import type { CodecKey } from '../../contracts/schemas/codec-key.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { VaultEntry } from '../../contracts/schemas/vault.ts';
 import { assertRoot, type RootKind } from '../artifacts/root.ts';
+import { replace, writeNew } from '../durable-file.ts';
 import { corrupt, Envelopes, type Place } from './envelope.ts';
 import type { HeldEntry, ListedEntry, Vault, VaultVersion } from './port.ts';
 
@@ -30,8 +31,6 @@ export const VAULT_ROOT: RootKind = {
   missing: 'VAULT_UNAVAILABLE',
 };
 
-const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
 /** Each time somebody has written in between. */
 const MOST_READS = 50;
 /** Names that are kept of versions that were replaced: who comes later than so many is told from who comes in time. */
@@ -108,7 +107,7 @@ async function versionsIn(root: string, folder: string): Promise<number[]> {
   try {
     names = await readdir(join(root, folder));
   } catch (error) {
-    if (codeOf(error) !== 'ENOENT') throw error;
+    if (nodeCodeOf(error) !== 'ENOENT') throw error;
     await assertRoot(root, VAULT_ROOT);
     return [];
   }
@@ -122,7 +121,7 @@ async function readText(path: string): Promise<string | undefined> {
     const text = await readFile(path, 'utf8');
     return text === '' ? undefined : text;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (nodeCodeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
@@ -139,7 +138,7 @@ async function replaced(
   if (heldIn(newest)?.version !== expected) return undefined;
   const version = (newest?.version ?? 0) + 1;
   const text = entry === undefined ? REMOVED : envelopes.seal(JSON.stringify({ ref, entry }), { folder, version });
-  if (!(await linked(root, folder, version, text))) return undefined;
+  if (!(await writeNew(root, join(root, folder, fileOf(version)), text))) return undefined;
   const versions = await versionsIn(root, folder);
   const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
   const outdated = versions.filter((other) => other < version - KEPT_NAMES || (isLate && other === version));
@@ -148,77 +147,9 @@ async function replaced(
   // The version stands there, and is told so: what is left behind the next write cleans away.
   await Promise.allSettled([
     ...outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })),
-    ...emptied.map(async (old) => await empty(root, folder, old)),
+    ...emptied.map(async (old) => await replace(root, join(root, folder, fileOf(old)), '')),
   ]);
   return isLate ? undefined : String(version);
-}
-
-/** By rename: whoever reads it at this moment has all of it or nothing. */
-async function empty(root: string, folder: string, version: number): Promise<void> {
-  const temporary = join(root, folder, `.${randomUUID()}.tmp`);
-  try {
-    await (await open(temporary, 'wx', FILE_MODE)).close();
-    await rename(temporary, join(root, folder, fileOf(version)));
-  } finally {
-    await rm(temporary, { force: true });
-  }
-}
-
-/** False where another writer was first. */
-async function linked(root: string, folder: string, version: number, text: string): Promise<boolean> {
-  const directory = join(root, folder);
-  await makeFolder(directory);
-  const temporary = join(directory, `.${randomUUID()}.tmp`);
-  try {
-    // `wx`: never through a link that somebody put there.
-    const file = await open(temporary, 'wx', FILE_MODE);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    const path = join(directory, fileOf(version));
-    try {
-      await link(temporary, path);
-    } catch (error) {
-      // Over NFS a request whose answer was lost is sent again, and then meets the name that it has made itself (link(2), BUGS).
-      if (codeOf(error) !== 'EEXIST' || !(await isSame(temporary, path))) throw error;
-    }
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-    return false;
-  } finally {
-    await rm(temporary, { force: true });
-  }
-  // Names are durable only when the folders that hold them are.
-  for (const synced of [directory, root]) {
-    const handle = await open(synced, 'r');
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  }
-  return true;
-}
-
-async function isSame(one: string, other: string): Promise<boolean> {
-  try {
-    const [first, second] = [await stat(one, { bigint: true }), await stat(other, { bigint: true })];
-    return first.ino === second.ino && first.dev === second.dev;
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { mode: FOLDER_MODE });
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-  }
 }
 
 async function available<Value>(use: () => Promise<Value>): Promise<Value> {
@@ -226,7 +157,7 @@ async function available<Value>(use: () => Promise<Value>): Promise<Value> {
     return await use();
   } catch (error) {
     if (error instanceof CountersignError) throw error;
-    throw unavailable(`its directory cannot be used (${codeOf(error) ?? 'error'})`);
+    throw unavailable(`its directory cannot be used (${nodeCodeOf(error) ?? 'error'})`);
   }
 }
 
@@ -240,9 +171,4 @@ function plain(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** Not by instanceof: errors of Node's core are of another realm under jest. */
-function codeOf(error: unknown): string | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : undefined;
 }

@@ -189,7 +189,6 @@ describe('by a plain `workflow.start` with JSON', () => {
       limits: {},
       initiator: { id: 'ann', groups: [], tenant: 'default' },
       servers: [],
-      hasOutputSchema: false,
     };
     expect(await failureOfStart('carry-1', spec, { version: 1, prepared })).toEqual({
       code: 'SPEC_INVALID',

@@ -11,7 +11,6 @@ export function preparedRun(over: Partial<PreparedRun> = {}): PreparedRun {
     initiator: spec.initiator,
     servers: [{ name: 'files', url: 'https://files.example/mcp' }],
     opening: [{ role: 'user', text: 'Tidy the notes.' }],
-    hasOutputSchema: false,
     ...over,
   };
 }

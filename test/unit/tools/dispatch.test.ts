@@ -218,7 +218,7 @@ describe('INV-S1, INV-S2: a call whose server may ask people brings a way to ano
     expect(own?.call).toBeDefined();
     const { call: _, signal: __, ...rest } = own ?? {};
     expect(next).toEqual({ ...rest, signal: expect.anything(), refused: 'token-1' });
-    expect(done).toEqual(['listed', 'called with token-2', 'token-1 released', 'token-2 released']);
+    expect(done).toEqual(['listed', 'called with token-2', 'token-2 released', 'token-1 released']);
   });
 
   test('any other call does not', async () => {

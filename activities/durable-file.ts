@@ -1,0 +1,103 @@
+/**
+ * Files that are whole or not there, also after a crash, in the folders of a store that workers share.
+ *
+ * Owns how a file gets its name. Does not own the root of the store (`artifacts/root.ts`), nor what files are called.
+ *
+ * 1. A file has its name only once its bytes are on disk. Names are durable only when the folders that hold them are: a write is
+ *    acknowledged once these are synced.
+ * 2. The root is never made: a folder below a bare mount point would be hidden as soon as the volume comes back.
+ * 3. Readable by the owner alone (0700, 0600).
+ */
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { nodeCodeOf } from '../contracts/node-code.ts';
+
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+/** Writes a file that nobody has written yet. False: another writer was first, without a lock and also after a crash. */
+export async function writeNew(root: string, path: string, content: string | Uint8Array): Promise<boolean> {
+  return await written(root, path, content, async (temporary) => {
+    try {
+      await link(temporary, path);
+      return true;
+    } catch (error) {
+      if (nodeCodeOf(error) !== 'EEXIST') throw error;
+      // Over NFS a request whose answer was lost is sent again, and then meets the name that it has made itself (link(2), BUGS).
+      return await isSame(temporary, path);
+    }
+  });
+}
+
+/** Writes a file, in the place of the one that may be there: readers have all of the one or of the other. */
+export async function replace(root: string, path: string, content: string | Uint8Array): Promise<void> {
+  await written(root, path, content, async (temporary) => {
+    await rename(temporary, path);
+    return true;
+  });
+}
+
+/** From the folder up to the root. */
+export async function syncFolders(root: string, folder: string): Promise<void> {
+  for (const synced of [...foldersBelow(root, folder), root])
+    await closing(await open(synced, 'r'), async (handle) => await handle.sync());
+}
+
+async function written(
+  root: string,
+  path: string,
+  content: string | Uint8Array,
+  name: (temporary: string) => Promise<boolean>,
+): Promise<boolean> {
+  const folder = dirname(path);
+  // One by one: `recursive` would make the root too.
+  for (const made of foldersBelow(root, folder).toReversed()) await makeFolder(made);
+  // In the same folder: a name moves at once only within one file system.
+  const temporary = join(folder, `.${randomUUID()}.tmp`);
+  try {
+    // `wx`: never through a link that somebody put there.
+    await closing(await open(temporary, 'wx', FILE_MODE), async (file) => {
+      await file.writeFile(content);
+      await file.sync();
+    });
+    if (!(await name(temporary))) return false;
+  } finally {
+    // A full disk must not fill further.
+    await rm(temporary, { force: true });
+  }
+  await syncFolders(root, folder);
+  return true;
+}
+
+/** The deepest first, without the root. */
+function foldersBelow(root: string, folder: string): readonly string[] {
+  const names = relative(root, folder).split(sep);
+  return names.map((_, above) => join(root, ...names.slice(0, names.length - above)));
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: FOLDER_MODE });
+  } catch (error) {
+    if (nodeCodeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
+async function closing(file: FileHandle, use: (file: FileHandle) => Promise<void>): Promise<void> {
+  try {
+    await use(file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function isSame(one: string, other: string): Promise<boolean> {
+  try {
+    const [first, second] = [await stat(one, { bigint: true }), await stat(other, { bigint: true })];
+    return first.ino === second.ino && first.dev === second.dev;
+  } catch (error) {
+    if (nodeCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
