@@ -1,6 +1,6 @@
 /**
  * The tool server of the bench, a process of its own: notes when each call arrived, on the monotonic clock that all
- * processes of a Linux machine share. `GET /calls` gives and forgets them.
+ * processes of a Linux machine share. An answer is as long as its call asks for. `GET /calls` gives and forgets them.
  */
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -10,7 +10,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprot
 
 const inputSchema = {
   type: 'object' as const,
-  properties: { run: { type: 'string' }, step: { type: 'integer' } },
+  properties: { run: { type: 'string' }, step: { type: 'integer' }, bytes: { type: 'integer' } },
   required: ['run', 'step'],
 };
 const tools = [
@@ -23,14 +23,16 @@ function makeServer(): Server {
   const server = new Server({ name: 'echo', version: '1.0.0' }, { capabilities: { tools: {} } });
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => {
-    const { run, step } = params.arguments ?? {};
+    const { run, step, bytes = 0 } = params.arguments ?? {};
     calls.push({
       run: String(run),
       step: Number(step),
       tool: params.name,
       atMs: Number(process.hrtime.bigint()) / 1e6,
     });
-    return { content: [{ type: 'text', text: `${params.name} ${String(step)}` }] };
+    return {
+      content: [{ type: 'text', text: `${params.name} ${String(step)}`.padEnd(Number(bytes), ' lorem ipsum') }],
+    };
   });
   return server;
 }

@@ -30,6 +30,7 @@ import {
   type FromWorker,
   isGated,
   longScript,
+  talkScript,
   toolOf,
   type ToWorker,
   wideScript,
@@ -87,6 +88,7 @@ async function serviceOptions(): Promise<Lane> {
       bench: { provider: 'scripted', script: benchScript() },
       long: { provider: 'scripted', script: longScript(60) },
       wide: { provider: 'scripted', script: wideScript() },
+      talk: { provider: 'scripted', script: talkScript(50, 20_480) },
     },
   });
   const loaded = { config, path: undefined, baseDirectory: directory };

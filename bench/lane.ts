@@ -7,6 +7,9 @@ import type { DevServer } from '../workers/dev-server.ts';
 import { cpuMsOf, endOf, forkBench, heard } from './process.ts';
 import { BENCH_QUEUE, CALLS, type FromWorker, GATED_STEP, OPEN_REQUESTS } from './workload.ts';
 
+/** Models whose runs wait. */
+export type Waiting = 'bench' | 'wide' | 'talk';
+
 export type LaneName = 'raw' | 'countersign';
 
 export interface Pass {
@@ -73,7 +76,7 @@ export class Lane {
   }
 
   /** Starts a run and returns when it waits for its decision, or for its decisions. */
-  async startWaiting(model: 'bench' | 'wide' = 'bench'): Promise<string> {
+  async startWaiting(model: Waiting = 'bench'): Promise<string> {
     this.#started += 1;
     const runId = this.lastRunId;
     const waits = new Promise<void>((resolve) => this.#waiting.set(runId, resolve));
@@ -164,7 +167,12 @@ export function spec(model: string) {
     initiator: { id: 'bench' },
     servers: [{ name: 'echo' }],
     // What one turn may carry bounds calls and results together.
-    limits: { callsPerTurn: OPEN_REQUESTS, resultBytes: 32_768 },
+    limits: {
+      callsPerTurn: OPEN_REQUESTS,
+      resultBytes: 32_768,
+      // A talk is kept whole.
+      ...(model === 'talk' ? { turnsPerExecution: 100 } : {}),
+    },
   };
 }
 

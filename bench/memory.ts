@@ -1,15 +1,17 @@
 /**
- * What a worker process takes of memory: before its first run, for each run that it keeps while it waits for one decision (`bench`) or
- * for 20 (`wide`), and while many start at once. One JSON line each; nothing is asserted.
+ * What a worker process takes of memory: before its first run, for each run that it keeps while it waits for one decision (`bench`), for
+ * 20 (`wide`), or after 50 turns with answers of 20 KB (`talk`), and while many start at once. One JSON line each; nothing is asserted.
  *
- * `npx tsx bench/memory.ts [--runs 60] [--starting 300]`, TEMPORAL_CLI_PATH set.
+ * `npx tsx bench/memory.ts [--runs 60] [--starting 300]`, TEMPORAL_CLI_PATH set. With `--memoryMiB 1024` what a worker process takes that
+ * is told so: `--starting 1200` runs start, of `--turns` turns with answers of `--resultKiB`, and `--decided` of them are decided.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startDevServer } from '../workers/dev-server.ts';
-import { Lane } from './lane.ts';
+import { type DevServer, startDevServer } from '../workers/dev-server.ts';
+import { type Bounded, bounded } from './bounded.ts';
+import { Lane, type Waiting } from './lane.ts';
 import { end, forkBench, heard, rssOf } from './process.ts';
 
 const MIB = 1_048_576;
@@ -18,7 +20,15 @@ const AT_ONCE = 50;
 const LOOK_MS = 200;
 
 const { values } = parseArgs({
-  options: { runs: { type: 'string', default: '60' }, starting: { type: 'string', default: '0' } },
+  options: {
+    runs: { type: 'string', default: '60' },
+    starting: { type: 'string', default: '0' },
+    memoryMiB: { type: 'string' },
+    main: { type: 'string' },
+    turns: { type: 'string' },
+    resultKiB: { type: 'string', default: '0' },
+    decided: { type: 'string', default: '0' },
+  },
 });
 const executable = process.env['TEMPORAL_CLI_PATH'];
 if (executable === undefined) throw new Error('TEMPORAL_CLI_PATH is not set');
@@ -27,14 +37,10 @@ const tools = forkBench('./echo-server.ts');
 try {
   const { url } = await heard<{ kind: 'ready'; url: string }, 'ready'>(tools, 'ready');
   const server = await startDevServer({ executable, ui: false, dbFilename: join(directory, 'memory.db') });
-  const lane = await Lane.open('countersign', server, url, directory);
   try {
-    tell({ what: 'base', ...mib(await lane.usage()) });
-    await lane.pass(20, 10);
-    for (const model of ['bench', 'wide'] as const) await measure(lane, model, Number(values.runs), 10);
-    if (Number(values.starting) > 0) await measure(lane, 'bench', Number(values.starting), AT_ONCE);
+    if (values.memoryMiB === undefined) await inLane(server, url);
+    else for await (const line of bounded(server, url, told(Number(values.memoryMiB)))) tell(line);
   } finally {
-    await lane.close();
     await server.stop();
   }
 } finally {
@@ -43,9 +49,27 @@ try {
 }
 process.exit(0);
 
+function told(memoryMiB: number): Bounded {
+  const { starting, decided, turns, resultKiB, main } = values;
+  const talk = turns === undefined ? undefined : { turns: Number(turns), bytes: Number(resultKiB) * 1_024 };
+  return { memoryMiB, runs: Number(starting), decided: Number(decided), talk, main };
+}
+
+async function inLane(server: DevServer, url: string): Promise<void> {
+  const lane = await Lane.open('countersign', server, url, directory);
+  try {
+    tell({ what: 'base', ...mib(await lane.usage()) });
+    await lane.pass(20, 10);
+    for (const model of ['bench', 'wide', 'talk'] as const) await measure(lane, model, Number(values.runs), 10);
+    if (Number(values.starting) > 0) await measure(lane, 'bench', Number(values.starting), AT_ONCE);
+  } finally {
+    await lane.close();
+  }
+}
+
 type Usage = Awaited<ReturnType<Lane['usage']>>;
 
-async function measure(lane: Lane, model: 'bench' | 'wide', runs: number, atOnce: number): Promise<void> {
+async function measure(lane: Lane, model: Waiting, runs: number, atOnce: number): Promise<void> {
   const before = await lane.usage();
   let peak = 0;
   const looking = setInterval(() => (peak = Math.max(peak, rssOf(lane.workerPid))), LOOK_MS);

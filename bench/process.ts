@@ -65,10 +65,12 @@ export function cpuMsOf(pid: number): number {
   }
 }
 
-/** Resident memory of another process, bytes. 0 where there is no /proc. */
-export function rssOf(pid: number): number {
+/** Resident memory of another process, bytes: as it is (`VmRSS`), or the most that it ever was (`VmHWM`). 0 where there is no /proc. */
+export function rssOf(pid: number, field: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
   try {
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1_024;
+    return (
+      Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1_024
+    );
   } catch {
     return 0;
   }

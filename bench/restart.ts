@@ -5,13 +5,10 @@
  * `npx tsx bench/restart.ts [--passes 5] [--main dist/cli/main.js]`, TEMPORAL_CLI_PATH set. `--main` is a built command, whose
  * bundle lies beside it; without it the sources are run, and make theirs.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Client } from '@temporalio/client';
 import { stringify } from 'yaml';
@@ -20,7 +17,8 @@ import type { ConfigInput } from '../contracts/schemas/config.ts';
 import { connectClient } from '../workers/client-connection.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { median } from './lane.ts';
-import { cpuMsOf, end, forkBench, heard } from './process.ts';
+import { end, forkBench, heard } from './process.ts';
+import { type StartedWorker, startWorkerProcess } from './worker-process.ts';
 import { BENCH_QUEUE, benchScript } from './workload.ts';
 
 const { values } = parseArgs({
@@ -48,15 +46,9 @@ const config: ConfigInput = {
 };
 await writeFile(configFile, stringify(config));
 
-interface Started {
-  readonly child: ChildProcess;
-  /** Since the process was started, ms. */
-  readonly pollsMs: number;
-  readonly cpuMs: number;
-}
-
 const marks: Record<string, number>[] = [];
-let worker = await startWorker();
+const start = async (): Promise<StartedWorker> => await startWorkerProcess(configFile, server.address, values.main);
+let worker = await start();
 try {
   for (let pass = 0; pass < Number(values.passes); pass += 1) {
     const runs = await Promise.all(
@@ -65,7 +57,7 @@ try {
     worker.child.kill('SIGKILL');
     await once(worker.child, 'exit');
     const at = performance.now();
-    const starting = startWorker();
+    const starting = start();
     // Sent while nobody works, as people do: the client asks again until somebody answers.
     const decided = await Promise.all(runs.map(async (run) => await decide(run, at)));
     worker = await starting;
@@ -93,25 +85,6 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 process.exit(0);
-
-async function startWorker(): Promise<Started> {
-  const at = performance.now();
-  const main = values.main ?? fileURLToPath(new URL('../cli/main.ts', import.meta.url));
-  const loader = main.endsWith('.ts') ? ['--import', 'tsx'] : [];
-  const child = spawn(
-    process.execPath,
-    [...loader, main, 'worker', '--config', configFile, '--address', server.address],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-    },
-  );
-  for await (const line of createInterface({ input: child.stderr })) {
-    if (!line.includes('The worker has started.')) continue;
-    child.stderr.resume();
-    return { child, pollsMs: Math.round(performance.now() - at), cpuMs: cpuMsOf(child.pid ?? 0) };
-  }
-  throw new Error('the worker ended before it polled');
-}
 
 async function waiting(name: string): Promise<{ readonly runId: string }> {
   const runId = `restart-${process.pid}-${name}`;

@@ -34,6 +34,18 @@ export function longScript(turns: number): Script {
   };
 }
 
+/** A conversation of so many turns, each with an answer of so many bytes, that waits in its last one. */
+export function talkScript(turns: number, bytes: number): Script {
+  const asked = (tool: string) => ({ tool: `echo/${tool}`, arguments: { run: 'talk', step: 1, bytes } });
+  return {
+    steps: [
+      { calls: [asked('echo')], branches: [], repeat: turns - 1 },
+      { calls: [asked('write')], branches: [], repeat: 1 },
+      { text: 'end', calls: [], branches: [], repeat: 1 },
+    ],
+  };
+}
+
 /** Requests that a wide run waits with. */
 export const OPEN_REQUESTS = 20;
 

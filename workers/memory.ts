@@ -4,7 +4,7 @@
  * 1. What the configuration says itself is taken as it stands.
  * 2. Runs live in the heap of one thread of their own, which has a limit of its own: without one V8 lets garbage pile up to 4 GB
  *    before it looks. The limit holds all runs that may be kept, each of the largest size that was measured: that of
- *    20 open requests. A long conversation is not reckoned.
+ *    20 open requests. Whoever has longer conversations keeps fewer runs: the heap stays as large.
  * 3. Never below what one run at a time needs: a machine that is too small is slow, and does not stand still.
  */
 import { totalmem } from 'node:os';
@@ -64,8 +64,12 @@ export function sizesFor(bytes: number, given: SetByHand = {}, queues = 1): Size
       maxCachedWorkflows === 0 ? tasks : Math.max(2, Math.min(tasks, maxCachedWorkflows)),
     maxConcurrentActivities:
       given.maxConcurrentActivities ?? within(forActivities / ACTIVITY_MIB / queues, 10, MOST_ACTIVITIES),
-    // What was asked for by hand has its room, whatever the machine has.
-    workflowHeapMiB: Math.max(LEAST_HEAP_MIB, maxCachedWorkflows * RUN_MIB),
+    // What was asked for by hand has its room, whatever the machine has; fewer runs have more room each.
+    workflowHeapMiB: Math.max(
+      LEAST_HEAP_MIB,
+      Math.floor(Math.min(forRuns, MOST_RUNS * RUN_MIB)),
+      maxCachedWorkflows * RUN_MIB,
+    ),
   };
 }
 

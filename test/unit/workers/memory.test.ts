@@ -46,6 +46,18 @@ test('all that may be kept has room in the heap, also what was asked for by hand
   });
 });
 
+test('what is reckoned for the process, for runs and for activities is no more than there is', () => {
+  for (const gib of [1, 1.5, 2, 4, 8, 16]) {
+    const { workflowHeapMiB, maxConcurrentActivities } = sizesFor(gib * GIB);
+    expect(500 + workflowHeapMiB + 4 * maxConcurrentActivities).toBeLessThanOrEqual(gib * 1_024);
+  }
+});
+
+test('who keeps fewer runs has more room for each, for long conversations', () => {
+  const { workflowHeapMiB } = sizesFor(2 * GIB);
+  expect(sizesFor(2 * GIB, { maxCachedWorkflows: 20 })).toMatchObject({ maxCachedWorkflows: 20, workflowHeapMiB });
+});
+
 test('what is configured wins; without a cache there is no bound of it on tasks', () => {
   const { worker } = Config.parse({ worker: { maxCachedWorkflows: 0, maxConcurrentActivities: 7 } });
   expect(sizesFor(2 * GIB, worker)).toMatchObject({
