@@ -6,6 +6,7 @@
  */
 import { type DiscardedCall, discardedPart } from '../client/discarded.ts';
 import { entriesFrom } from '../client/ledger.ts';
+import { TimeIsUp } from '../client/patient-reader.ts';
 import { livingHistory } from '../client/recovery.ts';
 import { troubleOf } from '../client/trouble.ts';
 import { type FailingTask, failingTask } from '../client/stuck.ts';
@@ -49,6 +50,8 @@ export async function toldOrRead<T>(
     return { told: await ask() };
   } catch (error) {
     if (!(error instanceof CountersignError) || !MAY_BE_STUCK.includes(error.code)) throw error;
+    // A watch whose time is over was answered until then.
+    if (error.cause instanceof TimeIsUp) throw error;
     const stuck = await readStuck(session, runId).catch((unread: unknown) => {
       const { code, message } = troubleOf(unread, runId);
       // Nobody answers at all: that has been said.
@@ -90,21 +93,20 @@ async function readStuck({ client, settings, deadlineMs }: Session, runId: strin
 }
 
 /** Its ledger, stored segments included. @throws CountersignError `RUN_STUCK` where nothing of it could be read, `ARTIFACT_…` */
-export async function ledgerOfStuck(
-  { settings }: Session,
-  { runId, answers, failing }: StuckRun,
-): Promise<readonly LedgerEntry[]> {
+export async function ledgerOfStuck({ settings }: Session, stuck: StuckRun): Promise<readonly LedgerEntry[]> {
+  const { runId, answers } = stuck;
   const { ledger } = answers;
-  if (ledger === undefined)
-    throw new CountersignError(
-      'RUN_STUCK',
-      `Nothing of the ledger of ${runId} can be read from its history: ${failing.message}`,
-      { runId },
-    );
+  if (ledger === undefined) throw nothingOf(stuck, 'the ledger');
   const entries: LedgerEntry[] = [];
   const source = { workflowId: runId, artifacts: artifactReader(settings.artifacts) };
   for await (const entry of entriesFrom(source, 0, async (from) => pageFrom(ledger, from))) entries.push(entry);
   return entries;
+}
+
+/** @param what begins with its article */
+export function nothingOf({ runId, failing }: StuckRun, what: string): CountersignError {
+  const message = `Nothing of ${what} of ${runId} can be read from its history: ${failing.message}`;
+  return new CountersignError('RUN_STUCK', message, { runId });
 }
 
 function pageFrom(page: LedgerPage, from: number): LedgerPage {

@@ -1,10 +1,12 @@
 /** Waiting for the end of a run, as long as somebody wants to. */
-import type { RunHandle } from '../client/index.ts';
+import type { Retry, RunHandle } from '../client/index.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import type { RunResult } from '../contracts/schemas/run-state.ts';
 import { visible } from '../domain/escape.ts';
+import { safeJson } from './answer.ts';
 import type { GlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
+import { retryText } from './views/retry.ts';
 
 /** @param deadlineSeconds without it, until the end. @throws CountersignError `RESULT_UNCERTAIN` where the run goes on */
 export async function waitForResult(
@@ -24,7 +26,18 @@ export async function waitForResult(
   }
 }
 
-/** Told on standard error, and where people read it: JSON stands alone. */
-export function pauseTeller(terminal: Terminal, { json }: GlobalOptions): (trouble: CountersignError) => void {
-  return ({ message }) => (json === true ? undefined : terminal.err(`waiting: ${visible(message)}\n`));
+/** Why nothing comes: a step that is tried again, or nobody who answers. */
+type Waiting = Pick<Retry, 'code' | 'message'> & Partial<Retry>;
+
+/** Told on standard error, as errors are: standard output holds answers alone. */
+function tellWaiting(terminal: Terminal, { json }: GlobalOptions, waiting: Waiting, text: string): void {
+  terminal.err(json === true ? `${safeJson({ waiting })}\n` : `waiting: ${text}\n`);
+}
+
+export function pauseTeller(terminal: Terminal, options: GlobalOptions): (trouble: CountersignError) => void {
+  return ({ code, message }) => tellWaiting(terminal, options, { code, message }, visible(message));
+}
+
+export function retryTeller(terminal: Terminal, options: GlobalOptions): (news: readonly Retry[]) => void {
+  return (news) => news.forEach((retry) => tellWaiting(terminal, options, retry, retryText(retry)));
 }

@@ -31,6 +31,8 @@ export interface DiscardedAnswer {
   readonly update: string;
   readonly id: string;
   readonly callId?: string;
+  /** Of a catalog, which settings it sets. */
+  readonly tools?: readonly string[];
   readonly by?: string;
 }
 
@@ -95,11 +97,14 @@ function answerOf(
   message: unknown,
 ): DiscardedAnswer {
   const callId = textAt(message, 'callId');
-  const by = textAt(fieldOf(message, 'approver'), 'id');
+  const by = textAt(fieldOf(message, 'approver') ?? fieldOf(message, 'by'), 'id');
+  const changes = fieldOf(message, 'changes');
+  const tools = Array.isArray(changes) ? changes.map((change: unknown) => textAt(change, 'tool') ?? '') : [];
   return {
     update: input?.name ?? '',
     id: meta?.updateId ?? '',
     ...(callId === undefined ? {} : { callId }),
+    ...(tools.length === 0 ? {} : { tools }),
     ...(by === undefined ? {} : { by }),
   };
 }

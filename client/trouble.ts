@@ -13,7 +13,7 @@ import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
 import { sentenceOf } from './stuck.ts';
-import { namingOf, type Subject } from './subject.ts';
+import { namingOf, type Subject, workflowIdOf } from './subject.ts';
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
@@ -91,11 +91,11 @@ function stuckOn(about: Subject, reason: string, cause: unknown): CountersignErr
   return new CountersignError(stuck, message, facts, { cause });
 }
 
-/** Of a run that no worker can replay; it says so itself where there is nothing to recover. */
+/** For what no worker can replay; the command says so itself where there is nothing to recover. */
 function wayOut(about: Subject): string {
-  return typeof about === 'string'
-    ? ` What can be read of it: countersign show ${about}. The way out where no build can go on with it: countersign recover ${about}`
-    : '';
+  const id = workflowIdOf(about);
+  const reading = typeof about === 'string' ? 'show' : 'ledger';
+  return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }
 
 /** A worker that cannot replay the run answers a query with that. */

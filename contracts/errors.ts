@@ -39,7 +39,7 @@ export const ERRORS = {
   RUN_ID_CONFLICT: conflict,
   RUN_FAILED: upstream,
   RUN_CANCELLED: conflict,
-  // Passes with the overload or the build that makes it.
+  // Passes with the overload or the build that makes it. One that `recover` alone helps looks the same to whoever asks.
   RUN_STUCK: unavailable,
   LIMIT_REACHED: refused,
   // Decisions.

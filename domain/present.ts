@@ -41,6 +41,8 @@ export function summaryOf(state: CallState, about: string): string {
   return boundedBytes(line.trim(), SUMMARY_BYTES);
 }
 
+const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
+
 /** Markdown for Temporal's current details. */
 export function currentDetails(status: RunStatus, run: Run, because?: string): string {
   const asking = askingCalls(run);
@@ -50,6 +52,8 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
+  // A workflow is not told of attempts: Temporal knows them, and says them there.
+  if (UNDER_WAY.has(status)) lines.push('', 'What is tried again, with attempt and reason: *Pending Activities*');
   // Right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');

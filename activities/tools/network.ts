@@ -22,6 +22,18 @@ const BEFORE_SENDING = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
 ]);
 
+/** For people, who read it in Temporal UI and in logs. */
+const WORDS = new Map([
+  ['ENOTFOUND', 'its name is not known'],
+  ['EAI_AGAIN', 'its name could not be looked up'],
+  ['ECONNREFUSED', 'nothing listens at its address'],
+  ['EHOSTUNREACH', 'its address cannot be reached'],
+  ['ENETUNREACH', 'its address cannot be reached'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'no connection came about in time'],
+  ['ECONNRESET', 'the connection broke off'],
+  ['UND_ERR_SOCKET', 'the connection broke off'],
+]);
+
 const MAX_CAUSES = 8;
 
 interface NetworkFault {
@@ -39,6 +51,13 @@ export function neverConnected(error: unknown): boolean {
 
 export function networkCodeOf(error: unknown): string | undefined {
   return faultIn(error)?.code;
+}
+
+/** The code, with what it means where that is known. */
+export function networkReasonOf(error: unknown): string | undefined {
+  const code = networkCodeOf(error);
+  const words = WORDS.get(code ?? '');
+  return words === undefined ? code : `${words} (${code})`;
 }
 
 /** The innermost error that carries a system or undici code. Errors of Node's core are of another realm under jest: no instanceof. */

@@ -16,7 +16,7 @@ import {
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
 import type { ErrorCode } from '../../contracts/errors.ts';
-import { networkCodeOf } from './network.ts';
+import { networkReasonOf } from './network.ts';
 import type { Trace } from './tool-call.ts';
 import type { Exchange } from './wire.ts';
 
@@ -66,7 +66,7 @@ export function reasonOf(error: unknown, otherwise: string): string {
   if (ProtocolError.isInstance(error)) return `JSON-RPC error ${error.code}`;
   if (SdkError.isInstance(error) && error.code === SdkErrorCode.ClientHttpUnexpectedContent)
     return 'the answer is neither JSON nor an event stream';
-  return networkCodeOf(error) ?? otherwise;
+  return networkReasonOf(error) ?? otherwise;
 }
 
 /**

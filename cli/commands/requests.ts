@@ -1,7 +1,7 @@
 /** `countersign requests`: what waits for a decision, in one run or in all. */
 import type { Command } from 'commander';
 import type { InboxFilter, WaitingRun } from '../../client/inbox.ts';
-import type { Retry, RunHandle } from '../../client/index.ts';
+import type { Retry } from '../../client/index.ts';
 import type { AuthorizationPause, Pause } from '../../contracts/schemas/pause.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/approver.ts';
@@ -9,12 +9,14 @@ import { visible } from '../../domain/escape.ts';
 import { type Answer, print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { type GlobalOptions, wholeNumber } from '../options.ts';
-import { withSession } from '../session.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Session, withSession } from '../session.ts';
+import { nothingOf, toldOrRead } from '../stuck-run.ts';
+import type { Paint, Terminal } from '../terminal.ts';
 import { timeLeft } from '../views/duration.ts';
 import { table } from '../views/fields.ts';
 import { requestText, shownTo } from '../views/request.ts';
 import { retryText } from '../views/retry.ts';
+import { stuckJson, stuckText } from '../views/stuck.ts';
 import { memoToolText } from '../views/words.ts';
 
 interface RequestsOptions extends GlobalOptions {
@@ -42,10 +44,10 @@ export function addRequests(program: Command, terminal: Terminal): void {
     )
     .action(async (runId: string | undefined, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<RequestsOptions>();
-      const answer = await withSession(terminal, options, async ({ countersign }) =>
+      const answer = await withSession(terminal, options, async (session) =>
         runId === undefined
-          ? inboxAnswer(await countersign.waiting(filterOf(options)))
-          : await requestsOf(countersign.run(runId), options),
+          ? inboxAnswer(await session.countersign.waiting(filterOf(options)))
+          : await requestsOf(session, runId, options),
       );
       print(terminal, answer, options.json === true);
     });
@@ -76,9 +78,21 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
   };
 }
 
-async function requestsOf(run: RunHandle, options: RequestsOptions): Promise<Answer> {
-  const requests = await run.requests();
-  return requestsAnswer(run.runId, requests, options, await run.retries());
+/** Of a run that is stuck, what its history says was asked: nothing of it can be decided now. */
+async function requestsOf(session: Session, runId: string, options: RequestsOptions): Promise<Answer> {
+  const run = session.countersign.run(runId);
+  const { told, stuck } = await toldOrRead(session, runId, async () => ({
+    requests: await run.requests(),
+    retries: await run.retries(),
+  }));
+  if (stuck === undefined) return requestsAnswer(runId, told.requests, options, told.retries);
+  const { requests } = stuck.answers;
+  if (requests === undefined) throw nothingOf(stuck, 'the requests');
+  const { json, texts } = shownRequests(runId, requests, options);
+  return {
+    json: { ...json, stuck: stuckJson(stuck) },
+    text: (paint) => [stuckText(stuck, paint), ...texts(paint)].join('\n\n'),
+  };
 }
 
 export function requestsAnswer(
@@ -87,28 +101,37 @@ export function requestsAnswer(
   options: RequestsOptions,
   retries: readonly Retry[] = [],
 ): Answer {
-  const now = Date.now();
-  const [full, reveal] = [options.full === true, options.reveal === true];
-  const open = requests.filter(({ status }) => status === 'open');
-  const others = requests.filter(({ status }) => status !== 'open');
+  const { json, texts, first, now } = shownRequests(runId, requests, options);
   return {
-    json: {
-      runId,
-      requests: requests.map((request) => shownTo(request, reveal)),
-      ...(retries.length === 0 ? {} : { retries }),
-    },
+    json: { ...json, ...(retries.length === 0 ? {} : { retries }) },
     text: (paint) => {
-      const shown = [...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint));
-      const first = open[0];
+      const shown = texts(paint);
       const tried = retries.map((each) => `Tried again: ${retryText(each)}`);
-      if (first === undefined)
-        return [...shown, `Nothing of run ${visible(runId)} waits for a decision.`, ...tried].join('\n\n');
+      if (first === undefined) return [...shown, ...tried].join('\n\n');
       const rule = ruleAt(first.approvers, now - Date.parse(first.openedAt));
       const who = rule.allOf[0]?.ids[0] ?? 'ID';
       const { what, name, words } = answering(first.about);
       const next = `${what}: countersign ${name} ${visible(runId)} ${visible(first.callId)}${words} --as ${visible(who)} --digest ${visible(first.digest)}`;
       return [...shown, ...tried, paint('dim', next)].join('\n\n');
     },
+  };
+}
+
+/** Open ones before the others. */
+function shownRequests(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions) {
+  const now = Date.now();
+  const [full, reveal] = [options.full === true, options.reveal === true];
+  const open = requests.filter(({ status }) => status === 'open');
+  const others = requests.filter(({ status }) => status !== 'open');
+  const none = open.length === 0 ? [`Nothing of run ${visible(runId)} waits for a decision.`] : [];
+  return {
+    now,
+    first: open[0],
+    json: { runId, requests: requests.map((request) => shownTo(request, reveal)) },
+    texts: (paint: Paint): readonly string[] => [
+      ...[...open, ...others].map((request) => requestText(request, { full, reveal, now }, paint)),
+      ...none,
+    ],
   };
 }
 

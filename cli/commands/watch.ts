@@ -1,19 +1,21 @@
 /**
  * `countersign watch`: the ledger as it grows.
  *
- * 1. A pause of the workers does not end it; people are told once that it waits, and why.
+ * 1. A pause of the workers does not end it; whoever watches is told once that it waits, and why.
+ * 2. A run that is stuck from the start is told as far as its history can be read, and then that it is stuck.
  */
 import type { Command } from 'commander';
-import type { CallProgress, Retry } from '../../client/index.ts';
+import type { CallProgress, LedgerEntry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/server-task.ts';
 import { print } from '../answer.ts';
 import { examples } from '../examples.ts';
 import { type GlobalOptions, wholeNumber } from '../options.ts';
 import { withSession } from '../session.ts';
+import { ledgerOfStuck, toldOrRead } from '../stuck-run.ts';
 import type { Terminal } from '../terminal.ts';
 import { entryText } from '../views/ledger.ts';
-import { pauseTeller } from '../wait.ts';
-import { retryText } from '../views/retry.ts';
+import { stuckError } from '../views/stuck.ts';
+import { pauseTeller, retryTeller } from '../wait.ts';
 import { progressText, taskText } from '../views/task.ts';
 
 interface WatchOptions extends GlobalOptions {
@@ -40,19 +42,26 @@ export function addWatch(program: Command, terminal: Terminal): void {
         signal: terminal.interrupted(),
         ...(options.deadline === undefined ? {} : { deadlineMs: options.deadline * 1_000 }),
         onPause: pauseTeller(terminal, options),
+        onRetry: retryTeller(terminal, options),
       };
       // Of no entry: JSON has one in each line.
       const onTasks = (news: readonly RunningTask[]): void =>
         news.forEach((task) => terminal.err(`working: ${taskText(task)}\n`));
       const onProgress = (news: readonly CallProgress[]): void =>
         news.forEach((call) => terminal.err(`working: ${progressText(call)}\n`));
-      const onRetry = (news: readonly Retry[]): void =>
-        news.forEach((retry) => terminal.err(`waiting: ${retryText(retry)}\n`));
-      const told = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress, onRetry };
-      await withSession(terminal, options, async ({ countersign }) => {
-        for await (const entry of countersign.run(runId).watch(told)) {
-          print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
-        }
+      const heard = options.json === true ? watchOptions : { ...watchOptions, onTasks, onProgress };
+      let next = watchOptions.cursor;
+      const tell = (entry: LedgerEntry): void => {
+        print(terminal, { json: entry, text: (paint) => entryText(entry, paint) }, options.json === true);
+        next = entry.seq + 1;
+      };
+      await withSession(terminal, options, async (session) => {
+        const { stuck } = await toldOrRead(session, runId, async () => {
+          for await (const entry of session.countersign.run(runId).watch(heard)) tell(entry);
+        });
+        if (stuck === undefined) return;
+        for (const entry of await ledgerOfStuck(session, stuck)) if (entry.seq >= next) tell(entry);
+        throw stuckError(stuck, next);
       });
     });
 }

@@ -1,5 +1,6 @@
 /** What `recover` would do, or has done, for people. */
-import type { DiscardedCall } from '../../client/discarded.ts';
+import { catalogOf } from '../../client/catalog-list.ts';
+import type { DiscardedAnswer, DiscardedCall } from '../../client/discarded.ts';
 import type { Recovery } from '../../client/recovery.ts';
 import type { FailingTask } from '../../client/stuck.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
@@ -8,7 +9,7 @@ import type { Diagnosis } from '../../workers/replay-diagnosis.ts';
 import type { Paint } from '../terminal.ts';
 import { fields } from './fields.ts';
 import { stateText } from './run.ts';
-import { count, said, toolText } from './words.ts';
+import { count, names, said, toolText } from './words.ts';
 
 interface Shown extends Recovery {
   readonly diagnosis: Diagnosis;
@@ -24,30 +25,44 @@ export type Recovering =
   | (Shown & { readonly kind: 'done'; readonly became: string });
 
 export function recoveryText(recovering: Recovering, now: number, paint: Paint): string {
-  const run = paint('bold', visible(recovering.runId));
+  const catalog = catalogOf(recovering.runId);
+  const run = `${catalog === undefined ? 'Run ' : ''}${paint('bold', visible(recovering.runId))}`;
   const why = recovering.failing === undefined ? [] : [`its task fails: ${said(recovering.failing.message)}`];
   if (recovering.kind === 'sound')
     return [
-      `Run ${run}: this build replays the whole history. There is nothing to recover.`,
+      `${run}: this build replays the whole history. There is nothing to recover.`,
       ...why.map((each) => `  ${each}`),
       '  Where its workflow tasks fail all the same, its workers run another build, or lack a key: see RUN_STUCK.',
     ].join('\n');
   const { task, discarded, diagnosis, state } = recovering;
   return [
-    `Run ${run} can be replayed up to event ${task - 1}; ${count(discarded.events, 'event')} from ${task} on are undone.`,
+    `${run} can be replayed up to event ${task - 1}; ${count(discarded.events, 'event')} from ${task} on are undone.`,
     fields(paint, [
       ...why.map((each) => ['stuck', each] as const),
       ['because', visible(diagnosis.text)],
-      ...discarded.answers.map(({ update, by, callId }) => ['undone', answerText(update, by, callId)] as const),
+      ...discarded.answers.map((answer) => ['undone', answerText(answer)] as const),
       ...discarded.calls.map((call) => ['call', callText(call)] as const),
-      ['decisions', 'those of before do not count; what waits is asked again, with new digests'],
-      ['messages', 'say, stop and other messages of the undone part are sent to the run again'],
+      ...(catalog === undefined ? RUN_ROWS : CATALOG_ROWS),
     ]),
     ...(state === undefined ? [] : ['', 'It begins again there:', stateText(state, now, paint)]),
     '',
     endOf(recovering),
   ].join('\n');
 }
+
+const RUN_ROWS = [
+  ['decisions', 'those of before do not count; what waits is asked again, with new digests'],
+  ['messages', 'say, stop and other messages of the undone part are sent to the run again'],
+] as const;
+
+/** They come all at once: one that was made on the version of another is refused, and leaves no trace. */
+const CATALOG_ROWS = [
+  [
+    'messages',
+    'what is undone is sent to the catalog again; what is signed, or was made on another change, is refused',
+  ],
+  ['check', 'each change that is listed here, and make again what the catalog lacks, denials first'],
+] as const;
 
 function endOf(recovering: Exclude<Recovering, { kind: 'sound' }>): string {
   const id = visible(recovering.runId);
@@ -57,12 +72,19 @@ function endOf(recovering: Exclude<Recovering, { kind: 'sound' }>): string {
     case 'refused':
       return `Nothing was done. ${recovering.why}`;
     case 'done':
-      return `Done: it goes on as Temporal run ${visible(recovering.became)}. See: countersign requests ${id}`;
+      return `Done: it goes on as Temporal run ${visible(recovering.became)}. See: ${seeing(recovering.runId)}`;
   }
 }
 
-function answerText(update: string, by: string | undefined, callId: string | undefined): string {
-  return `${named(update)}${callId === undefined ? '' : ` on ${named(callId)}`}${by === undefined ? '' : ` by ${named(by)}`}`;
+function seeing(id: string): string {
+  const catalog = catalogOf(id);
+  if (catalog === undefined) return `countersign requests ${visible(id)}`;
+  return `countersign catalog list ${visible(catalog.server)} --tenant ${visible(catalog.tenant)}`;
+}
+
+function answerText({ update, by, callId, tools = [] }: DiscardedAnswer): string {
+  const about = callId === undefined ? names(tools) : named(callId);
+  return `${named(update)}${about === '' ? '' : ` on ${about}`}${by === undefined ? '' : ` by ${named(by)}`}`;
 }
 
 const ENDED: Readonly<Record<DiscardedCall['ending'], string>> = {

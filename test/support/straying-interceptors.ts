@@ -1,13 +1,15 @@
-/** A build that does otherwise: it sets a timer where a decision is taken. Bundled into the workflows of a worker of its own. */
+/** A build that does otherwise: it sets a timer where a decision is taken, or tools of a catalog are set. Bundled into the workflows of a worker of its own. */
 import { sleep, type WorkflowInterceptors } from '@temporalio/workflow';
-import { UPDATES } from '../../contracts/names.ts';
+import { CATALOG_UPDATES, UPDATES } from '../../contracts/names.ts';
+
+const STRAYS: readonly string[] = [UPDATES.decide, CATALOG_UPDATES.setToolPolicies];
 
 export function interceptors(): WorkflowInterceptors {
   return {
     inbound: [
       {
         handleUpdate: async (input, next) => {
-          if (input.name === UPDATES.decide) void sleep('1 day').catch(() => undefined);
+          if (STRAYS.includes(input.name)) void sleep('1 day').catch(() => undefined);
           return await next(input);
         },
       },

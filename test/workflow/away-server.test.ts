@@ -71,6 +71,31 @@ test('it shows for which server it waits, and goes on when that is back', async 
   expect(documentOf(await cli('show', run.runId, '--json'))).toMatchObject({ retries: [{ code: 'DISCOVERY_FAILED' }] });
   expect((await cli('requests', run.runId)).out).toMatch(said);
   expect((await cli('watch', run.runId, '--deadline', '2')).err).toMatch(said);
+  const [line = ''] = (await cli('watch', run.runId, '--deadline', '2', '--json')).err.split('\n');
+  expect(JSON.parse(line)).toEqual({
+    waiting: {
+      step: 'list tools of files',
+      code: 'DISCOVERY_FAILED',
+      message: expect.stringContaining('"files"'),
+      attempt: expect.any(Number),
+      since: expect.any(String),
+      ...(line.includes('"next"') ? { next: expect.any(String) } : {}),
+    },
+  });
+  // What Temporal UI shows itself, where the details point to.
+  expect(await detailsOf(world, run.runId)).toContain('*Pending Activities*');
+  const { raw } = await world.client.workflow.getHandle(run.runId).describe();
+  expect(raw.pendingActivities).toMatchObject([
+    {
+      attempt: expect.any(Number),
+      lastFailure: {
+        message: expect.stringMatching(
+          /^The tools of server "files" could not be listed: the connection broke off \([A-Z_]+\)$/,
+        ),
+        applicationFailureInfo: { type: 'DISCOVERY_FAILED' },
+      },
+    },
+  ]);
   files.become(there);
   expect(await run.result()).toMatchObject({ status: 'completed' });
   expect(await run.state()).not.toHaveProperty('listing');

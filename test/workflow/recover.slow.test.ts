@@ -2,10 +2,11 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { assertIntact, type LedgerEntry, type RunHandle } from '../../client/index.ts';
+import { traitsOf } from '../../contracts/errors.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { replayHistories } from '../../workers/replay.ts';
-import { type CommandResult, runCommand } from '../support/cli.ts';
+import { type CommandResult, documentOf, runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
@@ -78,6 +79,14 @@ async function cli(...args: readonly string[]): Promise<CommandResult> {
   return await runCommand([...args, '--address', address, '--namespace', namespace], { directory: engine.directory });
 }
 
+/** Of JSON, one in each line. */
+function lines(text: string): readonly unknown[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line): unknown => JSON.parse(line));
+}
+
 test('RUN_STUCK names the way out', async () => {
   const told = await until(
     async () => {
@@ -119,6 +128,37 @@ test('show, ledger and verify-ledger read what can be read, and say up to where'
   expect(verified).toMatchObject({ exitCode: 0, err: '' });
   expect(verified.out).toContain(`chained; signatures not checked  strayed: ${ledger.entries.length} entries`);
   expect(verified.out).toContain(`read     from history up to event ${ledger.stuck.readTo} of ${ledger.stuck.of}`);
+});
+
+test('requests reads what was asked, and offers nothing to decide', async () => {
+  const shown = await cli('requests', run.runId);
+  expect(shown).toMatchObject({ exitCode: 0, err: '' });
+  for (const part of ['stuck  strayed', 'what came after could not be read', 't1.c0  bank/pay', 'digest'])
+    expect(shown.out).toContain(part);
+  expect(shown.out).not.toContain('countersign approve');
+  expect(documentOf(await cli('requests', run.runId, '--json'))).toMatchObject({
+    requests: [{ callId: 't1.c0', status: 'open' }],
+    stuck: { readTo: expect.any(Number) },
+  });
+});
+
+test('watch tells what can be read, and ends with the way out', async () => {
+  const { entries } = documentOf<PartialLedger>(await cli('ledger', run.runId, '--json'));
+  const watched = await cli('watch', run.runId, '--deadline', '5', '--json');
+  expect(watched.exitCode).toBe(traitsOf('RUN_STUCK').exitCode);
+  expect(lines(watched.out)).toEqual(entries);
+  const told = lines(watched.err);
+  expect(told[0]).toEqual({ waiting: { code: 'RUN_STUCK', message: expect.stringContaining('workflow task') } });
+  expect(told.at(-1)).toMatchObject({
+    error: {
+      code: 'RUN_STUCK',
+      message: expect.stringContaining('countersign recover strayed'),
+      facts: { cursor: entries.length, readTo: expect.any(Number) },
+    },
+  });
+  const rest = await cli('watch', run.runId, '--deadline', '5', '--from', '1');
+  expect(rest.out.split('\n')).toHaveLength(entries.length);
+  expect(rest.err).toMatch(/^waiting: .*\nerror RUN_STUCK: /);
 });
 
 test('replay --live tells that the build is at fault, in words and as facts', async () => {

@@ -82,6 +82,11 @@ test('where no worker polls its queue, each command says so, with queue and name
   const awaited = await unserved('result', 'unserved', '--deadline', '1');
   expect(awaited.err).toMatch(new RegExp(`^waiting: ${NOBODY.source}\n`));
   expect(awaited.exitCode).toBe(6);
+  const lines = (await unserved('result', 'unserved', '--deadline', '1', '--json')).err.split('\n');
+  expect(lines.slice(0, 2).map((line): unknown => JSON.parse(line))).toMatchObject([
+    { waiting: { code: 'ENGINE_UNAVAILABLE', message: expect.stringMatching(NOBODY) } },
+    { error: { code: 'RESULT_UNCERTAIN' } },
+  ]);
 
   const { world } = service;
   const { address, namespace } = world.engine.server;

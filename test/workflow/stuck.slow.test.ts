@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
+import { runCommand } from '../support/cli.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { refusalOf } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
@@ -56,6 +57,14 @@ test('RUN_STUCK while a broken build serves it; after the build is rolled back t
     expect(refusal).toMatchObject({ facts: { runId: run.runId } });
     expect(refusal.message).toContain('See it in Temporal UI');
     expect(await refusalOf(hurried.requests())).toMatchObject({ code: 'RUN_STUCK' });
+    // Read from history by this build, which is a sound one.
+    const { address } = world.engine.server;
+    const shown = await runCommand(['requests', run.runId, '--address', address], {
+      directory: world.engine.directory,
+    });
+    expect(shown).toMatchObject({ exitCode: 0, err: '' });
+    for (const part of ['this build replays all of it', 't1.c0  bank/pay', request.digest])
+      expect(shown.out).toContain(part);
   });
   expect(bank.callsFor('stuck')).toEqual([]);
   await world.restartWorkers();

@@ -79,7 +79,9 @@ test('about a catalog the same is said of the catalog, with the command that beg
     expect(missing).toMatchObject({ code: 'CATALOG_NOT_FOUND', facts: about });
     expect(missing.message).toContain('countersign catalog connect files --tenant acme --as ID');
   }
-  expect(troubleOf(grpcError(grpcStatus.FAILED_PRECONDITION), about).code).toBe('CATALOG_UNAVAILABLE');
+  const stuck = troubleOf(grpcError(grpcStatus.FAILED_PRECONDITION), about);
+  expect(stuck).toMatchObject({ code: 'CATALOG_UNAVAILABLE', facts: about });
+  expect(stuck.message).toContain('countersign recover catalog/acme/files');
   for (const [name, code] of [
     ['DEADLINE_EXCEEDED', 'RESULT_UNCERTAIN'],
     ['UNAVAILABLE', 'ENGINE_UNAVAILABLE'],

@@ -148,8 +148,15 @@ describe('current details', () => {
     );
   });
 
+  test('point to where Temporal says what is tried again, while something is under way', () => {
+    for (const status of ['preparing', 'thinking', 'acting', 'storing'] as const)
+      expect(currentDetails(status, startRun(START))).toBe(
+        `**${status}** · turn 0 · 0 calls\n\nWhat is tried again, with attempt and reason: *Pending Activities*`,
+      );
+  });
+
   test('are one line where nothing waits', () => {
-    expect(currentDetails('thinking', startRun(START))).toBe('**thinking** · turn 0 · 0 calls');
+    expect(currentDetails('completed', startRun(START))).toBe('**completed** · turn 0 · 0 calls');
     expect(currentDetails('limited', startRun(START), 'spend')).toBe('**limited** (spend) · turn 0 · 0 calls');
     expect(currentDetails('stopped', startRun(START), '**x**')).toContain('(&#42;&#42;x&#42;&#42;)');
   });
@@ -166,7 +173,7 @@ describe('current details', () => {
     expect(currentDetails('acting', run).split('\n')[1]).toBe(
       '**BREAK GLASS** t1.c0: allowed without being asked until 2026&#45;01&#45;01T02&#58;00&#58;00&#46;000Z: The &#42;pager&#42; is down&#46; (organisation/rules/pager)',
     );
-    expect(currentDetails('acting', run).split('\n')).toHaveLength(2);
+    expect(currentDetails('completed', run).split('\n')).toHaveLength(2);
   });
 
   test('say nothing of glass where no verdict was reached yet', () => {
