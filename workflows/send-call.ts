@@ -4,7 +4,7 @@
  * 1. A lost answer is an outcome and no error, since what is not proven unsent may have run (INV-X1). So is one that cannot be read.
  * 2. The call itself is handed to a worker once. What follows sends nothing, and ends no worse than without it.
  */
-import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
+import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { isCancellation } from '@temporalio/workflow';
 import type { DispatchInput, DispatchResult } from '../contracts/dispatch.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
@@ -14,6 +14,10 @@ import { afterAsking, lostAnswer, type Resumable, resumed } from '../domain/resu
 import { callActivities, resumeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 import { answered, assertFailure } from './unread.ts';
+
+const LOST = 'The worker was lost while the call was under way.';
+/** Temporal says the same of a call that no worker has taken, and of one that somebody has failed while it was under way. */
+const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
 
 /** The activity's answer; a lost one is `unknown`. */
 export async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
@@ -26,9 +30,10 @@ export async function sendCall(live: LiveRun, state: InFlight, input: DispatchIn
     return answered(live, await live.flights.run(() => callTool(input)));
   } catch (error) {
     assertFailure(error);
-    // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
-    if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
-    const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
+    // Never scheduled, or of an earlier release, which took for that what our activity does not answer itself.
+    const isUnsent = error instanceof CancelledFailure || live.prepared.withdrawals === undefined;
+    if (isCancellation(error) && isUnsent) return { kind: 'ended', outcome: live.withdrawal };
+    const message = codedFailureIn(error)?.message ?? (isCancellation(error) ? WITHDRAWN : LOST);
     return lostAnswer(message, lastWordIn(error));
   }
 }

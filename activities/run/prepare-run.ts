@@ -92,6 +92,7 @@ export function createPrepareRun(
       endings: 'stored',
       sentTimes: 'told',
       awayServers: 'awaited',
+      withdrawals: 'doubted',
       ...proven,
     };
   };

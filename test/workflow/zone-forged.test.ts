@@ -30,9 +30,10 @@ import {
   valueOf,
   workflowsOnly,
 } from '../support/impostor.ts';
+import { failUnderWay } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { resetRun } from '../support/reset.ts';
-import { executions, factsOf, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, outcomes, replayOwn } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
@@ -352,6 +353,16 @@ describe('a call that somebody else has taken', () => {
     }
     await serveTools();
     expect(bank.callsFor('failed')).toHaveLength(0);
+  });
+
+  test('failed so that Temporal would try it again, and withdrawn then, may have run (INV-X1)', async () => {
+    const run = await world.start([{ calls: [call('open/slow', 'withdrawn')] }, END], { initiator });
+    await bank.held('withdrawn');
+    await failUnderWay(world, run, 600_000);
+    await run.stop({ by: 'acme|ann', reason: 'enough', inFlight: 'cancel' });
+    expect((await run.result()).status).toBe('stopped');
+    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+    bank.release('withdrawn');
   });
 
   test.each<readonly [string, object]>([
