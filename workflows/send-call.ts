@@ -27,7 +27,7 @@ export async function sendCall(live: LiveRun, state: InFlight, input: DispatchIn
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
     const summary = summaryOf(state, approver);
     const { callTool } = callActivities(input.server, seconds, summary, live.prepared.priority);
-    return answered(live, await live.flights.run(() => callTool(input)));
+    return answered(live, 'callTool', await live.flights.run(() => callTool(input)));
   } catch (error) {
     assertFailure(error);
     // Never scheduled, or of an earlier release, which took for that what our activity does not answer itself.
@@ -53,7 +53,10 @@ export async function askForAnswer(
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
     const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
-    return afterAsking(lost, answered(live, await live.flights.run(() => resumeCall({ ...input, resume }))));
+    return afterAsking(
+      lost,
+      answered(live, 'resumeCall', await live.flights.run(() => resumeCall({ ...input, resume }))),
+    );
   } catch (error) {
     assertFailure(error);
     // Whoever asked is lost too, or nobody asked, or nobody wants it any more: the call itself was sent all the same.
