@@ -30,9 +30,17 @@ class Either {
 
 const REF: Shape = { sha256: 'text', bytes: 'count', contentType: 'text' };
 const TRUST: Shape = { keys: new Each('fields'), maxAgeSeconds: 'count' };
-const JUDGED: Shape = { policyVersion: 'text', judgements: new Each({ callId: 'text', verdict: { kind: 'text' } }) };
-const WHY: Shape = { code: 'text', message: 'text' };
-const ENDED: Shape = { kind: new Word('ended'), outcome: { kind: 'text' } };
+const WHY = { code: 'text', message: 'text' } as const;
+const VERDICT = new Either(
+  { kind: new Word('allow') },
+  { kind: new Word('ask'), approvers: { allOf: new Each('fields') }, deadlineSeconds: 'count' },
+  { kind: new Word('deny'), ...WHY },
+);
+const JUDGED: Shape = { policyVersion: 'text', judgements: new Each({ callId: 'text', verdict: VERDICT }) };
+const ENDED: Shape = {
+  kind: new Word('ended'),
+  outcome: { kind: 'text', 'result?': { content: new Each('fields') } },
+};
 const DISPATCHED = new Either(
   ENDED,
   { kind: new Word('not-sent'), ...WHY },
@@ -56,7 +64,12 @@ const ANSWERS = {
   judge: JUDGED,
   storeSegment: REF,
   modelStep: {
-    parts: new Each({ type: 'text' }),
+    parts: new Each(
+      new Either(
+        { type: new Word('call'), callId: 'text', providerCallId: 'text', name: 'text', arguments: 'fields' },
+        { type: new Either(new Word('text'), new Word('reasoning')), text: 'text' },
+      ),
+    ),
     usage: { inputTokens: 'count', outputTokens: 'count' },
     finish: 'text',
     'judged?': JUDGED,

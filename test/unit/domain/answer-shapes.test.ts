@@ -30,6 +30,8 @@ test.each([
   ['readTrust?', { keys: [7], maxAgeSeconds: 900 }],
   ['callTool', { kind: 'ended' }],
   ['callTool', { kind: 'else', outcome: { kind: 'succeeded' } }],
+  ['callTool', { kind: 'ended', outcome: { kind: 'succeeded', result: {} } }],
+  ['judge', { policyVersion: 'p', judgements: [{ callId: 't1.c0', verdict: { kind: 'ask' } }] }],
   ['modelStep', { parts: [null], usage: { inputTokens: 1, outputTokens: 1 }, finish: 'stop' }],
 ] as const)('%s does not answer with %j', (activity, value) => {
   expect(isAnswerOf(activity, value)).toBe(false);
