@@ -30,19 +30,15 @@ import {
   valueOf,
   workflowsOnly,
 } from '../support/impostor.ts';
-import { keepZoneKey } from '../support/keys.ts';
-import { failUnderWay } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { type ResumableServer, startResumableServer } from '../support/resumable-server.ts';
 import { resetRun } from '../support/reset.ts';
-import { executions, factsOf, outcomes, replayOwn } from '../support/run-record.ts';
+import { executions, factsOf, replayOwn } from '../support/run-record.ts';
 import { claimsFor, person, service, signedWith, writeTrust } from '../support/trust.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
 let engine: TestEngine;
 let bank: RecordingServer;
-let kept: ResumableServer;
 let world: World;
 let tools: Workers;
 let impostor: Impostor;
@@ -58,18 +54,15 @@ const call = (tool: string, purpose: string) => ({ tool, arguments: { purpose } 
 beforeAll(async () => {
   engine = await startEngine();
   bank = await startRecordingServer();
-  kept = await startResumableServer();
   await writeTrust(join(engine.directory, 'trust.jwks'), backend);
-  const { grants } = await keepZoneKey(engine.directory);
   const at = { url: bank.url, credentials: { kind: 'none' }, taskQueue: 'tools' } as const;
   world = await startWorld({
     engine,
     role: 'runs',
     client: { signer: backend.signer },
     config: {
-      policy: { approvers: { ids: ['acme|ann'] }, servers: { open: { default: 'allow' }, kept: { default: 'allow' } } },
-      servers: { bank: at, open: at, kept: { ...at, url: kept.url } },
-      grants,
+      policy: { approvers: { ids: ['acme|ann'] }, servers: { open: { default: 'allow' } } },
+      servers: { bank: at, open: at },
       trust: { mode: 'signed', jwks: 'trust.jwks' },
     },
   });
@@ -95,7 +88,6 @@ afterAll(async () => {
   await tools.stop();
   await world.stop();
   await bank.close();
-  await kept.close();
   await engine.stop();
 });
 
@@ -360,48 +352,6 @@ describe('a call that somebody else has taken', () => {
     }
     await serveTools();
     expect(bank.callsFor('failed')).toHaveLength(0);
-  });
-
-  test('failed so that Temporal would try it again, and withdrawn then, may have run (INV-X1)', async () => {
-    const run = await world.start([{ calls: [call('open/slow', 'withdrawn')] }, END], { initiator });
-    await bank.held('withdrawn');
-    await failUnderWay(world, run, 600_000);
-    await run.stop({ by: 'acme|ann', reason: 'enough', inFlight: 'cancel' });
-    expect((await run.result()).status).toBe('stopped');
-    expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
-    bank.release('withdrawn');
-  });
-
-  test('lost with the last heartbeat of another call, which was genuine, leads to no answer of that one', async () => {
-    const other = await world.start([{ calls: [call('kept/slow', 'other')] }, END], { initiator });
-    await kept.held('other');
-    await kept.progress('other', 1);
-    const heartbeat = await until(
-      async () => {
-        const { raw } = await world.client.workflow.getHandle(other.runId).describe();
-        const details = raw.pendingActivities?.[0]?.heartbeatDetails;
-        return 'resume' in (valueOf<object | null>(details?.payloads?.[0] ?? payloadOf({})) ?? {})
-          ? details
-          : undefined;
-      },
-      { what: 'where its answer comes' },
-    );
-    kept.release('other');
-    await other.result();
-    const run = await waiting('replayed', { calls: [call('kept/slow', 'replayed')] });
-    await tools.stop();
-    await decide(run, 'reject');
-    const task = await impostor.take('tools');
-    const before = kept.requests.length;
-    const timeoutFailureInfo = { timeoutType: 4, lastHeartbeatDetails: heartbeat };
-    await impostor.fail(task, { message: 'lost', timeoutFailureInfo });
-    await serveTools();
-    const [asked] = await openRequests(run);
-    expect(asked?.about).toMatchObject({ kind: 'outcome', message: expect.stringContaining('does not open') });
-    expect(await timesScheduled(world, run, ACTIVITIES.resumeCall)).toBe(1);
-    expect(kept.requests).toHaveLength(before);
-    await run.stop({ by: 'acme|ann', reason: 'enough' });
-    expect((await run.result()).status).toBe('stopped');
   });
 
   test.each<readonly [string, object]>([
