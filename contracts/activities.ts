@@ -93,6 +93,8 @@ export interface PreparedRun {
   readonly sentTimes?: 'told';
   /** A server that is away when its tools are listed is waited for. Absent: prepared by an earlier release, which ends the run after some tries. */
   readonly awayServers?: 'awaited';
+  /** A call that is withdrawn after it was handed to Temporal may have run. Absent: prepared by an earlier release, which took it for not made. */
+  readonly withdrawals?: 'doubted';
 }
 
 /** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */

@@ -29,6 +29,7 @@ import { SIGNED } from './histories/signed.ts';
 import { SIGNED_CATALOG } from './histories/signed-catalog.ts';
 import { openStage } from './histories/stage.ts';
 import { TALKING } from './histories/talking.ts';
+import { UNPROVEN } from './histories/unproven.ts';
 import { UNREADABLE } from './histories/unreadable.ts';
 import { TASKS } from './histories/tasks.ts';
 import { TIMED } from './histories/timed.ts';
@@ -56,6 +57,7 @@ const SCENARIOS = [
   ...CATALOGS,
   ...SIGNED_CATALOG,
   ...UNREADABLE,
+  ...UNPROVEN,
 ];
 const CORPUS = fileURLToPath(new URL('../test/replay/histories', import.meta.url));
 

@@ -55,6 +55,7 @@ import { isBeside } from './beside.ts';
 import type { LoadedConfig } from './config.ts';
 import { limitedServers, tellLimits } from './server-limits.ts';
 import { openEgress } from './egress.ts';
+import { noting } from './recent-secrets.ts';
 import { openVault } from './vault.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
@@ -136,7 +137,7 @@ export async function toolSideActivities(
 ): Promise<ToolActivities> {
   const { config, baseDirectory } = loaded;
   const egress = openEgress(config);
-  const broker = createTokenBroker({
+  const minting = createTokenBroker({
     config,
     keys: await loadPrivateKeys(config.grants.keys, baseDirectory),
     signingKeys: await loadSigningKeys(signingKeysOf(config), baseDirectory),
@@ -144,6 +145,7 @@ export async function toolSideActivities(
     warn: tellLog,
     egress,
   });
+  const broker = noting(minting);
   const server = createMcpToolServer({ artifacts, egress });
   const seal = await loadStateSeal(config.grants.keys, baseDirectory);
   const macs = await loadQuestionMacs(config.grants.keys, baseDirectory);

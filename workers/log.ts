@@ -2,7 +2,7 @@
  * Structured logs of a process, Temporal's own included, and where its metrics are read.
  *
  * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it stands as code, server and words (`log-line.ts`).
- * 2. Every line is scrubbed of the configuration's secrets before it is written (INV-S1).
+ * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens, before it is written (INV-S1).
  * 3. What Temporal's native part says comes the same way. It is held for a tenth of a second, and written at the latest when the
  *    process ends.
  */
@@ -14,6 +14,7 @@ import { CountersignError } from '../contracts/errors.ts';
 import { isRefusedQuery } from '../contracts/refused-query.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { logFields } from './log-line.ts';
+import { recentSecrets } from './recent-secrets.ts';
 import { secretsOf } from './secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
@@ -78,7 +79,7 @@ export function lineWriter(config: Config, to: (line: string) => void): Write {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => to(`${lineOf(scrub.text(line.trimEnd()))}\n`) },
+    { write: (line: string) => to(`${lineOf(recentSecrets.scrubbed(scrub.text(line.trimEnd())))}\n`) },
   );
   return (level, message, fields) => log[level](logFields(fields), message);
 }

@@ -97,7 +97,7 @@ export async function readTrust(live: LiveCatalog): Promise<void> {
   live.isReadingTrust = true;
   live.trustAskedAt = Date.now();
   try {
-    const read = answered(live, await trustActivities().readTrust(live.catalog.tenant));
+    const read = answered(live, 'readTrust?', await trustActivities().readTrust(live.catalog.tenant));
     live.believe(read && { keys: read.keys, maxAgeSeconds: read.maxAgeSeconds });
   } catch (error) {
     assertFailure(error);

@@ -77,7 +77,7 @@ async function refresh(live: LiveCatalog): Promise<void> {
     const found = await listing.run(() =>
       catalogDiscoveryActivities(server, connection).discoverCatalog({ tenant, server, connection }),
     );
-    const discovery = { ...answered(live, found), refresh: refreshes };
+    const discovery = { ...answered(live, 'discoverCatalog', found), refresh: refreshes };
     if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
     assertFailure(error);

@@ -94,7 +94,7 @@ async function verdictOn(
         ...earlierCalls(live, state.call.callId),
       }),
     );
-    const { judgements, policyVersion } = answered(live, answer);
+    const { judgements, policyVersion } = answered(live, 'judge', answer);
     const [judgement] = judgements;
     if (judgement === undefined) return undefined;
     return { judgement: linkedOnly(live, decision, judgement), policyVersion };

@@ -138,7 +138,7 @@ class Lists {
       this.#underWay += 1;
       try {
         const { discoverTools } = discoveryActivities(server, prepared.priority);
-        return answered(live, await discoverTools(inputFor(live, server)));
+        return answered(live, 'discoverTools', await discoverTools(inputFor(live, server)));
       } catch (error) {
         const heldSeconds = codedFailureIn(error)?.facts['heldSeconds'];
         if (typeof heldSeconds !== 'number' || Date.now() - since >= heldSeconds * 1_000) throw error;
@@ -157,7 +157,7 @@ class Lists {
     live.listing.add(server.name);
     live.onChange();
     try {
-      return answered(live, await this.#asking.run(() => discoverTools(inputFor(live, server))));
+      return answered(live, 'discoverTools', await this.#asking.run(() => discoverTools(inputFor(live, server))));
     } catch (error) {
       if (this.areLetGo && isCancellation(error)) return undefined;
       throw error;

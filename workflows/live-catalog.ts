@@ -112,7 +112,8 @@ export class LiveCatalog {
     const { tenant, server } = this.catalog;
     const asked = this.#signing;
     const known = asked === undefined ? {} : { trustHash: hashOf(asked.trust) };
-    const review = answered(this, await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known }));
+    const answer = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
+    const review = answered(this, 'reviewChange', answer);
     const { trust } = review;
     // Also of a message that is not believed: the next one is refused before it enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);

@@ -8,7 +8,8 @@ import type { LiveRun } from './live-run.ts';
 import { answered } from './unread.ts';
 
 export async function prepare(live: LiveRun): Promise<void> {
-  const { opening, ...prepared } = answered(live, await runActivities('check the spec').prepareRun(live.spec));
+  const answer = await runActivities('check the spec').prepareRun(live.spec);
+  const { opening, ...prepared } = answered(live, 'prepareRun', answer);
   live.prepared = prepared;
   if (prepared.repeats === 'answered') live.run = remembering(live.run);
   if (prepared.messageIds === 'compared') live.run = comparing(live.run);

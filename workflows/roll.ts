@@ -96,5 +96,5 @@ export async function storeOnce(
     transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
     ledger: { from: journal.ledgerFrom, to: ledgerLength },
   });
-  return { segment: answered(live, stored), ledgerLength };
+  return { segment: answered(live, 'storeSegment', stored), ledgerLength };
 }

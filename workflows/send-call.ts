@@ -4,7 +4,7 @@
  * 1. A lost answer is an outcome and no error, since what is not proven unsent may have run (INV-X1). So is one that cannot be read.
  * 2. The call itself is handed to a worker once. What follows sends nothing, and ends no worse than without it.
  */
-import { ActivityFailure, TimeoutFailure } from '@temporalio/common';
+import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { isCancellation } from '@temporalio/workflow';
 import type { DispatchInput, DispatchResult } from '../contracts/dispatch.ts';
 import { codedFailureIn } from '../contracts/failure.ts';
@@ -15,6 +15,10 @@ import { callActivities, resumeActivities } from './activity-stubs.ts';
 import type { LiveRun } from './live-run.ts';
 import { answered, assertFailure } from './unread.ts';
 
+const LOST = 'The worker was lost while the call was under way.';
+/** Temporal says the same of a call that no worker has taken, and of one that somebody has failed while it was under way. */
+const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
+
 /** The activity's answer; a lost one is `unknown`. */
 export async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
   const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
@@ -23,12 +27,13 @@ export async function sendCall(live: LiveRun, state: InFlight, input: DispatchIn
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
     const summary = summaryOf(state, approver);
     const { callTool } = callActivities(input.server, seconds, summary, live.prepared.priority);
-    return answered(live, await live.flights.run(() => callTool(input)));
+    return answered(live, 'callTool', await live.flights.run(() => callTool(input)));
   } catch (error) {
     assertFailure(error);
-    // Cancelled before a worker took it: our activity answers, and does not throw, once it has begun.
-    if (isCancellation(error)) return { kind: 'ended', outcome: live.withdrawal };
-    const message = codedFailureIn(error)?.message ?? 'The worker was lost while the call was under way.';
+    // Never scheduled, or of an earlier release, which took for that what our activity does not answer itself.
+    const isUnsent = error instanceof CancelledFailure || live.prepared.withdrawals === undefined;
+    if (isCancellation(error) && isUnsent) return { kind: 'ended', outcome: live.withdrawal };
+    const message = codedFailureIn(error)?.message ?? (isCancellation(error) ? WITHDRAWN : LOST);
     return lostAnswer(message, lastWordIn(error));
   }
 }
@@ -48,7 +53,10 @@ export async function askForAnswer(
     const { callTimeoutSeconds } = input.limits;
     const summary = summaryOf(state, 'asks for the answer');
     const { resumeCall } = resumeActivities(input.server, callTimeoutSeconds, summary, live.prepared.priority);
-    return afterAsking(lost, answered(live, await live.flights.run(() => resumeCall({ ...input, resume }))));
+    return afterAsking(
+      lost,
+      answered(live, 'resumeCall', await live.flights.run(() => resumeCall({ ...input, resume }))),
+    );
   } catch (error) {
     assertFailure(error);
     // Whoever asked is lost too, or nobody asked, or nobody wants it any more: the call itself was sent all the same.

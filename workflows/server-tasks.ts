@@ -132,7 +132,7 @@ async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp'])
     limits: resultRoom(prepared.limits, live.run.calls),
     ...(giveUp === undefined ? {} : { giveUp }),
   });
-  return answered(live, answer);
+  return answered(live, 'pollTask', answer);
 }
 
 function endedAs({ task }: OnTask, { outcome }: Extract<PollResult, { kind: 'ended' }>): Ended {

@@ -159,7 +159,7 @@ export function refreshTrust(live: LiveRun): void {
 
 function trustIn(live: LiveRun, answer: Unread<TrustSet | undefined>): TrustSet | undefined {
   try {
-    return answered(live, answer);
+    return answered(live, 'readTrust?', answer);
   } catch (error) {
     assertFailure(error);
     return undefined;

@@ -44,7 +44,7 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
     ...live.earlier,
     ...(spec.agent.output === undefined ? {} : { output: spec.agent.output }),
   });
-  const step = answered(live, answer);
+  const step = answered(live, 'modelStep', answer);
   live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };
   live.say({ role: 'assistant', parts: [...step.parts] });
   const calls = callsOf(step);
@@ -77,6 +77,7 @@ async function judgeAll(
     given ??
     answered(
       live,
+      'judge',
       await runActivities(`judge turn ${live.run.turn}`).judge({
         run: live.identity,
         toolset: live.toolset,

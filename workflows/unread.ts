@@ -9,6 +9,7 @@ import { TemporalFailure } from '@temporalio/common';
 import { patched, workflowInfo } from '@temporalio/workflow';
 import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable, Undecodable, type UndecodableReason } from '../contracts/undecodable.ts';
+import { type Answerer, isAnswerOf } from '../domain/answer-shapes.ts';
 import { UNREAD } from './versions.ts';
 
 /** An execution that counts what it has looked at, which is the same in each replay. */
@@ -33,12 +34,15 @@ export type Answering<Activities> = {
 /** Whether these can be read depends on `encryption.keys`. */
 const KEYED: readonly UndecodableReason[] = ['sealed', 'changed'];
 
-/** The answer of an activity. @throws ApplicationFailure where it cannot be read: not a cause of a workflow task that fails */
-export function answered<T>(reader: Reader, answer: Unread<T>): T {
+/** The answer of an activity. @throws ApplicationFailure where it cannot be read, or is none: not a cause of a workflow task that fails */
+export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T>): T {
   const seen = seenAs(reader, answer);
-  if (!isUndecodable(seen))
-    // Sound: only an activity of ours, or somebody who answers in its name, gives one.
+  if (!isUndecodable(seen)) {
+    if (!isAnswerOf(activity, seen))
+      throw failureOf('INTERNAL', `What came as the answer of ${activity.replace('?', '')} is none.`);
+    // Sound: it has what the workflow reads of it; the rest is the word of an activity of ours, or of somebody who answers in its name.
     return seen as T;
+  }
   const message = `The answer of an activity ${seen.says}.`;
   if (!KEYED.includes(seen.reason)) throw failureOf('INTERNAL', message);
   throw failureOf('CONFIG_INVALID', `${message} All workers need the same encryption.keys.`, {

@@ -91,6 +91,7 @@ export function createPrepareRun(
       endings: 'stored',
       sentTimes: 'told',
       awayServers: 'awaited',
+      withdrawals: 'doubted',
       ...proven,
     };
   };

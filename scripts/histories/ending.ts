@@ -4,6 +4,9 @@ import { ENCRYPTED } from './recording.ts';
 import { calls, says, type Scenario } from './scene.ts';
 
 const DONE = says('The notes are in order.');
+const ASKING = {
+  servers: { notes: { tools: { read_note: { action: 'ask' as const, approvers: { ids: ['ann'] } } } } },
+};
 const ANSWER = {
   type: 'object',
   properties: { notes: { type: 'integer' } },
@@ -109,6 +112,23 @@ export const ENDING: readonly Scenario[] = [
       await scene.ended();
       scene.stage.tools.release();
       await scene.take('stopped-in-flight');
+    },
+  },
+  {
+    // Nobody serves the queue of the call; Temporal says of it what it would say of one that had left and was failed since.
+    name: 'withdrawn',
+    points: ['withdrawn'],
+    script: { steps: [calls(['read_note', 'monday']), DONE] },
+    play: async (scene) => {
+      const forDiscovery = await scene.stage.split.serveTools();
+      await scene.start({ policy: ASKING }, { on: scene.stage.split });
+      const { callId, digest, runId } = await scene.openOne('t1.c0');
+      await forDiscovery.stop();
+      await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: { id: 'ann' } });
+      await scene.ledgered('dispatched', 't1.c0');
+      await scene.run.stop({ by: 'ben', reason: 'the week is over', inFlight: 'cancel' });
+      await scene.ended();
+      await scene.take('withdrawn');
     },
   },
   {

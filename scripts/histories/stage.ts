@@ -36,6 +36,9 @@ import {
 /** Where the dispatches of `patient` wait. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
 
+/** Where the tools of `openSignedApart` wait. */
+export const SIGNED_TOOLS_QUEUE = 'countersign-signed-tools';
+
 /** With whose key the workers of mode `signed` prove what they write. As the other, a key of this repository. */
 export const CORPUS_TRUST: Config['trust'] = TrustConfig.parse({
   mode: 'signed',
@@ -64,6 +67,8 @@ export interface Stage {
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
   /** In trust mode `signed`, with keys of its own. */
   openSigned(): Promise<SignedDeployment>;
+  /** The same with a queue for its tools, which nobody serves unless told to. */
+  openSignedApart(): Promise<SignedDeployment & { serveTools(): Promise<Workers> }>;
   /** The tool server has these limits. */
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
   /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
@@ -201,7 +206,10 @@ export async function openStage(
       };
       return { ...(await clientOf(config)), restart };
     };
-    const openSigned = async (): Promise<SignedDeployment> => {
+    const openSigned = async (
+      taskQueue = 'countersign-signed',
+      toolQueue?: string,
+    ): Promise<SignedDeployment & { serveTools(): Promise<Workers> }> => {
       const keys = signedKeys();
       const trust = async (trusted: Parameters<SignedDeployment['trust']>[0]): Promise<void> =>
         await writeKeys(join(directory, 'trust.jwks'), trusted);
@@ -215,10 +223,12 @@ export async function openStage(
           loosening: 'countersign',
         },
       };
+      const config = configOf(taskQueue, over, toolQueue);
       return {
         keys,
         trust,
-        deployment: await deploy(configOf('countersign-signed', over), 'all', keys.backend.signer),
+        deployment: await deploy(config, toolQueue === undefined ? 'all' : 'runs', keys.backend.signer),
+        serveTools: () => serve(config, 'tools'),
       };
     };
     let editable: Promise<Editable> | undefined;
@@ -274,7 +284,8 @@ export async function openStage(
       lent: () => (lent ??= openLent()),
       scoped: openScoped,
       editable: () => (editable ??= openEditable()),
-      openSigned,
+      openSigned: () => openSigned(),
+      openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),

@@ -6,7 +6,7 @@ export const CATALOG_COMMANDS: readonly Mutation[] = [
     name: 'a catalog asks nobody who may',
     noticedIn: 'tool-catalog.v2.connected',
     file: 'workflows/live-catalog.ts',
-    find: 'const review = answered(this, await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known }));',
+    find: "const answer = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });\n    const review = answered(this, 'reviewChange', answer);",
     put: "const review = { rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] as const }], newTools: 'ask' as const, loosening: 'allow' as const }, objections: [] } as unknown as Review; reviewActivities(); void [tenant, server, wanted, known];",
   },
 ];

@@ -159,6 +159,11 @@ export const HISTORIES = [
   'agent-run.v3.continued-first',
   'agent-run.v3.continued-resent',
   'agent-run.v3.continued-second',
+  // Answered by somebody without a key of the zone (docs/adr/0047): listed again, and a call whose outcome nobody knows.
+  'agent-run.v3.unproven-listed',
+  'agent-run.v3.unproven-sent',
+  // Handed to Temporal, and stopped before a worker took it.
+  'agent-run.v3.withdrawn',
   'tool-catalog.v2.asked',
   'tool-catalog.v2.connected',
   'tool-catalog.v2.continued-first',

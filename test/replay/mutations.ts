@@ -101,6 +101,13 @@ export const OTHER_CONTENT: readonly Mutation[] = [
   ...DECISION_CONTENT,
   ...HELD_CONTENT,
   {
+    name: 'a call that may have left is withdrawn',
+    noticedIn: 'agent-run.v3.withdrawn',
+    file: 'workflows/send-call.ts',
+    find: 'error instanceof CancelledFailure || live.prepared.withdrawals === undefined',
+    put: 'live.prepared.withdrawals !== undefined',
+  },
+  {
     name: 'a call that policy denies has a share of the room of its turn',
     noticedIn: 'agent-run.v2.shared-sent',
     file: 'domain/limits.ts',

@@ -4,12 +4,12 @@ import { bundleMutant } from './mutant.ts';
 import { OTHER_COMMANDS } from './mutations.ts';
 import { named, NOTICING_MS, replayFailures } from './noticing.ts';
 import { PAUSE_COMMANDS } from './pause-mutations.ts';
-import { SIGNED_QUESTIONS } from './signed-mutations.ts';
+import { SIGNED_COMMANDS, SIGNED_QUESTIONS } from './signed-mutations.ts';
 import { TASK_COMMANDS } from './task-mutations.ts';
 
 jest.setTimeout(NOTICING_MS);
 
-test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...TASK_COMMANDS]))(
+test.each(named([...OTHER_COMMANDS, ...PAUSE_COMMANDS, ...SIGNED_COMMANDS, ...TASK_COMMANDS]))(
   'Temporal notices: %s (INV-D1)',
   async (_, mutation) => {
     const errors = await replayFailures(await bundleMutant(mutation), mutation.noticedIn);

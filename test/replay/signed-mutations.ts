@@ -26,6 +26,31 @@ export const SIGNED_QUESTIONS: readonly Mutation[] = [
   },
 ];
 
+/** As `OTHER_COMMANDS`. */
+export const SIGNED_COMMANDS: readonly Mutation[] = [
+  {
+    name: 'a list of tools by somebody without a key is believed',
+    noticedIn: 'agent-run.v3.unproven-listed',
+    file: 'workflows/zone.ts',
+    find: "    if (counts(input.seq, isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' }))) return value;",
+    put: '    return value;',
+  },
+  {
+    name: 'that a call was not sent is believed of somebody without a key',
+    noticedIn: 'agent-run.v3.unproven-sent',
+    file: 'workflows/zone.ts',
+    find: "    if (counts(input.seq, isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' }))) return value;",
+    put: "    const isOurs = isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' });\n    if (input.activityType === ACTIVITIES.callTool || counts(input.seq, isOurs)) return value;",
+  },
+  {
+    name: 'what was not proven is not scheduled again',
+    noticedIn: 'agent-run.v3.unproven-listed',
+    file: 'workflows/zone-activities.ts',
+    find: '  [ACTIVITIES.discoverTools]: 10,\n',
+    put: '',
+  },
+];
+
 /** As `OTHER_CONTENT`. */
 export const SIGNED_CONTENT: readonly Mutation[] = [
   {

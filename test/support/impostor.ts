@@ -114,7 +114,11 @@ export function failureWith(code: string, facts: object = {}, over: ProtoFailure
 }
 
 /** Payloads of what an activity answered, the oldest first. */
-export async function answersOf(world: World, { runId }: RunHandle, activity: string): Promise<readonly Payload[]> {
+export async function answersOf(
+  world: World,
+  { runId }: Pick<RunHandle, 'runId'>,
+  activity: string,
+): Promise<readonly Payload[]> {
   const events = (await executions(world, runId)).flatMap((execution) => execution.events);
   return events.flatMap(({ activityTaskCompletedEventAttributes: done }) => {
     const asked = events.find(

@@ -1,8 +1,11 @@
 /** Calls whose answer is lost, and what people say became of them. */
+import { msToTs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../client/index.ts';
+import { ACTIVITIES } from '../../contracts/names.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { ResolutionInput } from '../../contracts/schemas/resolution.ts';
 import { until } from './until.ts';
+import type { World } from './world.ts';
 
 /** Waits until the run asks what became of a call. */
 export async function lostCall(
@@ -22,6 +25,33 @@ export async function lostCall(
       ),
     { what: `${run.runId} asks what became of ${callId}`, withinMs },
   );
+}
+
+/** What somebody who may write to the namespace does to a call under way, so that Temporal would try it again after a pause. */
+export async function failUnderWay({ client }: World, run: RunHandle, pauseMs: number, taskQueue?: string) {
+  const { workflowService, options } = client;
+  const { namespace } = options;
+  const { runId, raw } = await client.workflow.getHandle(run.runId).describe();
+  const activity = raw.pendingActivities?.find(({ activityType }) => activityType?.name === ACTIVITIES.callTool);
+  if (!activity?.activityId) throw new Error('the call is under way');
+  const id = activity.activityId;
+  const execution = { workflowId: run.runId, runId };
+  const moved = taskQueue === undefined ? {} : { taskQueue: { name: taskQueue } };
+  await workflowService.updateActivityOptions({
+    namespace,
+    execution,
+    id,
+    activityOptions: { ...moved, retryPolicy: { maximumAttempts: 3 } },
+    updateMask: {
+      paths: [...(taskQueue === undefined ? [] : ['task_queue.name']), 'retry_policy.maximum_attempts'],
+    },
+  });
+  const failure = {
+    message: 'failed by an operator',
+    applicationFailureInfo: { nextRetryDelay: msToTs(pauseMs) },
+  };
+  await workflowService.respondActivityTaskFailedById({ namespace, ...execution, activityId: id, failure });
+  return { execution, id };
 }
 
 let resolutions = 0;

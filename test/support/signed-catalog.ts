@@ -107,8 +107,8 @@ export function tighten(expectedVersion: number, over: object = {}) {
   return { requestId: randomUUID(), by: ANN, expectedVersion, changes: [{ tool: 'pay', denied: true }], ...over };
 }
 
-/** Connected by ann; a loosening takes both administrators. */
-export async function startSignedCatalog(): Promise<SignedCatalog> {
+/** Connected by ann; a loosening takes both administrators. @param taskQueue of its server's tools; default: that of catalogs */
+export async function startSignedCatalog(taskQueue?: string): Promise<SignedCatalog> {
   const engine = await startEngine();
   const bank = await startRecordingServer();
   await writeTrust(join(engine.directory, 'trust.jwks'), backend, ann, ben, mallory, theirs);
@@ -120,6 +120,9 @@ export async function startSignedCatalog(): Promise<SignedCatalog> {
         origins: [new URL(bank.url).origin],
         loosening: 'countersign',
       },
+      ...(taskQueue === undefined
+        ? {}
+        : { servers: { bank: { url: bank.url, credentials: { kind: 'none' as const }, taskQueue } } }),
       trust: { mode: 'signed', jwks: 'trust.jwks' },
     },
   });

@@ -1,7 +1,6 @@
 /** Between the decision and the `tools/call`: what has changed meanwhile is looked at again, and nothing is claimed that is not known. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
-import { msToTs } from '@temporalio/common/lib/time.js';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { Conditions } from '../../activities/policy/conditions.ts';
 import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
@@ -12,9 +11,9 @@ import { ServerLimits } from '../../activities/tools/server-limits.ts';
 import type { RunHandle } from '../../client/index.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/dispatch.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import { lostCall, resolutionOf } from '../support/lost-answers.ts';
+import { failUnderWay, lostCall, resolutionOf } from '../support/lost-answers.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
-import { ledgerShows, refusalOf, replayOwn, scheduledInputs } from '../support/run-record.ts';
+import { ledgerShows, outcomes, refusalOf, replayOwn, scheduledInputs } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
 import { decisionOn, openRequests, startWorld, type World } from '../support/world.ts';
 
@@ -103,25 +102,10 @@ describe('a call under way whose activity is failed from outside, and handed to 
     await run.decide(decisionOn(request, 'ann'));
     await bank.held(purpose);
 
-    const { workflowService, options } = world.client;
-    const { namespace } = options;
-    const { runId, raw } = await world.client.workflow.getHandle(run.runId).describe();
-    const activity = raw.pendingActivities?.find(({ activityType }) => activityType?.name === ACTIVITIES.callTool);
-    if (!activity?.activityId) throw new Error('the call is under way');
-    const id = activity.activityId;
-    const execution = { workflowId: run.runId, runId };
-    await workflowService.updateActivityOptions({
-      namespace,
-      execution,
-      id,
-      activityOptions: { taskQueue: { name: 'elsewhere' }, retryPolicy: { maximumAttempts: 3 } },
-      updateMask: { paths: ['task_queue.name', 'retry_policy.maximum_attempts'] },
-    });
     // One that is reset is not to be handed out before.
-    const nextRetryDelay = msToTs(isReset ? 600_000 : 1);
-    const failure = { message: 'failed by an operator', applicationFailureInfo: { nextRetryDelay } };
-    await workflowService.respondActivityTaskFailedById({ namespace, ...execution, activityId: id, failure });
-    if (isReset) await workflowService.resetActivity({ namespace, execution, id });
+    const { execution, id } = await failUnderWay(world, run, isReset ? 600_000 : 1, 'elsewhere');
+    const { workflowService, options } = world.client;
+    if (isReset) await workflowService.resetActivity({ namespace: options.namespace, execution, id });
 
     const asked = await lostCall(run);
     expect(asked.about).toMatchObject({ message: expect.stringContaining('was not sent again') });
@@ -132,6 +116,20 @@ describe('a call under way whose activity is failed from outside, and handed to 
     expect(bank.callsFor(purpose)).toHaveLength(1);
     await replayOwn(world, run.runId);
   });
+});
+
+test('a call under way that is failed from outside, and withdrawn before it is tried again, may have run (INV-X1)', async () => {
+  const purpose = 'withdrawn';
+  const run = await world.start([{ calls: [{ tool: 'bank/slow', arguments: { purpose } }] }, { text: 'done' }]);
+  const [request] = await openRequests(run);
+  if (request === undefined) throw new Error('no request');
+  await run.decide(decisionOn(request, 'ann'));
+  await bank.held(purpose);
+  await failUnderWay(world, run, 600_000);
+  await run.stop({ by: 'ann', reason: 'Enough.', inFlight: 'cancel' });
+  expect(await run.result()).toMatchObject({ status: 'stopped' });
+  expect(await outcomes(run)).toEqual({ 't1.c0': 'unknown' });
+  bank.release(purpose);
 });
 
 describe('a call that was not sent', () => {

@@ -3,12 +3,22 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Payload } from '@temporalio/common';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import type { CatalogDiscovery } from '../../contracts/catalog-activities.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { CatalogCarry } from '../../domain/catalog-carry.ts';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { createTracing } from '../../workers/tracing.ts';
-import { copyOf, Impostor, payloadOf, type TakenActivity, valueOf, workflowsOnly } from '../support/impostor.ts';
+import { startWorkers } from '../../workers/worker.ts';
+import {
+  answersOf,
+  copyOf,
+  Impostor,
+  payloadOf,
+  type TakenActivity,
+  valueOf,
+  workflowsOnly,
+} from '../support/impostor.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { ANN, ann, type SignedCatalog, startSignedCatalog, tighten } from '../support/signed-catalog.ts';
 import { person } from '../support/trust.ts';
@@ -21,7 +31,7 @@ let impostor: Impostor;
 const stranger = person('stranger', 'ann', ['admins']);
 
 beforeAll(async () => {
-  catalog = await startSignedCatalog();
+  catalog = await startSignedCatalog('tools');
   impostor = new Impostor(catalog.world);
 });
 afterAll(async () => catalog.stop());
@@ -74,6 +84,28 @@ test('a catalog that begins with keys of somebody else does not begin', async ()
     const said = await catalog.world.client.workflow.getHandle(fresh.workflowId).query<object>('snapshot');
     expect(said).not.toHaveProperty('signing');
   });
+});
+
+test('a list of tools by somebody else is asked for again, in whatever form it comes, and never stands', async () => {
+  const { world, engine, handle } = catalog;
+  const { entries } = await handle.snapshot();
+  const [genuine = {}] = await answersOf(world, { runId: handle.workflowId }, ACTIVITIES.discoverCatalog);
+  const theirs = payloadOf({ ...valueOf<CatalogDiscovery>(genuine), tools: [{ name: 'pay', hash: '0'.repeat(64) }] });
+  await world.workers.stop();
+  const { address, namespace } = engine.server;
+  const loaded = { config: world.config, baseDirectory: engine.directory, path: undefined };
+  const runs = await startWorkers({ loaded, connectionOptions: { address }, namespace, role: 'runs' });
+  const { refresh = 0 } = await handle.refresh({ by: ANN });
+  // Its own; with the proof of an earlier one; and the earlier one as it was.
+  for (const forged of [theirs, { ...theirs, metadata: { ...genuine.metadata } }, genuine]) {
+    const task = await impostor.take('tools');
+    expect(task.type).toBe(ACTIVITIES.discoverCatalog);
+    await impostor.complete(task, forged);
+  }
+  expect(await handle.settled(refresh)).toMatchObject({ ok: false, code: 'ANSWER_UNPROVEN' });
+  expect((await handle.snapshot()).entries).toEqual(entries);
+  await runs.stop();
+  await world.restartWorkers();
 });
 
 test('a carry of somebody else, and a genuine one of another execution, end what was begun with them', async () => {

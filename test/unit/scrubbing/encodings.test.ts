@@ -33,6 +33,20 @@ describe('a secret that is written in another way', () => {
     );
   });
 
+  test('is found in quoted-printable, save where letters are escaped among others (SECURITY.md)', () => {
+    const secret = 'sk_live-abc=DEF+ghi/123456789_xyz';
+    const escaped = (text: string): string => `=${text.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+    const every = [...secret].map(escaped).join('');
+    const forms = [secret.replace('=', '=3D'), every, every.replaceAll(/.{30}/g, '$&=\r\n')];
+    for (const form of forms) {
+      const left = createScrubber([secret]).text(`It said ${form} then.`);
+      expect(left).toContain(MASK);
+      expect(left.replaceAll(MASK, '').length).toBeLessThan(20);
+    }
+    const some = secret.replaceAll(/[a-c]/g, escaped);
+    expect(createScrubber([secret]).text(some)).toBe(some);
+  });
+
   test('is found in one encoding inside another', () => {
     fc.assert(
       fc.property(token, encoding, encoding, anyText, anyText, (secret, [, inner], [, outer], before, after) => {
