@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { ASKING } from './histories/asking.ts';
 import { AWAITING } from './histories/awaiting.ts';
 import { CATALOGS } from './histories/catalogs.ts';
+import { CROSSING } from './histories/crossing.ts';
 import { EDITING } from './histories/editing.ts';
 import { ENDING } from './histories/ending.ts';
 import { HELD } from './histories/held.ts';
@@ -42,6 +43,7 @@ const SCENARIOS = [
   ...EDITING,
   ...MOVING,
   ...ENDING,
+  ...CROSSING,
   ...RESOLVING,
   ...RESUMING,
   ...QUESTIONING,

@@ -115,8 +115,8 @@ export async function continued({ deployment: { client }, workflowId }: Scene, b
   }, `the next execution of ${workflowId}`);
 }
 
-/** @returns the Temporal run that takes its place */
-async function resetBeforeDecision({ deployment: { client }, workflowId }: Scene): Promise<string> {
+/** Undoes the first update that was taken, which Temporal sends again. @returns the Temporal run that takes its place */
+export async function resetBeforeDecision({ deployment: { client }, workflowId }: Scene): Promise<string> {
   const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
   const decided = events?.findIndex(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => accepted) ?? -1;
   const before = events?.slice(0, decided).findLast(({ workflowTaskCompletedEventAttributes: completed }) => completed);

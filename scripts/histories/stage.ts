@@ -20,6 +20,7 @@ import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
+import { startDeciders } from './deciders.ts';
 import { EDITABLE, OF_TWO, POLICY } from './stage-policy.ts';
 import { SIGNED_POLICY, signedKeys, type SignedKeys, writeKeys } from './signed.ts';
 import {
@@ -85,6 +86,8 @@ export interface Stage {
   patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
   /** What results link to may be read. Begun when first asked for. */
   linked(): Promise<Deployment>;
+  /** Nobody serves its queues unless told to. Begun when first asked for. */
+  crossed(): Promise<Crossed>;
   stop(): Promise<void>;
 }
 
@@ -107,6 +110,14 @@ export interface Editable extends Deployment {
   readonly directory: string;
   restart(): Promise<void>;
 }
+
+export interface Crossed extends Deployment {
+  serve(role: 'runs' | 'tools'): Promise<Serving>;
+  /** Workflow tasks alone: whatever a run schedules waits for a worker. */
+  serveTasks(): Promise<Serving>;
+}
+
+export type Serving = Pick<Workers, 'stop'>;
 
 export interface SignedDeployment {
   readonly deployment: Deployment;
@@ -265,6 +276,12 @@ export async function openStage(
       const config = configOf('countersign-patient', { servers });
       return { ...(await deploy(config, 'runs')), serveTools: () => serve(config, 'tools') };
     };
+    let crossed: Promise<Crossed> | undefined;
+    const openCrossed = async (): Promise<Crossed> => {
+      const config = configOf('countersign-crossed', { policy: EDITABLE }, 'countersign-crossed-tools');
+      const serveTasks = async (): Promise<Serving> => await startDeciders({ address, namespace, config, bundle });
+      return { ...(await clientOf(config)), serve: (role) => serve(config, role), serveTasks };
+    };
     let working: Promise<Deployment> | undefined;
     let linked: Promise<Deployment> | undefined;
     const openWith = async (
@@ -286,6 +303,7 @@ export async function openStage(
       editable: () => (editable ??= openEditable()),
       openSigned: () => openSigned(),
       openSignedApart: () => openSigned('countersign-signed-apart', SIGNED_TOOLS_QUEUE),
+      crossed: () => (crossed ??= openCrossed()),
       limited: (limits) => openWith(`limited-${Object.keys(limits).join('-')}`, { limits }),
       plain: await deploy(configOf('countersign'), 'all'),
       encrypted: await deploy(configOf('countersign-encrypted', { encryption: CORPUS_ENCRYPTION }), 'all'),

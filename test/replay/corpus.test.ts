@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { bundleWorkflows } from '../../workers/bundle.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
 import { replayHistories, type ReplayOutcome } from '../../workers/replay.ts';
-import { CONFIG, fileOf, FOLDER, HISTORIES, recorded } from './corpus.ts';
+import { CONFIG, fileOf, FOLDER, HISTORIES, historyOf, recorded } from './corpus.ts';
 
 const replayed = new Map<string, ReplayOutcome>();
 const compared = new Map<string, ReplayOutcome>();
@@ -35,6 +35,14 @@ test.each(HISTORIES)('%s replays on the bundle of the workers', (name) => {
 test.each(HISTORIES)('%s: this code would send, wait for and answer what was recorded', (name) => {
   expect(compared.get(name)).toBeDefined();
   expect(compared.get(name)?.error?.message).toBeUndefined();
+});
+
+test('no workflow task of a recorded run failed on the server, save the one at which it was reset', async () => {
+  const failed: string[] = [];
+  for (const name of HISTORIES)
+    for (const { workflowTaskFailedEventAttributes: task } of (await historyOf(name)).events ?? [])
+      if (task && !task.newRunId) failed.push(`${name}: ${task.failure?.message}`);
+  expect(failed).toEqual([]);
 });
 
 test('what shows commands is in no worker', () => {

@@ -1,5 +1,6 @@
 /** Changes that would break waiting runs, by the layer that must notice. */
 import { CATALOG_COMMANDS, CATALOG_CONTENT, CATALOG_REFUSALS } from './catalog-mutations.ts';
+import { CROSSING_COMMANDS } from './crossing-mutations.ts';
 import { DECISION_COMMANDS, DECISION_CONTENT, DECISION_REFUSALS } from './decision-mutations.ts';
 import { HELD_COMMANDS, HELD_CONTENT } from './held-mutations.ts';
 import type { Mutation } from './mutant.ts';
@@ -7,6 +8,7 @@ import type { Mutation } from './mutant.ts';
 /** Other commands, or in another order: Temporal's replay fails. */
 export const OTHER_COMMANDS: readonly Mutation[] = [
   ...CATALOG_COMMANDS,
+  ...CROSSING_COMMANDS,
   ...DECISION_COMMANDS,
   ...HELD_COMMANDS,
   {
