@@ -22,7 +22,7 @@ export const PARTS = [
 export type Sources = ReadonlyMap<string, string>;
 /** A node of the syntax, or a part of one. */
 export type Tree = Readonly<Record<string, unknown>>;
-/** What stands in the holes of a pattern. */
+/** Code by the hole of a pattern in which it stands. */
 export type Holes = ReadonlyMap<string, unknown>;
 
 export interface Found {
@@ -61,7 +61,7 @@ export function found(pattern: string, place?: string, sources = product()): rea
 
 const modules = new Map<string, Module>();
 
-/** What has a name, or each module. */
+/** Declarations of a name; without one, each module. */
 export function declared(place: string | undefined, sources = product()): readonly Omit<Found, 'holes'>[] {
   const name = place?.slice(place.indexOf('.') + 1) ?? '';
   return [...sources].flatMap(([path, text]) => {
@@ -102,14 +102,14 @@ function expressionOf(code: string): unknown {
   return treeOf(statements(`(${code});`)[0])['expression'];
 }
 
-/** Also what stands in asynchronous methods only. */
+/** The wrapper lets `await` and `this.#name` parse. */
 function statements(code: string): readonly unknown[] {
   const [wrapper] = parsed(`class _ extends _ { async _() { ${code} } }`).body;
   const [method] = listOf(treeOf(wrapper)['body']);
   return listOf(treeOf(treeOf(treeOf(method)['function'])['body'])['stmts']);
 }
 
-/** What leaves an expression what it is. */
+/** Syntax around an expression that leaves it the same. */
 const AROUND = new Set(['ParenthesisExpression', 'TsAsExpression', 'TsConstAssertion', 'TsSatisfiesExpression']);
 
 function bare(node: unknown): unknown {
@@ -125,7 +125,7 @@ export function within(value: unknown): readonly unknown[] {
 /** `start` and `end` are of spans, which stand for tokens also. */
 const IMMATERIAL = new Set('span ctxt raw start end typeAnnotation typeArguments typeParameters returnType'.split(' '));
 
-/** What stands in the holes of a pattern, where the code is as it says. */
+/** Holes of a pattern that the code fits, filled; else undefined. */
 function fitted(pattern: unknown, code: unknown, holes: Holes): Holes | undefined {
   const hole = holeOf(pattern);
   if (hole !== undefined) return filling(hole, code, holes);
@@ -160,7 +160,7 @@ export function holeOf(node: unknown): string | undefined {
   return treeOf(node)['type'] === 'Identifier' && nameOf(node).startsWith('$') ? nameOf(node) : undefined;
 }
 
-/** It may stand for an argument or a statement. */
+/** A hole for arguments, properties or statements. */
 export function holeInList(item: unknown): string | undefined {
   const hole = holeOf(item) ?? holeOf(treeOf(item)['expression']);
   return hole?.startsWith('$$') === true ? hole : undefined;
