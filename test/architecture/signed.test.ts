@@ -1,69 +1,65 @@
 // In trust mode `signed` no message counts unproven (INV-G2): a handler that is added later must not be the way around it.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, test } from '@jest/globals';
-import { ROOT } from './source-tree.ts';
+import { expect, test } from '@jest/globals';
+import { changed, removed, replaced } from '../replay/change.ts';
+import { found, listOf, nameOf, product, treeOf, within } from '../support/syntax.ts';
 
-const messages = readFileSync(join(ROOT, 'workflows/messages.ts'), 'utf8');
-const handlers = readFileSync(join(ROOT, 'workflows/handlers.ts'), 'utf8');
+/** A dispatch sends it and has no key: it shows a question, and the answer is proven where it was asked (docs/adr/0040). */
+const DISPATCHED = 'inputAskedUpdate';
 
-const pauses = readFileSync(join(ROOT, 'workflows/pauses.ts'), 'utf8');
-/** Registered there, each in the same way. */
-const answering = ['resolveOutcomeUpdate', 'provideInputUpdate', 'authorizeUpdate'];
-
-/** From a dispatch, which has no key: it shows a question, and what is proven is the answer, where it was asked (docs/adr/0040). */
-const dispatched = ['inputAskedUpdate'];
-
-/** Updates of a run that bring something: those without an input say nothing. */
-const saying = [...messages.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
-  ([, name]) => name ?? '',
-);
-
-const registrations = handlers.split('setHandler(').slice(1);
-
-test('there are such updates, and each has a handler', () => {
-  expect(saying).toEqual(expect.arrayContaining(['decideUpdate', 'sayUpdate', 'stopUpdate', ...answering]));
-});
-
-test.each(saying.filter((name) => ![...answering, ...dispatched].includes(name)))(
-  '%s: its validator verifies the signature, its handler takes it off',
-  (name) => {
-    const own = registrations.find((registration) => registration.trimStart().startsWith(`${name},`)) ?? '';
-    expect(own).toMatch(/\bopened(Decision)?\(live, input/);
-    expect(own).toMatch(/validator: \(input\) =>[^]*\bassertSigned(Answer)?\(live, /);
-  },
-);
-
-test('what answers a request about something else than consent is registered in the one way that verifies', () => {
-  for (const name of answering) expect(pauses).toContain(`register(live, ${name}, `);
-  expect(pauses).toMatch(
-    /function validate[^]*?openedAnswer\(live, input, taker\.parse\)[^]*?assertSignedAnswer\(live, taker\.purpose, answer\);\s+const admission/,
-  );
-  expect(pauses).toMatch(/function take[^]*?openedAnswer\(live, input, taker\.parse\)/);
-});
-
-test('the signal verifies before it admits', () => {
-  expect(handlers).toMatch(/refuseUnsigned\(live, decision\) \?\? admi/);
-});
-
-describe('a catalog', () => {
-  const catalog = readFileSync(join(ROOT, 'workflows/catalog-handlers.ts'), 'utf8');
-
-  test('registers every update that says something in the one way that verifies', () => {
-    const own = readFileSync(join(ROOT, 'workflows/catalog-messages.ts'), 'utf8');
-    const names = [...own.matchAll(/export const (\w+) = defineUpdate<\w+, \[unknown\]>/g)].map(
-      ([, name]) => name ?? '',
-    );
-    expect(names).toContain('connectUpdate');
-    for (const name of names) expect(catalog).toContain(`register(live, ${name}, {`);
+/** Functions that are called, in their order, each followed once by those that it calls in the same module. */
+function callsIn(node: unknown, module: unknown, known = new Set<string>()): readonly string[] {
+  const calls = within(node).filter((each) => treeOf(each)['type'] === 'CallExpression');
+  const names = [nameOf(node), ...calls.map((each) => nameOf(treeOf(each)['callee']))];
+  return names.flatMap((name) => {
+    if (name === '' || known.has(name)) return [name];
+    known.add(name);
+    return [name, ...callsIn(named(name, module), module, known)];
   });
+}
 
-  test('its validator verifies before it looks at anything else, its handler takes the signature off', () => {
-    expect(catalog).toMatch(
-      /validator: \(input\) => \{\s+assertOpenable\(live, input\);[^]*?assertSignedChange\(live, [^]*?repeated/,
-    );
-    expect(catalog).toMatch(
-      /async \(input\) => \{\s+assertReadable\(input\);\s+live\.updates \+= 1;\s+const opened = openedChange\(live, input\);/,
-    );
+function named(name: string, module: unknown): readonly unknown[] {
+  return within(module).filter((each) => {
+    const { type, identifier, id } = treeOf(each);
+    return (type === 'FunctionDeclaration' || type === 'VariableDeclarator') && nameOf(identifier ?? id) === name;
   });
+}
+
+interface Taken {
+  readonly what: string;
+  readonly isProven: boolean;
+}
+
+/** Updates and signals that bring something. Queries change nothing, and those without an input say nothing. */
+function taken(sources = product()): readonly Taken[] {
+  return found('setHandler($what, $handle, $$options)', undefined, sources).flatMap(({ module, holes }) => {
+    const [what, handle] = [nameOf(holes.get('$what')), holes.get('$handle')];
+    const isSilent = nameOf(handle) === '' && listOf(treeOf(handle)['params']).length === 0;
+    if (what.endsWith('Query') || what === DISPATCHED || isSilent) return [];
+    const handled = callsIn(handle, module);
+    // A signal has no validator.
+    const judged = what.endsWith('Signal') ? handled : callsIn(holes.get('$$options'), module);
+    const [first] = judged.filter((name) => /^(?:assertSigned|refuseUnsigned|admit|repeated)/.test(name));
+    const isVerified = first?.startsWith('assertSigned') === true || first === 'refuseUnsigned';
+    return { what, isProven: isVerified && handled.some((name) => name.startsWith('opened')) };
+  });
+}
+
+test('each verifies its signature before it admits it, and its handler takes the signature off', () => {
+  const all = taken();
+  // Runs and catalogs register others in one way each.
+  const whats = ['decideUpdate', 'decideSignal', 'sayUpdate', 'stopUpdate', 'forgetUpdate', 'update', 'update'];
+  expect(all.map(({ what }) => what).toSorted()).toEqual(whats.toSorted());
+  expect(all.filter(({ isProven }) => !isProven)).toEqual([]);
+});
+
+test.each([
+  ['decideUpdate', removed('registerHandlers', 'assertSignedAnswer($$);')],
+  ['sayUpdate', removed('registerHandlers', "assertSigned($_, 'say', $$);")],
+  ['sayUpdate', replaced('registerHandlers', "parsed(opened($_, $_, parseSay), 'MESSAGE_INVALID')", 'parseSay(input)')],
+  ['decideSignal', replaced('decideBySignal', 'refuseUnsigned($$) ?? $admission', '$admission')],
+  ['update', removed('validate', 'assertSignedAnswer($$);')],
+  ['update', removed('register', 'assertSignedChange($$);')],
+])('control: where %s goes around it, that is noticed', (what, change) => {
+  const unproven = taken(new Map([...product(), changed(change)])).filter(({ isProven }) => !isProven);
+  expect(unproven.map((each) => each.what)).toEqual([what]);
 });

@@ -1,34 +1,27 @@
 /** Changes of edits, answers and standing decisions that would break waiting runs; see `mutations.ts`. */
+import { always, never, removed, replaced } from './change.ts';
 import type { Mutation } from './mutant.ts';
 
 export const DECISION_COMMANDS: readonly Mutation[] = [
   {
     name: 'what an approver wrote is not what is sent',
     noticedIn: 'agent-run.v2.edited-of-two',
-    file: 'domain/edit.ts',
-    find: 'call: { ...state.call, arguments: decision.arguments },',
-    put: 'call: state.call,',
+    change: replaced('acceptEdit', '{ ...$call, arguments: $_ }', '$call'),
   },
   {
     name: 'what stands answers every call of its tool',
     noticedIn: 'agent-run.v2.standing',
-    file: 'domain/standing.ts',
-    find: '    covers(extent, standing.arguments, call.arguments) &&\n',
-    put: '',
+    change: always('answers', 'covers($$)'),
   },
   {
     name: 'an edit is not judged',
     noticedIn: 'agent-run.v2.edited-waits',
-    file: 'workflows/handlers.ts',
-    find: '  if (isEdit(decision)) return decideEdited(live, admission.state, decision);\n',
-    put: '',
+    change: never('decide', 'isEdit($_)'),
   },
   {
     name: 'who agreed to other arguments has agreed to these',
     noticedIn: 'agent-run.v2.edited-waits',
-    file: 'domain/edit.ts',
-    find: 'const isEnough = counts && isMet(rule, [voter]);',
-    put: 'const isEnough = counts;',
+    change: always('acceptEdit', 'isMet($_, [$_])'),
   },
 ];
 
@@ -36,9 +29,7 @@ export const DECISION_CONTENT: readonly Mutation[] = [
   {
     name: 'the model is not told that its arguments were changed',
     noticedIn: 'agent-run.v2.edited-of-two',
-    file: 'workflows/turn.ts',
-    find: 'edit === undefined ? {} : { edited: { by: edit.by, arguments: call.arguments } };',
-    put: 'edit === undefined ? {} : {};',
+    change: removed('act', 'edited: $_'),
   },
 ];
 
@@ -46,29 +37,21 @@ export const DECISION_REFUSALS: readonly Mutation[] = [
   {
     name: 'approvals may be remembered as far as anybody likes',
     noticedIn: 'agent-run.v2.standing',
-    file: 'domain/standing.ts',
-    find: 'remember?.includes(scope) === true',
-    put: 'remember !== undefined && scope !== undefined',
+    change: replaced('mayRemember', '$remember?.includes($_) === true', '$remember !== undefined'),
   },
   {
     name: 'anybody may take back what stands',
     noticedIn: 'agent-run.v2.standing',
-    file: 'domain/standing-changes.ts',
-    find: 'if (mayDecide(found.approvers, by)) return',
-    put: "if (mayDecide(found.approvers, by) || by.id !== '') return",
+    change: always('admitForget', 'mayDecide($$)'),
   },
   {
     name: 'whoever is asked may answer in the place of a tool',
     noticedIn: 'agent-run.v2.edited-waits',
-    file: 'domain/decision-rights.ts',
-    find: 'allOf.every(({ may }) => may?.includes(right) === true);',
-    put: "allOf.every(({ may }) => right === 'respond' || may?.includes(right) === true);",
+    change: replaced('permits', '$may?.includes($right)', "$right === 'respond' || $may?.includes($right)"),
   },
   {
     name: 'an edit may be of any size',
     noticedIn: 'agent-run.v2.edited-waits',
-    file: 'domain/edit.ts',
-    find: '  if (bytes > limits.argumentBytes)\n',
-    put: "  if (bytes > limits.argumentBytes && callId === '')\n",
+    change: never('refuseEdit', '$_ > $_.argumentBytes'),
   },
 ];

@@ -1,27 +1,22 @@
 /** Mutations of how calls wait for their server, and of where they queue. */
+import { never, replaced } from './change.ts';
 import type { Mutation } from './mutant.ts';
 
 export const HELD_COMMANDS: readonly Mutation[] = [
   {
     name: 'waiting for a server counts as an attempt',
     noticedIn: 'agent-run.v2.held-first',
-    file: 'workflows/settle-call.ts',
-    find: 'if (isHolding(result)) return',
-    put: "if (isHolding(result) && result.code === '') return",
+    change: never('conclude', 'isHolding($_)'),
   },
   {
     name: 'a call that waits for its server keeps the run from continuing',
     noticedIn: 'agent-run.v2.held-first',
-    file: 'domain/held.ts',
-    find: "return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;",
-    put: "return state.status === 'approved' && state.held !== undefined;",
+    change: never('isHeld', "$_.status === 'cleared'"),
   },
   {
     name: 'a call waits longer for its server than it was told',
     noticedIn: 'agent-run.v2.held-sent',
-    file: 'domain/held.ts',
-    find: 'Math.min(now + retryAfterMs, ',
-    put: 'Math.min(now + 2 * retryAfterMs, ',
+    change: replaced('heldBack', 'Math.min($now + $after, $most)', 'Math.min($now + 2 * $after, $most)'),
   },
 ];
 
@@ -29,8 +24,6 @@ export const HELD_CONTENT: readonly Mutation[] = [
   {
     name: 'calls queue as nobody',
     noticedIn: 'agent-run.v2.lost-sent-again',
-    file: 'workflows/activity-stubs.ts',
-    find: 'return priority === undefined ? {} : { priority };',
-    put: "return priority === undefined || priority.fairnessKey !== '' ? {} : { priority };",
+    change: replaced('inTurn', '{ priority }', '{}'),
   },
 ];

@@ -12,7 +12,7 @@ jest.setTimeout(NOTICING_MS);
 test.each(named([...OTHER_CONTENT, ...SIGNED_CONTENT, ...PAUSE_CONTENT, ...TASK_CONTENT]))(
   'the comparison notices, and Temporal does not: %s (INV-D1)',
   async (_, mutation) => {
-    const bundle = await bundleMutant(mutation);
+    const bundle = await bundleMutant(mutation.change);
     expect(await replayFailures(bundle, mutation.noticedIn)).toEqual([]);
     const messages = (await differences(bundle, mutation.noticedIn)).map(({ message }) => message);
     expect(messages).not.toEqual([]);

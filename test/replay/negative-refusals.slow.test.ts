@@ -11,7 +11,7 @@ jest.setTimeout(NOTICING_MS);
 test.each(named([...OTHER_REFUSALS, ...SIGNED_REFUSALS, ...PAUSE_REFUSALS]))(
   'asking again notices, and no replay does: %s (INV-D1)',
   async (_, mutation) => {
-    const bundle = await bundleMutant(mutation);
+    const bundle = await bundleMutant(mutation.change);
     expect(await differences(bundle, mutation.noticedIn)).toEqual([]);
     expect(await changedAnswers(bundle, mutation.noticedIn)).not.toEqual([]);
   },

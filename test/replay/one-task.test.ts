@@ -10,6 +10,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay, CommandLog } from '../../workers/replay-semantics.ts';
 import { replayHistories } from '../../workers/replay.ts';
 import { CONFIG, fileOf, FOLDER } from './corpus.ts';
+import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
 
 jest.setTimeout(120_000);
@@ -159,11 +160,12 @@ test('a call that is sent again goes before the wait of one that came back in th
 });
 
 test('one promise more between an answer and what follows from it is noticed (INV-D1)', async () => {
-  const later = await bundleMutant({
-    name: 'what follows from an answer is awaited',
-    file: 'workflows/settle-call.ts',
-    find: 'conclude(live, flight, result, handedAt);\n  else await again;',
-    put: 'conclude(live, flight, result, handedAt);\n  else await (async () => await again)();',
-  });
+  const later = await bundleMutant(
+    replaced(
+      'dispatch',
+      'if ($again === undefined) $conclude; else await $again;',
+      'if ($again === undefined) $conclude; else await (async () => await $again)();',
+    ),
+  );
   expect(await failureOf(bothAtOnce(), later)).toMatch(/TMPRL1100/);
 });

@@ -3,31 +3,31 @@
  * execution hands over. Each is asked one step before and at its bound; and asked of the code with that limit changed, the same
  * question fails (`test/replay/limit-mutations.ts`).
  */
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import type * as ClosedRequest from '../../../domain/closed-request.ts';
 import type * as Retry from '../../../domain/retry.ts';
 import type * as Rollover from '../../../domain/rollover.ts';
 import type * as Validity from '../../../domain/validity.ts';
 import { CHANGED_LIMITS } from '../../replay/limit-mutations.ts';
+import { withMutant } from '../../replay/mutant.ts';
 import { approval, askingOf, shown } from '../../support/builders/decision.ts';
 import { approverRule } from '../../support/builders/judgement.ts';
 import { askingRun, runIds, START } from '../../support/builders/run.ts';
+import { declared, ROOT } from '../../support/syntax.ts';
 
+/** The modules of limits, by one of the functions that they hold. */
 interface Limits {
-  readonly 'domain/closed-request.ts': typeof ClosedRequest;
-  readonly 'domain/retry.ts': typeof Retry;
-  readonly 'domain/rollover.ts': typeof Rollover;
-  readonly 'domain/validity.ts': typeof Validity;
+  readonly refuseUntimely: typeof ClosedRequest;
+  readonly mayTryAgain: typeof Retry;
+  readonly rollReason: typeof Rollover;
+  readonly lapsedSince: typeof Validity;
 }
 
-const ROOT = join(import.meta.dirname, '../../..');
-
 /** What holds at each bound; throws where it does not. */
-const HOLDS: { readonly [File in keyof Limits]: (module: Limits[File]) => void } = {
-  'domain/closed-request.ts': ({ refuseUntimely }) => {
+const HOLDS: { readonly [Limit in keyof Limits]: (module: Limits[Limit]) => void } = {
+  refuseUntimely: ({ refuseUntimely }) => {
     const run = askingRun();
     const state = askingOf(run, 't1.c0');
     const { deadline } = state.request;
@@ -36,12 +36,12 @@ const HOLDS: { readonly [File in keyof Limits]: (module: Limits[File]) => void }
     expect(at(deadline - 1)).toBeUndefined();
     for (const late of [0, 1, 59_999, 60_000]) expect(at(deadline + late)).toMatchObject({ code: 'DECISION_EXPIRED' });
   },
-  'domain/validity.ts': ({ lapsedSince }) => {
+  lapsedSince: ({ lapsedSince }) => {
     const rule = { ...approverRule(), validForSeconds: 60 };
     expect(lapsedSince(START, START + 59_999, rule)).toBeUndefined();
     for (const late of [0, 1, 1e12]) expect(lapsedSince(START, START + 60_000 + late, rule)).toBe(START + 60_000);
   },
-  'domain/retry.ts': ({ mayTryAgain, waitBeforeNext }) => {
+  mayTryAgain: ({ mayTryAgain, waitBeforeNext }) => {
     // Sends until it may not be tried again, the first included.
     let sends = 1;
     while (mayTryAgain(sends)) sends += 1;
@@ -50,7 +50,7 @@ const HOLDS: { readonly [File in keyof Limits]: (module: Limits[File]) => void }
     expect(waitBeforeNext(20)).toBe(60_000);
     expect([500, 90_000].map((wanted) => waitBeforeNext(1, wanted))).toEqual([1_000, 90_000]);
   },
-  'domain/rollover.ts': ({ rollReason }) => {
+  rollReason: ({ rollReason }) => {
     const calm = { nudged: false, updates: 0, suggested: false };
     expect(rollReason({ ...calm, updates: 1_499 })).toBeUndefined();
     for (const updates of [1_500, 1_501, 1_899, 1_900]) expect(rollReason({ ...calm, updates })).toBe('updates');
@@ -61,29 +61,16 @@ const HOLDS: { readonly [File in keyof Limits]: (module: Limits[File]) => void }
   },
 };
 
-let folder: string;
-
-beforeAll(async () => {
-  await mkdir(join(ROOT, '.build'), { recursive: true });
-  folder = await mkdtemp(join(ROOT, '.build', 'limits-'));
-});
-
-afterAll(async () => await rm(folder, { recursive: true, force: true }));
-
-async function holdsIn<File extends keyof Limits>(root: string, file: File): Promise<void> {
-  // Sound: the file is the module that the type names, or a copy of it with one line changed.
-  const module = (await import(pathToFileURL(join(root, file)).href)) as Limits[File];
-  HOLDS[file](module);
+async function holdsIn<Limit extends keyof Limits>(root: string, limit: Limit): Promise<void> {
+  // Sound: the file is the module that the type names, or a copy of it with one thing changed.
+  const module = (await import(pathToFileURL(join(root, declared(limit)[0]?.path ?? '')).href)) as Limits[Limit];
+  HOLDS[limit](module);
 }
 
-test.each(CHANGED_LIMITS)('$file: holds to the step', async ({ file }) => {
-  await holdsIn(ROOT, file);
+test.each(CHANGED_LIMITS)('$limit: holds to the step', async ({ limit }) => {
+  await holdsIn(ROOT, limit);
 });
 
-test.each(CHANGED_LIMITS)('control: where $name, that is noticed', async ({ file, find, put }) => {
-  const copy = await mkdtemp(join(folder, 'copy-'));
-  for (const part of ['contracts', 'domain']) await cp(join(ROOT, part), join(copy, part), { recursive: true });
-  const path = join(copy, file);
-  await writeFile(path, (await readFile(path, 'utf8')).replace(find, put));
-  await expect(holdsIn(copy, file)).rejects.toThrow('expect');
+test.each(CHANGED_LIMITS)('control: where $name, that is noticed', async ({ limit, change }) => {
+  await withMutant(change, async (copy) => await expect(holdsIn(copy, limit)).rejects.toThrow('expect'));
 });
