@@ -18,7 +18,7 @@ import { authorizationPause, authorize, grantorOf, refuseAuthorization } from '.
 import type { InFlight, Unsure } from '../domain/call-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../domain/default-deadline.ts';
-import type { Parsed } from '../domain/field-checks.ts';
+import type { Parsed } from '../domain/messages.ts';
 import { admitAnswer, type PauseAnswer, type Paused, pausedFor } from '../domain/pause.ts';
 import { askedForInput, forgotten, provide, provisionProofs, refuseProvision } from '../domain/provision.ts';
 import { refuseLongResult, resolve } from '../domain/resolution.ts';
@@ -26,7 +26,7 @@ import type { Change } from '../domain/run.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import { outcomePause } from '../domain/outcome-pause.ts';
 import type { AnswerPurpose } from '../domain/signed-decision.ts';
-import { parseAuthorization, parseProvision, parseResolution } from '../domain/shapes.ts';
+import { parseAuthorization, parseProvision, parseResolution } from '../domain/messages.ts';
 import { interrupted } from '../domain/talk.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizeUpdate, provideInputUpdate, resolveOutcomeUpdate } from './messages.ts';
