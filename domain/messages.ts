@@ -1,6 +1,6 @@
 /**
- * Every message that may be sent to a run or a catalog, and the claims of its signature, read by their schemas: the one place where workflow code holds schemas as
- * values. Any namespace writer can send anything, so what is read here may be anything.
+ * Every message that may be sent to a run or a catalog, and the claims of its signature, read by their schemas: the one place where
+ * workflow code holds schemas as values (docs/adr/0052). Any namespace writer can send anything, so a message may be anything.
  *
  * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its values.
  */
@@ -15,7 +15,7 @@ import {
 } from '../contracts/schemas/catalog.ts';
 import { answerTo, Decision, Forget, Say, Stop } from '../contracts/schemas/decision.ts';
 import { HeldQuestions } from '../contracts/schemas/held-input.ts';
-import { type Problem, problemsOf, UNKNOWN_FIELD } from '../contracts/schemas/issues.ts';
+import { pathText, type Problem, problemsOf, UNKNOWN_FIELD } from '../contracts/schemas/issues.ts';
 import { Identifier, Instant, Name } from '../contracts/schemas/json.ts';
 import { Provision } from '../contracts/schemas/provision.ts';
 import { Resolution } from '../contracts/schemas/resolution.ts';
@@ -41,7 +41,7 @@ export const parseRefresh = readerOf(CatalogRefresh);
 export const parsePolicies = readerOf(SetToolPolicies);
 export const parseDisconnect = readerOf(CatalogDisconnect);
 export const parseCatalogDecision = readerOf(CatalogDecision);
-/** What a signature claims, once it is known to be one. */
+/** Claims of a signature that was found to be one. */
 export const parseClaims = readerOf(SignedClaims);
 const readConnect = readerOf(CatalogConnect);
 
@@ -102,7 +102,7 @@ function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
   for (const [key, value] of Object.entries(message)) {
     if (key === '__proto__') return bad(key, UNKNOWN_FIELD);
     if (!isSafe(value, DEEPEST_JSON))
-      return bad(key, `must have at most ${DEEPEST_JSON} levels, and no fields called __proto__`);
+      return bad(pathText([key]), `must have at most ${DEEPEST_JSON} levels, and no fields called __proto__`);
   }
   return undefined;
 }

@@ -52,7 +52,7 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
-    preloadModules: [fileOf('shared')],
+    preloadModules: [fileOf('preloaded-schemas')],
     workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({

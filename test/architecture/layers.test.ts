@@ -68,7 +68,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
 /** All runs of a thread share these two, and only these hold schemas as values (docs/adr/0052). */
 const SHARED: Readonly<Record<string, Layer>> = {
   'domain/messages.ts': { folders: CONTRACTS, packages: [], typePackages: ['zod'] },
-  'workflows/shared.ts': { folders: [...CONTRACTS, 'domain'], packages: [] },
+  'workflows/preloaded-schemas.ts': { folders: [...CONTRACTS, 'domain'], packages: [] },
 };
 
 const RULES = ['no-restricted-imports', 'no-restricted-globals', 'no-nodejs-modules', 'no-cycle'];

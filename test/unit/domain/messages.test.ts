@@ -1,4 +1,4 @@
-/** What the sandbox takes for a message, and with which words it refuses one (S2.3: extra fields rejected). */
+/** The sandbox takes what is a message, and refuses all else with a path and a reason (S2.3: extra fields rejected). */
 import { describe, expect, test } from '@jest/globals';
 import type { HeldQuestions } from '../../../contracts/schemas/held-input.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
@@ -41,7 +41,7 @@ function nested(levels: number): unknown {
   return value;
 }
 
-/** As only JSON can hold it. */
+/** Only JSON can hold such a field. */
 function withProto(value: unknown, before: string): unknown {
   return JSON.parse(JSON.stringify(value).replace(before, `${before}"__proto__":{"kind":"approve"},`));
 }
