@@ -8,7 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { retriesIn, type Retry } from './retries.ts';
-import { callId as asCallId, instant, isFields, isFiniteNumber } from '../domain/field-checks.ts';
+import { isFields, isFiniteNumber } from '../domain/field-checks.ts';
+import { isCallId, isInstant } from '../domain/messages.ts';
 
 export interface CallProgress {
   readonly callId: string;
@@ -58,9 +59,8 @@ export async function readProgress(client: Client, workflowId: string, runId: st
 function progressIn(details: unknown): CallProgress | undefined {
   if (!isFields(details)) return undefined;
   const { callId, sentAt, progress, total } = details;
-  if (asCallId(callId) !== undefined || instant(sentAt) !== undefined || !isFiniteNumber(progress)) return undefined;
-  // `String` changes neither: both were just seen to be texts.
-  return { callId: String(callId), sentAt: String(sentAt), progress, ...(isFiniteNumber(total) ? { total } : {}) };
+  if (!isCallId(callId) || !isInstant(sentAt) || !isFiniteNumber(progress)) return undefined;
+  return { callId, sentAt, progress, ...(isFiniteNumber(total) ? { total } : {}) };
 }
 
 /** Told until `waiting` is over, however it ends, or nothing is under way any more; that it cannot be had ends no watch. */

@@ -30,7 +30,7 @@ import {
 import { Identifier, Name } from '../contracts/schemas/json.ts';
 import type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
-import { parseConnect } from '../domain/catalog-shapes.ts';
+import { parseConnect } from '../domain/messages.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { canonicalServerUrl } from '../domain/server-url.ts';
 import { type KnownDefinitions, readDefinitions } from './catalog-definitions.ts';

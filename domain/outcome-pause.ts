@@ -7,13 +7,13 @@
 import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { OutcomePause } from '../contracts/schemas/pause.ts';
 import type { InFlight } from './call-state.ts';
-import { instant, isFields, isFiniteNumber, wholeNumber } from './field-checks.ts';
+import { type Fields, isFields, isFiniteNumber } from './field-checks.ts';
+import { isInstant } from './messages.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
 /** Of a server's word, what is shown of it whole. */
 const LONGEST_MESSAGE = 1_000;
-const countOfBytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 /**
  * @param handedAt when the run handed it to a worker, epoch ms
@@ -33,7 +33,7 @@ export function outcomePause(
     ...leftAt(at, new Date(handedAt).toISOString(), sentTimes),
     message: message.slice(0, LONGEST_MESSAGE),
     attempt: attempts,
-    ...(sent?.bytes === undefined || countOfBytes(sent.bytes) !== undefined ? {} : { bytes: sent.bytes }),
+    ...(isCount(sent?.bytes) ? { bytes: sent.bytes } : {}),
     ...(isFiniteNumber(sent?.progress) ? { lastProgress: sent.progress } : {}),
     ...(isEvidence(token) ? { token } : {}),
   };
@@ -44,8 +44,12 @@ function leftAt(
   handedAt: string,
   sentTimes: 'told' | undefined,
 ): Pick<OutcomePause, 'sentAt' | 'handedAt'> {
-  if (at !== undefined && instant(at) === undefined) return { sentAt: at };
+  if (isInstant(at)) return { sentAt: at };
   return sentTimes === 'told' ? { handedAt } : { sentAt: handedAt };
+}
+
+function isCount(bytes: unknown): bytes is number {
+  return Number.isSafeInteger(bytes) && Number(bytes) >= 0;
 }
 
 /** Texts, and lists of texts: as it is shown. */
@@ -59,10 +63,10 @@ function isEvidence(token: unknown): boolean {
 
 /** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
 export function sentAsTold(details: unknown): Ended['sent'] {
-  if (!isFields(details) || instant(details['sentAt']) !== undefined) return undefined;
-  const { sentAt, progress } = details;
+  const { sentAt, progress }: Fields = isFields(details) ? details : {};
+  if (!isInstant(sentAt)) return undefined;
   return {
-    at: String(sentAt),
+    at: sentAt,
     ...(isFiniteNumber(progress) ? { progress } : {}),
   };
 }

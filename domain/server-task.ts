@@ -11,7 +11,8 @@ import type { DispatchResult } from '../contracts/dispatch.ts';
 import type { RunningTask } from '../contracts/schemas/server-task.ts';
 import type { PollResult } from '../contracts/server-task.ts';
 import type { CallState, InFlight, ServerTask } from './call-state.ts';
-import { instant, isFiniteNumber } from './field-checks.ts';
+import { isFiniteNumber } from './field-checks.ts';
+import { isInstant } from './messages.ts';
 import { callOf, type Change, replaceCall, type Run } from './run.ts';
 
 export type OnTask = InFlight & { readonly task: ServerTask };
@@ -59,7 +60,7 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
 
 /** Whoever may write to the namespace can say what a worker says: what is no time is now, so that such a task is given up at once. */
 function instantOr(said: string, now: number): string {
-  return instant(said) === undefined ? said : new Date(now).toISOString();
+  return isInstant(said) ? said : new Date(now).toISOString();
 }
 
 /** It goes on, or could not be asked about: without a fact, since nothing has become of it. @param now epoch ms */

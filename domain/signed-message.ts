@@ -7,22 +7,12 @@
  * 4. Time is asked where a message arrives. At dispatch, weeks later, a signature is as good as its key.
  */
 import type { ErrorCode, ErrorFacts } from '../contracts/errors.ts';
-import type { SignedPurpose, TrustedKey, TrustSet } from '../contracts/schemas/trust.ts';
+import type { SignedClaims, SignedPurpose, TrustedKey, TrustSet } from '../contracts/schemas/trust.ts';
 import { SIGNING } from '../contracts/signing.ts';
 import type { Refusal } from './refusal.ts';
-import {
-  type Check,
-  digest,
-  identifier,
-  isFields,
-  listOf,
-  oneOf,
-  optional,
-  problemOf,
-  text,
-  wholeNumber,
-} from './field-checks.ts';
-import { isSignedBy, type Jws, readJws } from './jws.ts';
+import { isFields } from './field-checks.ts';
+import { isSignedBy, readJws } from './jws.ts';
+import { isIdentifier, parseClaims } from './messages.ts';
 
 /** What a message is about, and who sends it: every part is compared with what was signed. */
 export interface SignedFor {
@@ -50,52 +40,6 @@ export interface Signer {
   readonly groups: readonly string[];
 }
 
-interface Claims {
-  readonly purpose: string;
-  readonly namespace: string;
-  readonly tenant: string;
-  readonly workflowId: string;
-  readonly runId?: string;
-  readonly payload: string;
-  /** Seconds since the epoch (RFC 7519 NumericDate). */
-  readonly iat: number;
-  readonly exp: number;
-  readonly jti: string;
-  readonly iss: string;
-  readonly sub: string;
-  readonly groups: readonly string[];
-}
-
-const seconds = wholeNumber(0, 9_999_999_999);
-const CLAIMS: Readonly<Record<keyof Claims, Check>> = {
-  purpose: oneOf(
-    'start',
-    'decide',
-    'say',
-    'stop',
-    'forget',
-    'resolveOutcome',
-    'provideInput',
-    'authorize',
-    'catalog.connect',
-    'catalog.refresh',
-    'catalog.setToolPolicies',
-    'catalog.disconnect',
-    'catalog.decide',
-  ),
-  namespace: text(1, 1_000),
-  tenant: identifier,
-  workflowId: text(1, 1_000),
-  runId: optional(text(1, 200)),
-  payload: digest,
-  iat: seconds,
-  exp: seconds,
-  jti: identifier,
-  iss: identifier,
-  sub: identifier,
-  groups: listOf(identifier, 100),
-};
-
 export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';
 
 /** @param now epoch ms; undefined at dispatch, where the message was taken long ago */
@@ -115,20 +59,25 @@ export function checkSignature(
       'TRUST_KEY_UNKNOWN',
       'The message is signed with a key that is not trusted here. If the key is new, let the run or catalog read its keys again (refreshTrust) and send it again.',
       // Printable, and short: a sender chooses it.
-      identifier(jws.kid) === undefined ? { kid: jws.kid } : {},
+      isIdentifier(jws.kid) ? { kid: jws.kid } : {},
     );
   if (!isSignedBy(jws, key.x))
     return refuse('SIGNATURE_INVALID', `The signature is not one of key ${key.kid}.`, { kid: key.kid });
-  const problem = problemOf(jws.claims, CLAIMS);
-  if (problem !== undefined)
-    return refuse('SIGNATURE_INVALID', `The claim ${problem.path} ${problem.reason}.`, {
+  const claims = parseClaims(jws.claims);
+  if (claims.kind === 'bad')
+    return refuse('SIGNATURE_INVALID', `The claim ${claims.path} ${claims.reason}.`, {
       kid: key.kid,
-      path: problem.path,
+      path: claims.path,
     });
-  return judgeClaims(claimsOf(jws), key, about, now);
+  return judgeClaims(claims.value, key, about, now);
 }
 
-function judgeClaims(claims: Claims, key: TrustedKey, about: SignedFor, now: number | undefined): Signer | Refusal {
+function judgeClaims(
+  claims: SignedClaims,
+  key: TrustedKey,
+  about: SignedFor,
+  now: number | undefined,
+): Signer | Refusal {
   const { kid } = key;
   const other = (['purpose', 'namespace', 'tenant', 'workflowId', 'runId', 'payload'] as const).find(
     (name) => claims[name] !== about[name],
@@ -157,7 +106,11 @@ function judgeClaims(claims: Claims, key: TrustedKey, about: SignedFor, now: num
   return { kind: 'signed', key, jti: claims.jti, iss: claims.iss, groups: claims.groups };
 }
 
-function judgeTime({ iat, exp }: Claims, { kid, retired }: TrustedKey, now: number | undefined): Refusal | undefined {
+function judgeTime(
+  { iat, exp }: SignedClaims,
+  { kid, retired }: TrustedKey,
+  now: number | undefined,
+): Refusal | undefined {
   if (exp <= iat || exp - iat > SIGNING.longestLife)
     return refuse('SIGNATURE_INVALID', `A signature lasts at most ${SIGNING.longestLife} s (exp - iat).`, {
       kid,
@@ -180,7 +133,7 @@ function judgeTime({ iat, exp }: Claims, { kid, retired }: TrustedKey, now: numb
 }
 
 /** What was claimed and is not the key's to claim. The tenant needs no look: keys of other tenants are not in the set. */
-function beyondKey({ iss, sub, groups }: Claims, key: TrustedKey): string | undefined {
+function beyondKey({ iss, sub, groups }: SignedClaims, key: TrustedKey): string | undefined {
   if (iss !== key.iss || (key.sub !== undefined && sub !== key.sub)) return `${iss}|${sub}`;
   const group = groups.find((name) => !key.groups.includes(name));
   return group === undefined ? undefined : `group ${group}`;
@@ -233,11 +186,6 @@ export function openMessage(input: unknown): Opened {
   if (!isFields(input)) return { message: input };
   const { signature, ...message } = input;
   return typeof signature === 'string' ? { message, signature } : { message: input };
-}
-
-function claimsOf({ claims }: Jws): Claims {
-  // Sound: `problemOf` has looked at every claim, and found no other.
-  return claims as unknown as Claims;
 }
 
 function isSameList(one: readonly string[], other: readonly string[]): boolean {

@@ -52,13 +52,15 @@ export async function bundleWorkflows(
   const { code } = await bundleWorkflowCode({
     workflowsPath,
     ...CONVERTER_FILES,
+    preloadModules: [fileOf('preloaded-schemas')],
     workflowInterceptorModules: [...INTERCEPTORS.map((name) => fileOf(name)), ...interceptorModules],
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,
       // Webpack would name modules by their way from the directory that the process was started in.
       context: ROOT,
-      optimization: { ...webpack.optimization, moduleIds: 'natural' },
+      // Packages are taken along as far as they are used: all of zod would be three times as much.
+      optimization: { ...webpack.optimization, moduleIds: 'natural', sideEffects: true, usedExports: true },
       plugins: [...(webpack.plugins ?? []), listModules(modules)],
       // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
       devtool: 'inline-nosources-source-map',

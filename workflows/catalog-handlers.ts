@@ -19,9 +19,9 @@ import {
   parseDisconnect,
   parsePolicies,
   parseRefresh,
-} from '../domain/catalog-shapes.ts';
+} from '../domain/messages.ts';
 import { hashOf } from '../domain/canonical.ts';
-import type { Parsed } from '../domain/field-checks.ts';
+import type { Parsed } from '../domain/messages.ts';
 import {
   assertOtherVoice,
   changePolicies,

@@ -19,7 +19,7 @@ import { isUndecodable } from '../contracts/undecodable.ts';
 import { catalogId } from '../domain/catalog.ts';
 import { CATALOG_CARRY_VERSION, type CatalogCarry, SIGNED_CARRY_VERSION } from '../domain/catalog-carry.ts';
 import { discovered, refreshFailed } from '../domain/catalog-discovery.ts';
-import { identifier, name as serverName } from '../domain/field-checks.ts';
+import { isIdentifier, isName } from '../domain/messages.ts';
 import { rollReason } from '../domain/rollover.ts';
 import { catalogDiscoveryActivities } from './activity-stubs.ts';
 import { registerCatalogHandlers } from './catalog-handlers.ts';
@@ -124,10 +124,7 @@ function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null |
         path: 'args[0]',
       }),
     );
-  const isNamed =
-    identifier(identity?.tenant) === undefined &&
-    serverName(identity?.server) === undefined &&
-    catalogId(identity) === workflowId;
+  const isNamed = isIdentifier(identity?.tenant) && isName(identity?.server) && catalogId(identity) === workflowId;
   if (!isNamed || (cronSchedule ?? '') !== '')
     throw final(
       failureOf(

@@ -14,7 +14,7 @@ import type { Advance } from '../contracts/schemas/run-state.ts';
 import { madeInTime } from '../domain/decision.ts';
 import { type EditDecision, isEdit } from '../domain/decision-rights.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
-import { parseForget, parseSay, parseStop } from '../domain/shapes.ts';
+import { parseForget, parseSay, parseStop } from '../domain/messages.ts';
 import { admitSaid, heard, otherThanHeard, stopped } from '../domain/talk.ts';
 import { admitted, editCall, refuseFlood } from './edit-call.ts';
 import { serveHeldInput } from './held-input.ts';

@@ -21,7 +21,7 @@ import {
   type HeldPausing,
   isHeldOpen,
 } from '../domain/held-input.ts';
-import { parseHeldQuestions } from '../domain/held-shapes.ts';
+import { parseHeldQuestions } from '../domain/messages.ts';
 import { heldWord } from '../domain/held-word.ts';
 import { callOf } from '../domain/run.ts';
 import type { LiveRun } from './live-run.ts';

@@ -4,7 +4,7 @@ import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { failureOf } from '../contracts/failure.ts';
 import { isUndecodable } from '../contracts/undecodable.ts';
-import type { Parsed } from '../domain/field-checks.ts';
+import type { Parsed } from '../domain/messages.ts';
 import { type Refusal, refuse } from '../domain/refusal.ts';
 import type { LiveRun } from './live-run.ts';
 

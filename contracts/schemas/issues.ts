@@ -12,11 +12,17 @@ export interface Problem {
   readonly reason: string;
 }
 
+export const UNKNOWN_FIELD = 'is not a known field';
+
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
+/** A message may hold a million wrong fields; people read three. */
+const MOST = 100;
+
 export function problemsOf(error: z.core.$ZodError, input: unknown): Problem[] {
   return error.issues
+    .slice(0, MOST)
     .flatMap((issue) => explain(issue, [], input))
     .map(({ path, reason }) => ({ path: pathText(path), reason }));
 }
@@ -49,7 +55,7 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
   const at = valueAt(input, path);
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => ({ path: [...path, key], reason: 'is not a known field' }));
+      return issue.keys.slice(0, MOST).map((key) => ({ path: [...path, key], reason: UNKNOWN_FIELD }));
     case 'invalid_type':
       return [{ path, reason: mismatch(typeName(issue.expected), at) }];
     case 'invalid_value':
@@ -58,6 +64,10 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
       return [{ path, reason: `is no legal name here: ${issue.issues.map(plainReason).join(', ')}` }];
     case 'invalid_union':
       return explainUnion(issue, path, input, at);
+    case 'too_big':
+      return [{ path, reason: bounded('at most', issue.maximum, issue.origin) }];
+    case 'too_small':
+      return [{ path, reason: bounded('at least', issue.minimum, issue.origin) }];
     default:
       return [{ path, reason: plainReason(issue) }];
   }
@@ -76,6 +86,13 @@ function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: un
   if (meant !== undefined) return meant.flatMap((inner) => explain(inner, path, input));
   const wanted = issue.errors.flatMap((branch) => branch.filter(isWholeMismatch).map(expectedOf));
   return [{ path, reason: mismatch([...new Set(wanted)].join(' or '), at) }];
+}
+
+const COUNTED: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' };
+
+function bounded(how: string, bound: number | bigint, origin: string): string {
+  const counted = COUNTED[origin];
+  return counted === undefined ? `must be ${how} ${bound}` : `must have ${how} ${bound} ${counted}`;
 }
 
 function isWholeMismatch(issue: Issue): boolean {

@@ -13,7 +13,11 @@ export const JsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 export const Sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hexadecimal characters');
 
 /** ISO 8601 date and time in UTC with milliseconds, as `Date.prototype.toISOString` writes it. */
-export const Instant = z.iso.datetime({ offset: false, precision: 3 });
+export const Instant = z.iso.datetime({
+  offset: false,
+  precision: 3,
+  error: 'must be a time like 2026-01-31T09:00:00.000Z',
+});
 export type Instant = z.infer<typeof Instant>;
 
 /** An identifier that people and logs see: printable ASCII without spaces. */

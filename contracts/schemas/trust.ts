@@ -23,6 +23,29 @@ export type SignedPurpose = z.infer<typeof SignedPurpose>;
 /** Those of catalogs. */
 export type CatalogPurpose = Extract<SignedPurpose, `catalog.${string}`>;
 
+const seconds = z.int().min(0).max(9_999_999_999);
+const place = z.string().min(1).max(1_000);
+
+/** Claims of a signature: what it is for, who says it, and of which message. */
+export const SignedClaims = z.strictObject({
+  purpose: SignedPurpose,
+  namespace: place,
+  tenant: Identifier,
+  workflowId: place,
+  /** Temporal run; none for a spec, which is signed before there is one. */
+  runId: z.string().min(1).max(200).optional(),
+  /** sha256 over the canonical JSON of the message without its signature. */
+  payload: Sha256Hex,
+  /** Seconds since the epoch (RFC 7519 NumericDate). */
+  iat: seconds,
+  exp: seconds,
+  jti: Identifier,
+  iss: Identifier,
+  sub: Identifier,
+  groups: z.array(Identifier).max(100),
+});
+export type SignedClaims = z.infer<typeof SignedClaims>;
+
 /** What the ledger keeps of a signature that was found good: the hash is of the JWS. */
 export const SignatureEvidence = z.strictObject({
   kid: z.string(),

@@ -86,6 +86,11 @@ describe('parseAs', () => {
     expect(error.message).toMatch(/decisionId .*; callId .*; digest .*; and 2 more/);
   });
 
+  test('looks at a hundred problems of a value that has no end of them', () => {
+    const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`f${index}`, 1]));
+    expect(refusal(() => parseAs(z.strictObject({}), wrong, 'USAGE', 'argument')).message).toContain('; and 97 more.');
+  });
+
   test('speaks of the whole value where it has no field', () => {
     const error = refusal(() => parseAs(z.string(), 5, 'USAGE', 'argument'));
     expect(error.message).toBe('The argument is not valid: must be a string, not a number. Correct it and try again.');

@@ -2,7 +2,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { LedgerFact } from '../../../contracts/schemas/ledger.ts';
 import { PauseAck } from '../../../contracts/schemas/pause.ts';
-import { Provision } from '../../../contracts/schemas/provision.ts';
 import { admit } from '../../../domain/decision.ts';
 import { refuseRight } from '../../../domain/decision-rights.ts';
 import { hashOf } from '../../../domain/canonical.ts';
@@ -20,7 +19,7 @@ import {
 import { reopened } from '../../../domain/reopening.ts';
 import { dispatched, ended } from '../../../domain/call-changes.ts';
 import { callOf, type Run } from '../../../domain/run.ts';
-import { parseProvision } from '../../../domain/shapes.ts';
+import { parseProvision } from '../../../domain/messages.ts';
 import { approval, edit } from '../../support/builders/decision.ts';
 import { flyingRun, pausing } from '../../support/builders/pause.ts';
 import {
@@ -260,9 +259,9 @@ describe('its shape', () => {
       'every kind of value',
       { ...right, responses: { w: { action: 'accept', content: { a: 'x', b: 1.5, c: true, d: ['x'] } } } },
     ],
-  ])('%s: the sandbox and the schema agree', (_, given) => {
+  ])('%s: is taken as it is', (_, given) => {
     const value: unknown = JSON.parse(JSON.stringify(given));
-    expect(parseProvision(value)).toEqual({ kind: 'ok', value: Provision.parse(value) });
+    expect(parseProvision(value)).toEqual({ kind: 'ok', value });
   });
 
   test.each<[string, unknown]>([
@@ -279,10 +278,9 @@ describe('its shape', () => {
     ['a value that is a list of numbers', { ...right, responses: { who: { action: 'accept', content: { a: [1] } } } }],
     ['a long comment', { ...right, comment: 'x'.repeat(4_097) }],
     ['a field too many', { ...right, more: 1 }],
-  ])('%s: both refuse it', (_, given) => {
+  ])('%s: is refused', (_, given) => {
     const value: unknown = JSON.parse(JSON.stringify(given));
     expect(parseProvision(value)).toMatchObject({ kind: 'bad' });
-    expect(Provision.safeParse(value).success).toBe(false);
   });
 
   test('__proto__ is the name of nothing', () => {

@@ -4,43 +4,28 @@ import type { Payload } from '@temporalio/common';
 import fc from 'fast-check';
 import { payloadConverter } from '../../../contracts/payload-converter.ts';
 import { isUndecodable, Undecodable, UNDECODABLE, type UndecodableReason } from '../../../contracts/undecodable.ts';
-import {
-  parseCatalogDecision,
-  parseConnect,
-  parseDisconnect,
-  parsePolicies,
-  parseRefresh,
-} from '../../../domain/catalog-shapes.ts';
-import { isFields, type Parsed } from '../../../domain/field-checks.ts';
-import { parseHeldQuestions } from '../../../domain/held-shapes.ts';
+import { isFields } from '../../../domain/field-checks.ts';
 import { heldWord } from '../../../domain/held-word.ts';
+import * as messages from '../../../domain/messages.ts';
 import { lostAnswer } from '../../../domain/resumption.ts';
 import { startRun } from '../../../domain/run.ts';
-import {
-  parseAuthorization,
-  parseDecision,
-  parseForget,
-  parseProvision,
-  parseResolution,
-  parseSay,
-  parseStop,
-} from '../../../domain/shapes.ts';
 import { openMessage } from '../../../domain/signed-message.ts';
 
-const PARSERS: readonly ((value: unknown) => Parsed<unknown>)[] = [
-  parseAuthorization,
-  parseCatalogDecision,
-  parseConnect,
-  parseDecision,
-  parseDisconnect,
-  parseForget,
-  parseHeldQuestions,
-  parsePolicies,
-  parseProvision,
-  parseRefresh,
-  parseResolution,
-  parseSay,
-  parseStop,
+const PARSERS: readonly ((value: unknown) => messages.Parsed<unknown>)[] = [
+  messages.parseAuthorization,
+  messages.parseCatalogDecision,
+  messages.parseClaims,
+  messages.parseConnect,
+  messages.parseDecision,
+  messages.parseDisconnect,
+  messages.parseForget,
+  messages.parseHeldQuestions,
+  messages.parsePolicies,
+  messages.parseProvision,
+  messages.parseRefresh,
+  messages.parseResolution,
+  messages.parseSay,
+  messages.parseStop,
 ];
 // Sound: each key of the table is one.
 const REASONS = Object.keys(UNDECODABLE) as UndecodableReason[];
