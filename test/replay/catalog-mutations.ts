@@ -8,7 +8,7 @@ export const CATALOG_COMMANDS: readonly Mutation[] = [
     noticedIn: 'tool-catalog.v2.connected',
     change: replaced(
       'LiveCatalog.review',
-      'answered($_, await $_.reviewChange($_))',
+      'await $_.reviewChange($_)',
       "{ rules: { administrators: [{ ids: ['ann'], groups: [], may: ['connect', 'loosen', 'tighten'] }], newTools: 'ask', loosening: 'allow' }, objections: [] }",
     ),
   },

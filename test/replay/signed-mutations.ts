@@ -40,7 +40,7 @@ export const SIGNED_COMMANDS: readonly Mutation[] = [
   {
     name: 'what was not proven is not scheduled again',
     noticedIn: 'agent-run.v3.unproven-listed',
-    change: removed('MOST_TRIES', '[ACTIVITIES.discoverTools]: 10'),
+    change: replaced('MOST_TRIES', 'ACTIVITIES.discoverTools', 'ACTIVITIES.pollTask'),
   },
 ];
 
