@@ -6,11 +6,12 @@
  *    elsewhere says nothing of who wrote what.
  * 2. That somebody changed it is said only where the history is consistent, and nothing else explains it.
  */
+import { type ExecutionChain, executionChain } from '../client/execution-chain.ts';
 import type { FaultKind, LedgerFault } from '../client/ledger-check.ts';
 import { earlierClock } from '../client/query-clock.ts';
-import { livingHistory } from '../client/recovery.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { canonicalJson } from '../domain/canonical.ts';
+import type { ReplayOptions } from '../workers/replay.ts';
 import { readingOptions } from './replayed.ts';
 import type { Session } from './session.ts';
 
@@ -56,36 +57,74 @@ function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean 
   return own.length === kept.size && own.every((entry) => kept.has(entry));
 }
 
-/** @param run its own ledger, from which `copy` differs */
+/** @param compared `run`: its own ledger, from which `copy` differs */
 export async function brokenBy(
   { client, settings, deadlineMs }: Session,
   runId: string,
-  { copy, run }: { readonly copy: readonly AnyEntry[]; readonly run: readonly AnyEntry[] },
+  compared: Compared,
 ): Promise<BrokenBy> {
-  const { history } = await client.connection.withDeadline(
+  const chain = await client.connection.withDeadline(
     Date.now() + deadlineMs,
-    async () => await livingHistory(client, runId),
+    async () => await executionChain(client, runId),
   );
-  const options = await readingOptions(settings, client.options.namespace);
-  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
-    import('../workers/replayed-run.ts'),
-    import('../workers/replay-diagnosis.ts'),
-  ]);
-  const soundness = await soundnessOf(runId, history, options);
-  if (soundness.kind === 'part') {
-    const { cause, certainty, text } = await diagnosisOf(runId, history, soundness, options);
-    return { cause, certainty, text };
-  }
-  const clock = earlierClock(copy, run, history);
+  return await brokenIn(runId, chain, compared, await readingOptions(settings, client.options.namespace));
+}
+
+interface Compared {
+  readonly copy: readonly AnyEntry[];
+  readonly run: readonly AnyEntry[];
+}
+
+/** @param options `bundle` is one of `bundleForReading` */
+export async function brokenIn(
+  runId: string,
+  { histories, isWhole }: ExecutionChain,
+  { copy, run }: Compared,
+  options: ReplayOptions,
+): Promise<BrokenBy> {
+  const clock = earlierClock(copy, run, histories);
+  const fault = await firstFault(runId, histories, options);
+  if (fault !== undefined && (fault.cause !== 'query' || clock !== undefined)) return fault;
+  if (fault !== undefined)
+    return {
+      cause: 'unknown',
+      certainty: 'likely',
+      text: `A query damaged the run, and the copy differs from it by more than the times that a query changes: somebody may have changed the record as well. Keep it as it is. ${fault.text}`,
+    };
   if (clock !== undefined)
     return {
       cause: 'query',
       certainty: 'likely',
       text: `A query damaged the run, by all signs: from entry ${clock.seq} on the two differ in times alone, all of them times of workflow tasks and never later in the copy: ${clock.copy} there, ${clock.run} in the run. Nobody needs to have changed anything.`,
     };
+  if (!isWhole)
+    return {
+      cause: 'unknown',
+      certainty: 'likely',
+      text: 'No query explains the difference, but the first histories of the run are not retained any more: it cannot be told whether somebody changed the record. Keep it as it is.',
+    };
   return {
     cause: 'somebody',
     certainty: 'likely',
     text: "The run's history is consistent, this build replays all of it, and no query explains the difference: somebody changed the record. Keep it as it is.",
   };
+}
+
+/** What is carried into an execution is taken as it is: a damaged one does not make the next ones differ. */
+async function firstFault(
+  runId: string,
+  histories: ExecutionChain['histories'],
+  options: ReplayOptions,
+): Promise<BrokenBy | undefined> {
+  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
+    import('../workers/replayed-run.ts'),
+    import('../workers/replay-diagnosis.ts'),
+  ]);
+  for (const history of histories) {
+    const soundness = await soundnessOf(runId, history, options);
+    if (soundness.kind === 'whole') continue;
+    const { cause, certainty, text } = await diagnosisOf(runId, history, soundness, options);
+    return { cause, certainty, text };
+  }
+  return undefined;
 }

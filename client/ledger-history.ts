@@ -5,18 +5,16 @@
  * 1. The ledger is read before and after the history: what is in neither reading of it may be under way, and is no fault.
  */
 import { createHash } from 'node:crypto';
-import { type Client, isGrpcServiceError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES, SIGNALS, UPDATES } from '../contracts/names.ts';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { hashOf } from '../domain/canonical.ts';
+import { executionChain } from './execution-chain.ts';
 import type { LedgerFault } from './ledger-check.ts';
 import { fieldOf, textAt } from './ledger-files.ts';
 import type { AnswerFactKind } from './signed-answers.ts';
-
-/** gRPC status code (grpc/grpc statuscodes.md). */
-const GRPC_NOT_FOUND = 5;
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 type HistoryEvent = NonNullable<History['events']>[number];
@@ -63,24 +61,15 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
     outcomes: new Map(),
     lost: new Set(),
   };
-  const chain: HistoryEvent[][] = [];
-  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
-  while (runId !== undefined && runId !== '') {
-    let events: HistoryEvent[];
-    try {
-      events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
-    } catch (error) {
-      // The newest must be there; earlier ones are forgotten first. Whatever else went wrong, they were not looked at.
-      if (chain.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
-      break;
-    }
-    const isNewest = chain.length === 0;
-    chain.unshift(isNewest && before !== undefined ? events.filter(({ eventId }) => Number(eventId) < before) : events);
-    runId = events[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
-  }
+  const { histories, isWhole } = await executionChain(client, workflowId);
+  const chain = histories.map(({ events }, index) =>
+    index === histories.length - 1 && before !== undefined
+      ? (events ?? []).filter(({ eventId }) => Number(eventId) < before)
+      : (events ?? []),
+  );
   const first = chain[0]?.[0];
   const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
-  deeds.start = { spec: input[0], ...(runId === '' || runId === undefined ? { at: tsToMs(first?.eventTime) } : {}) };
+  deeds.start = { spec: input[0], ...(isWhole ? { at: tsToMs(first?.eventTime) } : {}) };
   // Whoever starts a run hands over nothing: a first execution that says so does not hide what comes before.
   deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
   for (const events of chain) await readExecution(client, events, deeds);

@@ -8,7 +8,6 @@
  * 3. The copy leaves out nothing up to its end, and has nothing that the run has not.
  */
 import type { Client } from '@temporalio/client';
-import { tsToMs } from '@temporalio/common/lib/time.js';
 import type { AnyEntry } from '../contracts/schemas/ledger-record.ts';
 import { canonicalJson, hashOf } from '../domain/canonical.ts';
 
@@ -27,19 +26,22 @@ interface Pair {
   readonly other: AnyEntry;
 }
 
-/** Undefined where they differ by more, or a time is that of no workflow task. */
+/**
+ * Undefined where they differ by more, or a time is that of no workflow task.
+ * @param histories of all executions of the run
+ */
 export function earlierClock(
   copy: readonly AnyEntry[],
   run: readonly AnyEntry[],
-  { events }: Pick<History, 'events'>,
+  histories: readonly Pick<History, 'events'>[],
 ): EarlierClock | undefined {
   const pairs = pairsOf(copy, run);
   const [first] = pairs ?? [];
   if (pairs === undefined || first === undefined || first.own.at === first.other.at) return undefined;
   const started = new Set(
-    (events ?? []).flatMap((event) =>
-      event.workflowTaskStartedEventAttributes ? [Math.floor(tsToMs(event.eventTime))] : [],
-    ),
+    histories
+      .flatMap(({ events }) => events ?? [])
+      .flatMap((event) => (event.workflowTaskStartedEventAttributes ? [millisecond(event.eventTime)] : [])),
   );
   /** By how much the clock of the copy was behind, so far. */
   const behind = new Set([0]);
@@ -50,6 +52,13 @@ export function earlierClock(
     if (!isSound(other) || !isSameBut(behind, own.fact, other.fact)) return undefined;
   }
   return { seq: first.own.seq, copy: first.other.at, run: first.own.at };
+}
+
+type Time = NonNullable<History['events']>[number]['eventTime'];
+
+/** Seconds are a `Long`, or a number where the history was read from a file. */
+function millisecond(time: Time): number {
+  return Number((time?.seconds ?? 0).toString()) * 1_000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }
 
 /** Those that differ, in their order; undefined where the copy has another entry than the run, or leaves one out. */

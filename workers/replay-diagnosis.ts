@@ -31,9 +31,9 @@ export interface Diagnosis {
   readonly mended?: readonly HistoryEvent[];
 }
 
-/** Earlier tasks that a query may have broken, where only times come out wrong later. */
+/** Earlier tasks that a query may have broken, where only times come out wrong later: the newest, besides those that came late. */
 const EARLIER_TASKS = 12;
-const MOST_REPLAYS = 80;
+const MOST_REPLAYS = 120;
 
 export async function diagnosisOf(
   workflowId: string,
@@ -87,12 +87,21 @@ async function missingTask(
   const at = tasks.indexOf(culprit);
   const end = tasks[at + 1] ?? upToLastTask(events).length;
   let left = MOST_REPLAYS;
-  for (const task of tasks.slice(Math.max(0, at - EARLIER_TASKS), at + 1).toReversed())
+  const earlier = tasks.slice(0, at).toReversed();
+  // A query is handed to another worker when the run's own is away, and then its tasks mostly time out.
+  const late = earlier.filter((task) => cameLate(events, task));
+  for (const task of new Set([culprit, ...late, ...earlier.slice(0, EARLIER_TASKS)]))
     for (const guess of guessesAt(events, task, end, task === culprit)) {
       if ((left -= 1) < 0) return undefined;
       if ((await failureIn(workflowId, guess.events, options)) === undefined) return guess;
     }
   return undefined;
+}
+
+/** Did the task time out before somebody did it, at a worker or on the way to one? */
+function cameLate(events: readonly HistoryEvent[], task: number): boolean {
+  const before = events.findLastIndex((event, index) => index < task && event.workflowTaskCompletedEventAttributes);
+  return events.slice(before + 1, task).some((event) => event.workflowTaskTimedOutEventAttributes);
 }
 
 function writerOf(event: HistoryEvent | undefined): string | undefined {

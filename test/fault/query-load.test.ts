@@ -2,7 +2,10 @@
  * Two worker processes, one of which stands still for half a minute (SIGSTOP) while 48 runs are polled eight times a second and decided
  * at once: what every run has recorded is what a replay on the same build makes of it (INV-D1, docs/adr/0044), and its ledger is whole.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
@@ -12,15 +15,18 @@ import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { until } from '../support/until.ts';
+import type { WorkerProcess } from '../support/worker-process.ts';
 import { decisionOn, openRequests } from '../support/world.ts';
 
 const RUNS = 48;
 const STANDSTILL_MS = 30_000;
 const POLL_MS = 120;
 const LONG_MS = 500_000;
+const COMMAND = fileURLToPath(new URL('../../scripts/countersign.mjs', import.meta.url));
 
 let server: RecordingServer;
 let world: FaultWorld;
+let frozen: WorkerProcess;
 
 beforeAll(async () => {
   server = await startRecordingServer();
@@ -36,6 +42,8 @@ beforeAll(async () => {
     },
     client: { deadlineMs: 60_000, taskQueue: 'polled' },
   });
+  await world.startWorker();
+  frozen = await world.startWorker();
 }, LONG_MS);
 
 afterAll(async () => {
@@ -65,11 +73,27 @@ async function countersigned(run: RunHandle, isOver: () => boolean): Promise<voi
   }
 }
 
-test(
-  'one of two workers stands still for half a minute',
+/** `countersign replay --live` as an operator starts it. */
+async function replayedLive(query: string): Promise<{ readonly stdout: string; readonly exitCode: number }> {
+  const { address, namespace } = world.engine.server;
+  await until(async () => ((await world.client.workflow.count(query)).count >= RUNS ? true : undefined), {
+    what: 'all runs listed as completed',
+  });
+  const args = ['replay', '--live', '--query', query, '--config', world.configFile];
+  const child = spawn(process.execPath, [COMMAND, ...args, '--address', address, '--namespace', namespace], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  // Sound: the arguments of `close` as Node documents them; it was sent no signal.
+  const [exitCode] = (await once(child, 'close')) as [number];
+  return { stdout, exitCode };
+}
+
+test.each(['once', 'again', 'a third time'])(
+  'one of two workers stands still for half a minute, %s',
   async () => {
-    await world.startWorker();
-    const frozen = await world.startWorker();
+    const begin = new Date().toISOString();
     const runs = await Promise.all(Array.from({ length: RUNS }, async () => await world.start('payer')));
     await Promise.all(runs.map((run) => openRequests(run)));
     const ended = new Set<RunHandle>();
@@ -88,6 +112,12 @@ test(
     frozen.thaw();
     expect(new Set(await Promise.all(results))).toEqual(new Set(['completed']));
     await Promise.all(people);
+
+    const { stdout, exitCode } = await replayedLive(`ExecutionStatus = 'Completed' AND StartTime >= '${begin}'`);
+    // What is said on a terminal, and to programs.
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/\n48 of 48 histories replay\.\n$/);
+    expect(stdout.match(/^FAILED/gm) ?? []).toHaveLength(0);
 
     const recorded: Recorded[] = [];
     for (const { runId: workflowId } of runs)

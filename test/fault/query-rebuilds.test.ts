@@ -3,18 +3,20 @@
  * a process holds which never answers (INV-D1, docs/adr/0044). The run must go on from the task, never from what the query took in: at
  * each point at which it may wait, with somebody who answers at once. What a replay would do is compared with what was recorded, with its times.
  */
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { isRefusedQuery } from '../../contracts/refused-query.ts';
 import type { Recorded } from '../../workers/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay-semantics.ts';
+import { keepDamaged } from '../support/damaged-runs.ts';
 import { plainClient } from '../support/engine.ts';
 import type { FaultEngine } from '../support/fault-engine.ts';
 import { startFaultEngine } from '../support/fault-engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';
 import { pollInstead } from '../support/lost-poller.ts';
 import { type PointServers, pointsConfig, startPointServers } from '../support/point-servers.ts';
-import { editBeingJudged, POINTS, type Reached } from '../support/rebuilt-points.ts';
+import { editBeingJudged, handedOver, POINTS, type Reached } from '../support/rebuilt-points.ts';
 import { executions, replayOwn } from '../support/run-record.ts';
 import { sharedBundle } from '../support/shared-bundle.ts';
 import { withoutGuard } from '../support/unguarded.ts';
@@ -22,6 +24,10 @@ import { until } from '../support/until.ts';
 import type { WorkerProcess } from '../support/worker-process.ts';
 
 const LONG_MS = 400_000;
+/** temporal.api.enums.v1.PendingWorkflowTaskState */
+const STARTED = 2;
+/** A folder that is to have the runs which are damaged without the guard, for `test/replay/damaged`. */
+const KEPT_IN = process.env['COUNTERSIGN_DAMAGED'];
 /** A run that takes nothing any more. */
 const STUCK_MS = 60_000;
 /** Less than the 3 s that Temporal waits for a lost worker, and more than it needs to hand out all queries. */
@@ -63,6 +69,64 @@ async function worldOf(taskQueue: string, guarded: boolean): Promise<FaultWorld>
   });
 }
 
+/** A worker that has all runs in its memory, and answers nothing any more. */
+interface Away {
+  /** All queries are on their way to it. */
+  asked(): Promise<void>;
+  /** What has happened waits for it. */
+  gone(): Promise<void>;
+}
+
+type Points = ReadonlyMap<string, Reached>;
+
+const AWAY: Readonly<Record<Form, (world: FaultWorld, lost: WorkerProcess, points: Points) => Promise<Away>>> = {
+  /** Killed: what comes for it stays in its queue. */
+  'an event without a task': async ({ client, config }, lost, points) => {
+    await lost.kill();
+    // One that this worker alone has had.
+    const poller = await pollInstead(client, points.get('approval asked')?.workflowId ?? '', config.taskQueue);
+    const ids = [...points.values()].map(({ workflowId }) => workflowId);
+    return {
+      asked: async () => {
+        await until(() => (ids.every((id) => poller.asked.has(id)) ? true : undefined), {
+          what: 'all queries on their way',
+          instead: async () => [...poller.asked],
+        });
+        await poller.stop();
+        const sent = Date.now();
+        await until(() => (Date.now() - sent > AHEAD_MS ? true : undefined), {
+          what: 'queries well ahead of all tasks',
+        });
+      },
+      gone: async () => undefined,
+    };
+  },
+  /** Frozen with the queries and the tasks of all runs in its hands, for longer than Temporal waits. */
+  'a task that another process has started': async ({ client }, lost, points) => {
+    const handles = [...points.values()].map(({ workflowId }) => client.workflow.getHandle(workflowId));
+    const runIds = await Promise.all(handles.map(async (handle) => (await handle.describe()).runId));
+    await lost.hold();
+    return {
+      asked: async () => {
+        await until(() => (runIds.every((id) => lost.output().includes(`holds a task of ${id}`)) ? true : undefined), {
+          what: 'all queries in its hands',
+          instead: async () => lost.output().slice(-3_000),
+        });
+      },
+      gone: async () => {
+        await until(
+          async () => {
+            const all = await Promise.all(handles.map(async (handle) => (await handle.describe()).raw));
+            return all.every(({ pendingWorkflowTask: task }) => task?.state === STARTED) ? true : undefined;
+          },
+          { what: 'all tasks in its hands' },
+        );
+        lost.freeze();
+      },
+    };
+  },
+};
+
 /** Takes all points at once to one worker, loses it, and lets another one be asked first. */
 async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string, Seen>> {
   const taskQueue = `${guarded ? 'guarded' : 'bare'}-${FORMS.indexOf(form)}`;
@@ -80,13 +144,10 @@ async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string,
       Object.entries(POINTS).map(async ([name, reach]) => points.set(name, await reach(world, servers))),
     );
     points.set(EDIT, await edit());
-    // One that this worker alone has had.
-    const whole = points.get('approval asked');
     const ids = [...points.values()].map(({ workflowId }) => workflowId);
     await Promise.all(ids.map((id) => atRest(world, id)));
-    await lost.kill();
-    const poller = await pollInstead(world.client, whole?.workflowId ?? '', taskQueue);
     const other = await world.startWorker({ role: 'runs' });
+    const away = await AWAY[form](world, lost, points);
 
     const plain = plainClient(world.client);
     const queries = new Map(
@@ -106,20 +167,9 @@ async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string,
       ]),
     );
     // From here on Temporal gives each query to the other worker 3 s after it was sent, and each task 3 s after it came about.
-    await until(() => (ids.every((id) => poller.asked.has(id)) ? true : undefined), {
-      what: 'all queries on their way',
-      instead: async () => [...poller.asked],
-    });
-    if (form === 'an event without a task') {
-      await poller.stop();
-      const sent = Date.now();
-      await until(() => (Date.now() - sent > AHEAD_MS ? true : undefined), { what: 'queries well ahead of all tasks' });
-    }
+    await away.asked();
     await Promise.all([...points.values()].map(({ happens }) => happens()));
-    if (form === 'a task that another process has started') {
-      await until(() => (ids.every((id) => poller.started.has(id)) ? true : undefined), { what: 'all tasks held' });
-      await poller.stop();
-    }
+    await away.gone();
     const seen = await Promise.all(
       [...points].map(async ([name, { workflowId, answered }]): Promise<[string, Seen]> => {
         const refused = await queries.get(name);
@@ -136,6 +186,19 @@ async function played(form: Form, guarded: boolean): Promise<ReadonlyMap<string,
     for (const [index, [, each]] of seen.entries())
       if (told[index] !== rebuilt[index]) each.different ??= 'its ledger is another one once it is rebuilt';
     if (guarded) await replayOwn(world);
+    else if (KEPT_IN !== undefined) {
+      // What it has stored by now is told as it is from then on.
+      const catalog = points.get('a catalog being refreshed')?.workflowId ?? '';
+      await world.client.workflow.getHandle(catalog).signal('nudge');
+      await handedOver(world, catalog);
+      for (const [index, name] of [...points.keys()].entries())
+        await keepDamaged(
+          world,
+          join(KEPT_IN, `${form} - ${name}.json`.replaceAll(/[ ,]+/g, '-')),
+          ids[index] ?? '',
+          told[index] ?? '',
+        );
+    }
     return new Map(seen);
   } finally {
     await world.stop();

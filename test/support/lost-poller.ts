@@ -1,6 +1,6 @@
 /**
  * The queue that a lost worker process kept for its own runs, polled by a process that never answers: it shows when a query has left
- * for that worker, and holds the tasks that come for it.
+ * for that worker.
  */
 import type { Client } from '@temporalio/client';
 import { until } from './until.ts';
@@ -12,8 +12,6 @@ const POLL_MS = 30_000;
 export interface LostPoller {
   /** Workflow ids whose query was handed over. */
   readonly asked: ReadonlySet<string>;
-  /** Workflow ids whose workflow task was, and is answered by nobody. */
-  readonly started: ReadonlySet<string>;
   stop(): Promise<void>;
 }
 
@@ -21,7 +19,6 @@ export interface LostPoller {
 export async function pollInstead(client: Client, workflowId: string, taskQueue: string): Promise<LostPoller> {
   const name = await stickyQueueOf(client, workflowId);
   const asked = new Set<string>();
-  const started = new Set<string>();
   const over = new AbortController();
   const { connection, options } = client;
   const poll = async (): Promise<void> => {
@@ -38,7 +35,7 @@ export async function pollInstead(client: Client, workflowId: string, taskQueue:
           ),
         );
         const id = task.workflowExecution?.workflowId;
-        if (id) (task.query ? asked : started).add(id);
+        if (id && task.query) asked.add(id);
       } catch (error) {
         if (!over.signal.aborted) throw error;
       }
@@ -47,7 +44,6 @@ export async function pollInstead(client: Client, workflowId: string, taskQueue:
   const polling = Promise.all([poll(), poll(), poll(), poll()]);
   return {
     asked,
-    started,
     stop: async () => {
       over.abort();
       await polling;

@@ -83,6 +83,7 @@ export function pointsConfig(servers: PointServers, taskQueue: string): ConfigIn
       closed: { url: closed.url, ...onTools },
       digs: { url: digs.url, ...none, ...onTools, tasks: { seconds: 600 } },
       listed: { url: catalogued.url, ...none, ...onTools },
+      till: { url: office.url, ...none, ...onTools },
     },
     policy: {
       approvers: { ids: ['bob'], may: ['edit'] },
@@ -96,10 +97,21 @@ export function pointsConfig(servers: PointServers, taskQueue: string): ConfigIn
     catalog: {
       administrators: ADMINISTRATORS.map((each) => ({ ...each, tenant: taskQueue })),
       origins: [new URL(catalogued.url).origin],
+      loosening: 'countersign',
     },
     grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
     models: {
       approval: calling('office/pay', { amount: 1 }),
+      // More tasks than are looked at one after the other (`workers/replay-diagnosis.ts`).
+      long: {
+        provider: 'scripted',
+        script: {
+          steps: [
+            ...Array.from({ length: 6 }, (_, amount) => ({ calls: [{ tool: 'office/pay', arguments: { amount } }] })),
+            { text: 'Done.' },
+          ],
+        },
+      },
       edit: calling('books/post', { amount: 2 }),
       call: calling('office/slow', { purpose: taskQueue }),
       input: calling('desk/book', { n: 1 }),

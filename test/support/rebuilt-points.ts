@@ -5,12 +5,12 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RunHandle } from '../../client/index.ts';
-import { ANN, connected } from './catalogs.ts';
+import { ANN, BEN, connected } from './catalogs.ts';
 import type { FaultWorld } from './fault-world.ts';
 import { lostCall } from './lost-answers.ts';
 import { answered } from './model-bench.ts';
 import type { PointServers } from './point-servers.ts';
-import { factsOf } from './run-record.ts';
+import { executions, factsOf } from './run-record.ts';
 import { taskOf } from './task-scene.ts';
 import { until } from './until.ts';
 import { wantedFor } from './wanted-authorizations.ts';
@@ -94,6 +94,37 @@ export const POINTS: Readonly<Record<string, Point>> = {
       },
     };
   },
+  'the first of many approvals asked': async (world) => {
+    const run = await started(world, 'long', 'office');
+    await openRequests(run);
+    return {
+      ...paused(world, run),
+      answered: async () => {
+        for (let turn = 1; turn <= 6; turn += 1) {
+          const request = await until(
+            async () =>
+              (await run.requests()).find(({ callId, status }) => status === 'open' && callId === `t${turn}.c0`),
+            { what: `the request of turn ${turn}` },
+          );
+          await run.decide(decisionOn(request, 'bob'));
+        }
+        await run.result();
+      },
+    };
+  },
+  'a run that is to continue as new': async (world) => {
+    const run = await started(world, 'approval', 'office');
+    const [request] = await openRequests(run);
+    if (request === undefined) throw new Error('there is no request');
+    return {
+      ...paused(world, run, async () => world.client.workflow.getHandle(run.runId).signal('nudge')),
+      answered: async () => {
+        await handedOver(world, run.runId);
+        await run.decide(decisionOn(request, 'bob'));
+        await run.result();
+      },
+    };
+  },
   'a call in flight': async (world, { office }) => {
     const run = await started(world, 'call', 'office');
     await office.held(world.config.taskQueue);
@@ -151,7 +182,35 @@ export const POINTS: Readonly<Record<string, Point>> = {
       },
     };
   },
+  'a catalog with a pending loosening': async (world, { office }) => {
+    const catalog = world.countersign.catalog('till', world.config.taskQueue);
+    const { policyVersion } = await connected(catalog, office.url);
+    await catalog.setToolPolicies({
+      by: ANN,
+      expectedVersion: policyVersion,
+      changes: [{ tool: 'pay', requiresApproval: false }],
+    });
+    const [pending] = (await catalog.snapshot()).pending;
+    if (pending === undefined) throw new Error('nothing waits');
+    const { changeId, digest } = pending;
+    return {
+      workflowId: catalog.workflowId,
+      query: 'snapshot',
+      happens: async () => world.client.workflow.getHandle(catalog.workflowId).signal('nudge'),
+      answered: async () => {
+        await catalog.decide({ by: BEN, changeId, digest, verdict: 'approve' });
+        await handedOver(world, catalog.workflowId);
+      },
+    };
+  },
 };
+
+/** Waits until it has continued as new. */
+export async function handedOver(world: FaultWorld, workflowId: string): Promise<void> {
+  await until(async () => ((await executions(world, workflowId)).length > 1 ? true : undefined), {
+    what: `another execution of ${workflowId}`,
+  });
+}
 
 /**
  * An edit that is being judged: what its judge needs is away, and the workers that had read it are gone.

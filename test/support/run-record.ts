@@ -157,8 +157,12 @@ export async function scheduledInputs(
 
 /** The ledger as it stands in the artifact store, for a run whose execution nobody can ask any more. */
 export async function storedLedger(
-  { engine, config, artifacts }: World,
-  run: RunHandle,
+  {
+    engine,
+    config,
+    artifacts,
+  }: Pick<World, 'config' | 'artifacts'> & { readonly engine: Pick<World['engine'], 'directory'> },
+  run: Pick<RunHandle, 'runId'>,
 ): Promise<readonly LedgerEntry[]> {
   const folder = join(engine.directory, config.artifacts.directory);
   const files = await readdir(folder, { recursive: true, withFileTypes: true });

@@ -11,6 +11,7 @@ import { locateEngine } from '../../workers/connection.ts';
 import { installLog } from '../../workers/log.ts';
 import type { WorkerRole } from '../../workers/role.ts';
 import { startWorkers } from '../../workers/worker.ts';
+import './held-tasks.ts';
 import { POLLING } from './worker-process.ts';
 
 const [configFile, role, bundleFile = ''] = process.argv.slice(2);

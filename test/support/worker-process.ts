@@ -33,6 +33,8 @@ export interface WorkerProcess {
   log(): string;
   /** SIGKILL: nothing is told to anybody, sockets are reset. */
   kill(): Promise<void>;
+  /** From now on it takes tasks and does not do them (`held-tasks.ts`); not for `shipped`. */
+  hold(): Promise<void>;
   /** SIGSTOP: it holds what it was given and does nothing. */
   freeze(): void;
   thaw(): void;
@@ -74,6 +76,12 @@ export async function startWorkerProcess(options: WorkerProcessOptions): Promise
     kill: async () => {
       child.kill('SIGKILL');
       await ended;
+    },
+    hold: async () => {
+      child.kill('SIGUSR2');
+      await until(() => (worker.output().includes('holds tasks from now on') ? true : undefined), {
+        what: 'a worker that holds',
+      });
     },
     freeze: () => void child.kill('SIGSTOP'),
     thaw: () => void child.kill('SIGCONT'),

@@ -13,7 +13,7 @@ const HOUR = 3_600_000;
 // Sound for the test: no other part of an event is looked at.
 const history = {
   events: [EARLIER, LATER, NEXT].map((at) => ({ eventTime: msToTs(at), workflowTaskStartedEventAttributes: {} })),
-} as unknown as Parameters<typeof earlierClock>[2];
+} as unknown as Parameters<typeof earlierClock>[2][number];
 
 interface Said {
   readonly at: number;
@@ -49,7 +49,7 @@ test.each([
   ['with a later entry that a query wrote too', [opened(EARLIER), reminded(LATER, EARLIER)]],
   ['in a copy that ends before the run', [opened(EARLIER)]],
 ])('times of an earlier workflow task, %s', (_where, copy) => {
-  expect(earlierClock(chain(copy), RUN, history)).toEqual({
+  expect(earlierClock(chain(copy), RUN, [history])).toEqual({
     seq: 0,
     copy: '2026-11-22T10:00:00.000Z',
     run: '2026-11-22T10:00:49.000Z',
@@ -67,24 +67,24 @@ test.each([
   ['an entry that the run has not', [opened(EARLIER), reminded(NEXT, EARLIER), said(NEXT, 'pay')]],
   ['nothing', []],
 ])('not so: %s', (_what, copy) => {
-  expect(earlierClock(chain(copy), RUN, history)).toBeUndefined();
+  expect(earlierClock(chain(copy), RUN, [history])).toBeUndefined();
 });
 
 test('not so: a later time in the copy', () => {
-  expect(earlierClock(chain([opened(LATER)]), chain([opened(EARLIER)]), history)).toBeUndefined();
+  expect(earlierClock(chain([opened(LATER)]), chain([opened(EARLIER)]), [history])).toBeUndefined();
 });
 
 test('not so: an instant that somebody wrote, and no clock', () => {
   const run = chain([opened(LATER), said(NEXT, 'until 2026-11-23T10:00:49.000Z')]);
   const copy = chain([opened(EARLIER), said(NEXT, 'until 2026-11-23T10:00:00.000Z')]);
-  expect(earlierClock(copy, run, history)).toBeUndefined();
+  expect(earlierClock(copy, run, [history])).toBeUndefined();
 });
 
 test('not so: an entry that was changed in place, whose hash is still that of the run', () => {
   const [first, second] = chain([opened(EARLIER), reminded(NEXT, EARLIER)]);
   const altered = [first, { ...second, at: iso(LATER) }] as readonly AnyEntry[];
-  expect(earlierClock(altered, RUN, history)).toBeUndefined();
+  expect(earlierClock(altered, RUN, [history])).toBeUndefined();
   const [own, after] = RUN;
   const kept = [own, { ...after, at: iso(LATER) }] as readonly AnyEntry[];
-  expect(earlierClock(kept, RUN, history)).toBeUndefined();
+  expect(earlierClock(kept, RUN, [history])).toBeUndefined();
 });
