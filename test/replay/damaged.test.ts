@@ -12,6 +12,7 @@ import type { History } from '../../workers/recorded-history.ts';
 import { type Diagnosis, diagnosisOf } from '../../workers/replay-diagnosis.ts';
 import { bundleForReading, type HistoryEvent, historyOf, soundnessOf } from '../../workers/replayed-run.ts';
 import { damagedRun, FOLDER } from '../support/damaged-runs.ts';
+import { replaced } from './change.ts';
 import { bundleMutant } from './mutant.ts';
 import { CONFIG } from './corpus.ts';
 
@@ -132,12 +133,13 @@ describe('not called damaged by a query', () => {
   test(
     'a build that would do otherwise, damaged before that or not',
     async () => {
-      const mutant = await bundleMutant({
-        name: 'another length of the pause before it continues',
-        file: 'workflows/roll.ts',
-        find: "await sleep(1, { summary: 'before continue-as-new' });\n    // An edit",
-        put: "await sleep(2, { summary: 'before continue-as-new' });\n    // An edit",
-      });
+      const mutant = await bundleMutant(
+        replaced(
+          'roll',
+          'await condition(allHandlersFinished);',
+          'await condition(allHandlersFinished); await sleep(2);',
+        ),
+      );
       const { workflowId, first } = await continued();
       const diagnosis = await diagnosed(workflowId, first, mutant);
       expect(['build', 'unknown']).toContain(diagnosis?.cause);
