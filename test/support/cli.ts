@@ -54,9 +54,12 @@ export interface ReportedError {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** What a failed command says with `--json`: on standard error, alone. */
+/** What a failed command says with `--json`: the last line of standard error, behind what it said while it waited. */
 export function errorOf({ out, err }: CommandResult): ReportedError {
   if (out !== '') throw new Error(`standard output is not empty: ${out}`);
+  const lines = err.trimEnd().split('\n');
+  const told = lines.slice(0, -1).filter((line) => !line.startsWith('{"waiting":'));
+  if (told.length > 0) throw new Error(`standard error holds more than waiting and an error: ${err}`);
   // Sound: `cli/session/failure.ts` writes it in one shape, which its own tests hold.
-  return (JSON.parse(err) as { error: ReportedError }).error;
+  return (JSON.parse(lines.at(-1) ?? '') as { error: ReportedError }).error;
 }
