@@ -22,8 +22,8 @@ import { storeActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 
 /**
- * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a sender whose
- * answer is lost then asks again.
+ * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a
+ * sender whose answer is lost then asks again.
  */
 const MOST_TRIES = 3;
 
