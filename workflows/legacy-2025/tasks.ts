@@ -110,7 +110,7 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
 }
 
 async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp']): Promise<PollResult> {
-  // Another grant may have come while the run slept, and then the call has the grant with which it was sent.
+  // A new grant may have come while the run slept. The state then also names the grant with which the call was sent.
   const now = callOf(live.run, before.call.callId);
   const state = now !== undefined && isOnTask(now) ? now : before;
   const { call, judgement, attempts, task } = state;
