@@ -38,5 +38,8 @@ export const PATCHES = {
  */
 export const UNREAD = 'unread-';
 
-/** Prefix of the markers of inputs that were not proven on arrival (`zone.ts`); no id of `PATCHES` begins with it. */
+/**
+ * Prefix of the markers of inputs that were not proven on arrival (`workflows/interceptors/zone.ts`); no id of
+ * `PATCHES` begins with it.
+ */
 export const UNPROVEN = 'unproven-';

@@ -3,8 +3,8 @@
  *
  * 1. Every failure of a list has a code: without one a run would take the call that follows for one that was sent
  *    (INV-X1).
- * 2. A list outside a call checks the limits before it gets a token, and takes no worker slot while held back: Temporal
- *    repeats the activity when its turn may have come.
+ * 2. A list outside a call checks the limits before it gets a token. A list that is held back takes no worker slot:
+ *    Temporal repeats the activity when its turn may have come.
  * 3. `heldSeconds` says for how long this may go on: the caller counts the time, not the attempts.
  */
 import { CountersignError } from '../../contracts/errors.ts';

@@ -5,10 +5,10 @@
  * It owns what is kept of it, sealed with a task or a resume point (INV-S1), and the tokens of one call. It does not
  * own the sealing, nor when another token is wanted (`activities/mcp/http-exchange.ts`).
  * 1. A later question about the call gets a token of this grant and these scopes, and of no other (INV-S2).
- * 2. A server may later echo what it saw in the call, so the tokens are kept to be scrubbed from its words. What they
- *    were obtained with was never sent to the server and is not kept.
+ * 2. A server may later echo what it saw in the call, so the tokens are kept to be scrubbed from its words. The secrets
+ *    with which they were obtained are not kept: the server never saw them.
  * 3. Missing authority is looked for only in endings that prove that nothing has run.
- * 4. A scope is asked for only if the operator lists it in `scopes.consentable` and the token did not have it: consent
+ * 4. A scope is asked for only if the operator lists it in `scopes.consentable` and the token did not have it. Consent
  *    that changes nothing is not asked for (INV-S2).
  * 5. A renewed token is requested like the call's own, but without the proof of the call, which is in one token only
  *    (INV-S2). All tokens are secret, and each ends with the call (INV-S1).
@@ -62,7 +62,7 @@ export function authorizationOf(
   return { ...(grant === undefined ? {} : { grant }), ...(consented === undefined ? {} : { consented }) };
 }
 
-// Whether people can let a call through that was refused or got no token, and which people.
+// The rest says whether people can let a call through that was refused or got no token, and which people.
 
 /** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([

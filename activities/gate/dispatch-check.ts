@@ -4,7 +4,7 @@
  * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
  * definition, and Temporal's own word on who scheduled the dispatch.
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
- * 2. What a person consented to is recomputed from what would be sent, and the digest must be theirs (INV-G2).
+ * 2. The digest of what would be sent is computed again, and must be the one to which a person consented (INV-G2).
  * 3. A changed definition is described in one bounded line. The server's words in it are quoted as JSON and cut; the
  *    viewer escapes the line like any text of a server.
  * 4. A token names a call only after all checks here and in `statement-checks.ts`, and `provenCall` serves nothing else

@@ -143,7 +143,7 @@ function failedUnsent(error: unknown): DispatchResult {
   return { kind: 'not-sent', code: 'INTERNAL', message };
 }
 
-// Whether the current poll of a task is its last try.
+// A poll of a task must know whether its current try is the last one.
 
 /** Time in ms that must be left for this try, the pause after it and one more try. */
 const NEEDED_MS = 120_000;

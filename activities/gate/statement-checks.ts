@@ -4,13 +4,13 @@
  *
  * None of it is believed before it is proven (INV-G1). The file does not own signatures (`activities/trust/`) or the
  * consent to the call itself (`dispatch-check.ts`). `spentNow` and its types are pure.
- * 1. A decision to send again a call that may have run (INV-X1) is proven on what was shown: what was known of the
- *    call, who was asked, and until when. It counts only by people who would be asked now, and in a Temporal run that
- *    counts; otherwise the same question is asked again. If one person does not meet the rule, consent to the call must
- *    have been given after that person spoke.
+ * 1. A decision to send again a call that may have run (INV-X1) is proven on the facts that were shown, the people
+ *    asked and the deadline. It counts only by people who would be asked now, and in a Temporal run that counts;
+ *    otherwise the same question is asked again. If one person does not meet the rule, consent to the call must have
+ *    been given after that person spoke.
  * 2. A standing decision is proven on the request on which it was made. Its extent is read from the decisions and from
  *    nothing else. The rules of then and now must both let it be remembered so far, and the same people must meet both.
- *    Whether it was taken back is not known here; the run does not send a call by one that was (docs/adr/0024).
+ *    This file cannot know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
  * 3. An answer for a server is no consent. If it does not hold, it is not given to the server, and the call begins anew
  *    without it.
  * 4. An answer for a server answers a question that a worker was asked. An answer to anything else that people were
@@ -22,8 +22,8 @@
  *    wants it.
  * 6. A grant is taken from the run's initiator alone, for the server for which it was asked.
  * 7. A statement counts as the call leaves, because a call may wait for weeks while policy, tool and people change. It
- *    counts for the tool that is called, by people who would be asked now, for as long as the rules of then and now let
- *    an approval hold.
+ *    counts for the tool that is called, by people who would be asked now, and for as long as the rules of then and now
+ *    allow.
  */
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -275,7 +275,8 @@ function grantIn({ run, server }: GrantPlace, { answer }: AuthorizationProof): G
   return isTheirs && answer.grant.server === server.name ? [answer.grant] : [];
 }
 
-// Whether a statement still counts as the call leaves. That it was made, and about what, is proven elsewhere.
+// A statement may have stopped counting by the time the call leaves. That it was made, and about what, is proven
+// elsewhere.
 
 type Judged = Exclude<Verdict, { kind: 'deny' }>;
 
@@ -298,7 +299,7 @@ export function answerersNow(
   return { approvers, deadlineSeconds };
 }
 
-/** What was shown, and when the run took the answer. */
+/** The question as it was shown, and when the run took the answer. */
 export interface WordThen {
   readonly approvers: ApproverRule;
   readonly definitionHash: string;

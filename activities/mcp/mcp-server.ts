@@ -5,7 +5,7 @@
  * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
  * 1. A `tools/call` is sent at most once (INV-X1). If the server continues it with questions, each leg is sent at most
  *    once (`rounds.ts`).
- * 2. A second session is opened, once, only if the first never carried the call, or if the server's transport refused
+ * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
  *    the call for its session or protocol version. It is never opened after the server has asked something.
  * 3. A call that ran is reported as executed, whatever its result looks like.
  * 4. A read of a linked resource goes the same way (`linked-resource.ts`). Asking for an answer sends nothing at all
@@ -219,7 +219,7 @@ function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['ask
   return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
 }
 
-/** Also leaves a renewed token behind, in case this worker is lost after its server has seen that token. */
+/** Leaves a renewed token behind too, in case this worker is lost after its server has seen that token. */
 function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
   const { renewal } = connection;
   if (renewal === undefined) return connection;

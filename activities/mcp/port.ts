@@ -146,7 +146,7 @@ export interface TaskId {
 /** People's answers to the questions of this call. */
 export interface ToolInput {
   readonly answers: readonly InputAnswer[];
-  /** Where the call continues; absent if it begins. */
+  /** The point at which the call continues; absent if it begins. */
   readonly leg?: Leg;
   /** The server no longer took its state, and the call began anew. */
   readonly begunAnew?: true;
@@ -172,7 +172,7 @@ export interface CallProgress {
   readonly sentAt?: string;
   readonly progress?: number;
   readonly total?: number;
-  /** Where another worker can ask for the answer. */
+  /** The place at which another worker can ask for the answer. */
   readonly resume?: SealedState;
 }
 

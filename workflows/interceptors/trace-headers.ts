@@ -1,8 +1,8 @@
 /**
- * Drops invalid trace headers of messages. Anyone who may write to the namespace may send any header, and the tracing
- * interceptors throw on one that they cannot read: a signal with such a header would stop a run for good
- * (docs/adr/0046).
+ * Drops invalid trace headers of messages.
  *
+ * Anyone who may write to the namespace may send any header, and the tracing interceptors throw on one that they cannot
+ * read. A signal with such a header would stop a run for good (docs/adr/0046).
  * 1. It comes before the tracing interceptors. A header that is no trace is left out; the message counts.
  * 2. It calls the next interceptor without a promise of its own, so that recorded runs replay (INV-D1).
  */

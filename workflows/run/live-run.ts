@@ -138,7 +138,7 @@ export class LiveRun {
     return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
   }
 
-  /** True in trust mode `signed`. What the starter sent decides, whatever was said of the run since. */
+  /** True in trust mode `signed`. The start of the run decides this, whatever was said of the run since. */
   get isSigned(): boolean {
     return isChecking();
   }

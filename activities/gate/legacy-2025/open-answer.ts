@@ -2,8 +2,8 @@
  * Decides whether the run's answer to an open question may be given to the server, and prepares the asking for a
  * dispatch.
  *
- * 1. The answer is checked like the answers in a dispatch's input: policy as it is now, the digest of what was shown,
- *    and in trust mode `signed` the signature (`activities/gate/statement-checks.ts`,
+ * 1. The answer is checked like the answers in a dispatch's input: by policy as it is now and by the digest of what was
+ *    shown. In trust mode `signed` the signature is checked too (`activities/gate/statement-checks.ts`,
  *    `activities/trust/dispatch-proof.ts`).
  * 2. The answer is to exactly what this worker has asked, and was given after that. A forged question in the run yields
  *    no answer to a server (INV-G1).

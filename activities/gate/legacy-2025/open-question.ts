@@ -77,7 +77,7 @@ export interface HeldAskingParts {
 
 export interface HeldPeople {
   readonly ask: AskPeople;
-  /** What the server was told so far to the questions that people were asked, in that order. */
+  /** Answers that the server has got so far to the questions that people were asked, in that order. */
   readonly told: () => readonly HeldTold[];
 }
 
@@ -171,7 +171,7 @@ class HeldAsking {
   async #asked(requests: HeldQuestions['requests'], signal: AbortSignal): Promise<Given | undefined> {
     const { run, scheduler, call, proven } = this.#parts;
     const { workflowId, runId } = scheduler;
-    // The number is used up whatever the run replies: the run may have taken a question whose acknowledgement was lost,
+    // The number is used up whatever the run replies. The run may have taken a question whose acknowledgement was lost,
     // and a refused question has its number too.
     this.#round += 1;
     const place: HeldPlace = { ...call, round: this.#round };
