@@ -62,7 +62,7 @@ export function authorizationOf(
   return { ...(grant === undefined ? {} : { grant }), ...(consented === undefined ? {} : { consented }) };
 }
 
-// The rest says whether people can let a call through that was refused or got no token, and which people.
+// People may be able to let a call through that was refused or got no token; the next functions say how.
 
 /** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([

@@ -36,6 +36,7 @@ import { credentialsOf } from './server-access.ts';
 import { checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
+/** Creates the activity; all its dispatches share the memory of calls sent. */
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
   const sent = new SentCalls();

@@ -235,6 +235,7 @@ export function hasEditedArguments({ proof }: DispatchInput): boolean {
   return proof.kind === 'decision' && proof.edit !== undefined;
 }
 
+/** Reopens the call for the approvers of the stricter verdict; the caller adds the message. */
 export function stricter({
   approvers,
   deadlineSeconds,

@@ -174,6 +174,7 @@ function tooLate({ server, target }: DispatchInput): CallEnding {
 /** About a hundred bytes each. */
 const MOST_KNOWN = 20_000;
 
+/** Memory of the newest calls that this process has sent. */
 export class SentCalls {
   readonly #known = new Set<string>();
   readonly #most: number;

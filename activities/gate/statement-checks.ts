@@ -22,8 +22,8 @@
  *    wants it.
  * 6. A grant is taken from the run's initiator alone, for the server for which it was asked.
  * 7. A statement counts as the call leaves, because a call may wait for weeks while policy, tool and people change. It
- *    counts for the tool that is called, by people who would be asked now, and for as long as the rules of then and now
- *    allow.
+ *    counts for the tool that is called and by people who would be asked now. It lapses as an approval does, by the
+ *    rules of then and now.
  */
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -44,6 +44,7 @@ import { forbidden, forbidden as forbiddenInput, type Refused } from '../kit/ref
 import { stricter } from './dispatch-check.ts';
 import { digestOfConsent, digestOfPause } from './shown-digest.ts';
 
+/** Checks the decision to send a call again that may have run. */
 export function checkRetry(
   input: DispatchInput,
   config: Pick<Config, 'policy'>,

@@ -23,6 +23,7 @@ export type WithToken<Used> =
   /** `token` is the one used last; it has ended. `noOther` says why there was no other for a refused one. */
   | { readonly kind: 'used'; readonly used: Used; readonly token: MintedToken; readonly noOther?: unknown };
 
+/** Mints a token and uses it. A token that cannot be minted is a result; a fault of `use` is thrown. */
 export async function withToken<Used>(
   broker: TokenBroker,
   request: TokenRequest,

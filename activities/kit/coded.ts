@@ -12,6 +12,7 @@ import { isFields } from '../../domain/shapes/fields.ts';
 
 type Activity<Input, Output> = (input: Input) => Promise<Output>;
 
+/** Wraps an activity so that every error but a cancellation leaves it as a coded failure. */
 export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
   return async (input) => {
     if (isUndecodable(input)) throw unread(input);

@@ -41,6 +41,7 @@ interface NetworkFault {
   readonly syscall: string | undefined;
 }
 
+/** True if the failure came before a connection stood, so that nothing was sent. */
 export function neverConnected(error: unknown): boolean {
   const fault = faultIn(error);
   return (

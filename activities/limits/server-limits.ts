@@ -89,6 +89,7 @@ export interface ServerLimitsParts {
   readonly random?: () => number;
 }
 
+/** Counts of the calls of this process, by server address. */
 export class ServerLimits {
   readonly #parts: Required<ServerLimitsParts>;
   readonly #servers = new Map<string, Server>();

@@ -48,6 +48,7 @@ export type Answered = Pick<ToolCall, 'resultBytes' | 'sharedBy' | 'signal' | 'n
   readonly definition: { readonly outputSchema?: JsonObject | undefined };
 };
 
+/** Classifies the answer to a call or to a read, a result or an error. */
 export async function meaningOf(answer: RawAnswer, call: Answered, parts: MeaningParts): Promise<CallEnding> {
   const reads = parts.names.reads === true;
   if (answer.kind === 'error') {
@@ -125,6 +126,7 @@ export interface ResultRules extends ContentRules {
 const MAX_WARNINGS = 20;
 const MAX_WARNING_CHARACTERS = 300;
 
+/** Keeps a result within the rules. Never throws: the tool has run. */
 export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {

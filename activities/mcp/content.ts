@@ -160,6 +160,7 @@ async function resourceOf(
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
 
+/** Stores bytes as an artifact. A failure is a warning and gives undefined. */
 export async function stored(
   bytes: Uint8Array,
   contentType: string,
@@ -192,6 +193,7 @@ export interface Whole {
   readonly sharedBy?: number;
 }
 
+/** @param maxBytes bound on the parts of the preview, as JSON */
 export function previewOf(whole: Whole, maxBytes: number): ResultPart[] {
   // A structured result without content is shown as text.
   const source: readonly ResultPart[] =

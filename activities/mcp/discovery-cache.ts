@@ -27,6 +27,7 @@ export interface Priors {
   forget(connection: ServerConnection): void;
 }
 
+/** @param now epoch ms */
 export function createPriors(now: () => number = Date.now): Priors {
   const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
   return {

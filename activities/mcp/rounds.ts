@@ -41,6 +41,7 @@ export interface LastLeg {
   readonly states: readonly string[];
 }
 
+/** Sends the legs of one call, as far as the given answers go. */
 export async function sendLegs(
   call: ToolCall,
   { names, scrubberWith, send, now = Date.now }: LegParts,

@@ -96,6 +96,10 @@ const noValidator: jsonSchemaValidator = {
     (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
 };
 
+/**
+ * Connects within `connectMs`.
+ * @throws ConnectFailure if no session could be opened
+ */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });

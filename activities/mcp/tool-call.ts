@@ -39,6 +39,7 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
+/** Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. */
 export async function sendCall(
   session: Session,
   call: ToolCall,

@@ -49,6 +49,7 @@ export interface SessionTransportOptions extends StreamableHTTPClientTransportOp
 /** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
 export const ASKING = { elicitation: { form: {}, url: {} } };
 
+/** Transport of one session; it keeps the answer to one request at a time. */
 export class SessionTransport extends StreamableHTTPClientTransport {
   /** The answer to the latest request about a tool, a task or a resource. */
   answer: RawAnswer | undefined;

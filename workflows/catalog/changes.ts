@@ -42,6 +42,7 @@ type Message = Parameters<typeof answer>[1];
 /** The signature of a message, in trust mode `signed`. */
 type Signed = SignedChange | undefined;
 
+/** Connects a server. If trusting it needs a second voice, the server is connected untrusted until then. */
 export async function connect(live: LiveCatalog, message: CatalogConnect, signed?: Signed): Promise<CatalogAck> {
   const { requestId: _, by, expectedVersion, ...wanted } = message;
   const chosen: CatalogConnection = { ...wanted, url: canonicalServerUrl(wanted.url) };
@@ -85,6 +86,7 @@ function refreshNow(live: LiveCatalog, message: CatalogRefresh, rules: Review['r
   return answer(live, message, { catalog, facts: [] }, { refresh: catalog.refreshes });
 }
 
+/** Changes tool settings at once, or opens a pending change if a loosening needs a second voice. */
 export async function changePolicies(
   live: LiveCatalog,
   message: SetToolPolicies,
@@ -113,6 +115,10 @@ export async function disconnect(live: LiveCatalog, message: CatalogDisconnect, 
   return answer(live, message, disconnected(live.catalog, by), {}, signed);
 }
 
+/**
+ * Approves or rejects a pending change.
+ * @throws ApplicationFailure `CATALOG_VERSION_CONFLICT` if the approved change no longer does what was shown
+ */
 export async function decideChange(live: LiveCatalog, message: CatalogDecision, signed?: Signed): Promise<CatalogAck> {
   const { by, changeId, verdict } = message;
   const { connection } = live.catalog;

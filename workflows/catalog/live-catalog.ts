@@ -34,6 +34,7 @@ const KEYS = {
   tenant: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'),
 };
 
+/** State of one execution, shared by its handlers and its main loop. */
 export class LiveCatalog {
   readonly journal: Journal;
   catalog: Catalog;

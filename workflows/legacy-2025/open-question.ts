@@ -33,6 +33,7 @@ import { asksAbout, whoAnswers } from '../run/pauses.ts';
 import { askedAbout, closed, parsed } from '../run/refusals.ts';
 import { waitForAnswer } from '../run/waiting.ts';
 
+/** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {
   setHandler(inputAskedUpdate, (input) => take(live, input), {
     description: 'From the dispatch of a call: its server asks people, and waits on an open connection',

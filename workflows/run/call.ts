@@ -47,6 +47,7 @@ import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing.ts';
 import { waitForDecision } from './waiting.ts';
 
+/** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   for (;;) {
     const state = callOf(live.run, callId);

@@ -20,6 +20,7 @@ import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
+/** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { call, judgement, attempts, made, request } = state;
   const { spec, prepared } = live;

@@ -33,6 +33,7 @@ const LOST: Outcome = {
   message: 'The run ended while the call was under way.',
 };
 
+/** State of one execution, shared by its handlers and its main loop. */
 export class LiveRun {
   /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
   readonly spec: RunSpec;

@@ -149,6 +149,7 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   return true;
 }
 
+/** True if this run was prepared to ask people about this kind of question. */
 export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
   return live.prepared.pauses?.includes(kind) === true;
 }
@@ -252,6 +253,7 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
   };
 }
 
+/** Proof of the decision to send a call again, with what its author was shown. */
 export function retryProof({ resolution, ...shown }: Retry): RetryProof {
   return { resolution, ...shownThen(shown) };
 }

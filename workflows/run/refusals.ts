@@ -17,6 +17,7 @@ export function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
   return message;
 }
 
+/** @throws ApplicationFailure with the code of the refusal, if there is one */
 export function refuseWith(refusal: Refusal | undefined): void {
   if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
 }
@@ -44,6 +45,7 @@ export function askedAbout(about: unknown): unknown {
   return about;
 }
 
+/** @throws ApplicationFailure with this code, if the message has not the right shape */
 export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
   if (shape.kind === 'ok') return shape.value;
   throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {

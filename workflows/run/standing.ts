@@ -30,6 +30,10 @@ export function assertForgettable(live: LiveRun, message: Forget): void {
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
 }
 
+/**
+ * Takes a standing decision back; a repeated message gets the first answer.
+ * @throws ApplicationFailure as `assertForgettable` does
+ */
 export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   live.updates += 1;
   const admission = admitForget(live.run, message);

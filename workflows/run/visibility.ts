@@ -25,6 +25,7 @@ const KEYS = {
   root: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'),
 };
 
+/** Writes search attributes, memo and current details whenever the run changes. */
 export class Surface {
   readonly #live: LiveRun;
   /** The value that visibility shows now. */

@@ -53,6 +53,7 @@ export type SoughtAnswer =
    */
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
+/** Asks until the answer comes, the time is over, or the asking is cancelled. */
 export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
