@@ -4,8 +4,8 @@
  *
  * It owns the order of legs, and what follows if the server no longer takes its state. It does not own a leg
  * (`tool-call.ts`), nor which questions are understood (`activities/mcp/input-round.ts`).
- * 1. Each leg is sent once (INV-X1). The next one is sent only if the server itself has said that the last answer is
- *    not a result.
+ * 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
+ *    itself has said that the last answer is not a result.
  * 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
  *    same questions.
  * 3. All legs together have the time of one call, and are bounded in number.
