@@ -1,3 +1,3 @@
-/** Everything the workflow bundle exports: the workflow types by name. */
+/** Exports the workflow types of the bundle by name. */
 export { agentRun } from './run/agent-run.ts';
 export { toolCatalog } from './catalog/tool-catalog.ts';

@@ -1,9 +1,10 @@
 /**
- * Code that all runs of a worker thread share (`preloadModules` of the bundler), so that no run pays for its schemas.
+ * Loads the schemas that all runs of a worker thread share (`preloadModules` of the bundler), so that no run pays for
+ * its own.
  *
- * 1. Nothing that is loaded from here holds state of a run. Temporal's SDK freezes what these modules export.
- * 2. Schemas are left out of that, because they keep what they derive from themselves: each module of them that is loaded from
- *    here stands in the list (test/architecture/bundle.test.ts).
+ * 1. No module loaded from here holds state of a run. Temporal's SDK freezes what these modules export.
+ * 2. Schema modules must escape the freezing, because schemas cache what they derive from themselves. Every schema
+ *    module loaded from here must be in the list (test/architecture/bundle.test.ts).
  */
 import * as answer from '../contracts/schemas/answer.ts';
 import * as call from '../contracts/schemas/call.ts';
@@ -17,6 +18,9 @@ import * as tool from '../contracts/schemas/tool.ts';
 import * as trust from '../contracts/schemas/trust.ts';
 import '../domain/shapes/messages.ts';
 
-/** The freezing passes by what is frozen, and an object with getters alone is, once nothing can be added to it. */
+/**
+ * The SDK skips objects that are already frozen. An object with getters alone counts as frozen once it cannot be
+ * extended.
+ */
 const SCHEMAS = [answer, call, catalog, input, json, legacy, policy, runSpec, tool, trust];
 for (const schemas of SCHEMAS) Object.preventExtensions(schemas);

@@ -1,6 +1,7 @@
 /**
- * Every change of a run's commands that a waiting run must survive, as `patched` ids. An id is never used again.
- * `since`: release that brought it. `until`: when no open run needs it any more; then it goes, by an ADR.
+ * Lists every change of a run's commands that a waiting run must survive, as `patched` ids. An id is never used again.
+ * `since` is the release that brought the change. `until` is the release from which no open run needs it; an ADR then
+ * removes it.
  */
 export const PATCHES = {
   pauses: {
@@ -31,8 +32,14 @@ export const PATCHES = {
   },
 } as const satisfies Record<string, { readonly since: string; readonly reason: string; readonly until?: string }>;
 
-/** Begins the markers of what an execution could not read when it came (`workflows/entity/unread.ts`): one each, and no id of `PATCHES` begins so. */
+/**
+ * Prefix of the markers of inputs that an execution could not read on arrival (`workflows/entity/unread.ts`): one
+ * marker for each. No id of `PATCHES` begins with it.
+ */
 export const UNREAD = 'unread-';
 
-/** Begins the markers of what was not proven when it came (`zone.ts`), likewise. */
+/**
+ * Prefix of the markers of inputs that were not proven on arrival (`workflows/interceptors/zone.ts`); no id of
+ * `PATCHES` begins with it.
+ */
 export const UNPROVEN = 'unproven-';

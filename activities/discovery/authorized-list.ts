@@ -1,7 +1,11 @@
 /**
- * A server's tools, listed with a token that is there for the list alone.
+ * Lists a server's tools with a token that serves the list alone, within the limits of the server.
  *
- * 1. Whatever a list fails with has a code: without one a run would take the call that it goes before for one that was sent (INV-X1).
+ * 1. Every failure of a list has a code: without one a run would take the call that follows for one that was sent
+ *    (INV-X1).
+ * 2. A list outside a call checks the limits before it gets a token. A list that is held back takes no worker slot:
+ *    Temporal repeats the activity when its turn may have come.
+ * 3. `heldSeconds` says for how long this may go on: the caller counts the time, not the attempts.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -20,7 +24,7 @@ export interface AuthorizedList {
   readonly broker: TokenBroker;
   readonly server: Pick<ToolServer, 'list'>;
   readonly request: TokenRequest;
-  /** @param held secrets with which the server was asked before: it may echo them now */
+  /** @param held secrets shown to the server before: it may echo them now */
   readonly connect: (token: MintedToken, held: readonly string[]) => ServerConnection;
   readonly signal: AbortSignal;
   readonly options?: ListOptions;
@@ -33,7 +37,11 @@ interface Authorized {
   readonly shown: readonly string[];
 }
 
-/** `token`: the one with which it was listed; it has ended. `secrets`: all that the server was asked with. `shown`: the tokens among them. @throws as `TokenBroker.mint` and `ToolServer.list` do */
+/**
+ * Lists the tools. `token` is the one used for the list; it has ended. `secrets` are all that the server was asked
+ * with, and `shown` the tokens among them.
+ * @throws as `TokenBroker.mint` and `ToolServer.list` do
+ */
 export async function listAuthorized({
   broker,
   server,
@@ -65,22 +73,22 @@ function isUnauthorized(error: unknown): error is CountersignError {
   return error instanceof CountersignError && error.code === 'TOOL_UNAUTHORIZED';
 }
 
-/** The refusal of the server stands, with the reason why there is no other token, save where that may pass. */
+/**
+ * Adds to the server's refusal why there is no other token. A failure to get a token that may pass replaces the
+ * refusal.
+ */
 function withReason(refusal: unknown, none: unknown): unknown {
   if (!isUnauthorized(refusal) || !(none instanceof CountersignError) || none.traits.retryable) return none;
   return new CountersignError(refusal.code, `${refusal.message} ${none.message}`, refusal.facts);
 }
 
-/** Its name alone: what it says may quote the server, or what it was asked with. */
+/** Only the fault's name is told: its message may quote the server, or the secrets of the request. */
 function faultIn(server: string, error: unknown): CountersignError {
   const message = `The tools of server "${server}" could not be listed: a fault of this worker (${faultName(error)}).`;
   return new CountersignError('DISCOVERY_FAILED', message);
 }
 
-// One list of tools within the limits of its server, where no call holds a place there.
-//
-// 1. Held back comes before the token, and takes no slot of the worker: Temporal repeats the activity when its turn may have come.
-// 2. `heldSeconds` says for how long it may go on so: whoever asked counts the time, not the attempts.
+// One list outside a call.
 
 export interface ListingPlace {
   readonly name: string;
@@ -89,7 +97,7 @@ export interface ListingPlace {
   readonly tenant: string;
 }
 
-/** @throws CountersignError `TOOL_RATE_LIMITED`, `TOOL_UNAVAILABLE` where it is held back */
+/** @throws CountersignError `TOOL_RATE_LIMITED` or `TOOL_UNAVAILABLE` if the list is held back */
 export async function withinListLimits<Listed>(
   limits: ServerLimits,
   { name, url, tenant }: ListingPlace,

@@ -1,8 +1,8 @@
 /**
  * Lists a server's tools for its catalog: definitions go to the artifact store, history gets names and hashes.
  *
- * 1. All tools or none: a listing that is not whole fails.
- * 2. Done for catalogs only, with the credentials that the catalog names, or none: no run's token is there.
+ * 1. All tools or none: an incomplete listing fails.
+ * 2. It serves catalogs only, with the credentials that the catalog names, or none. It never has a run's token.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -46,7 +46,7 @@ export function createDiscoverCatalog({
     const place = { name: server, url: connection.url, tenant };
     const listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
     const listing = withTaskSupport(config, server, listed.listing, waitsForTasks(config));
-    // So that operators can say of our tool what they say of any other.
+    // Our own tool is added, so that operators can set for it what they set for any other.
     const pinned = pinnedTools(binding, withReading(config, server, listing));
     return {
       listing: await stored(artifacts, pinned),

@@ -1,8 +1,9 @@
 /**
  * Lists one server's tools and pins them: definitions and hashes go to the artifact store, history gets a reference.
  *
- * 1. Lists with the same authorization with which tools are called: a grant that took the place of the run's own is proven first.
- * 2. Where only the grant is in the way, and the run can ask for another one, the answer says so. All else fails.
+ * 1. The list uses the authorization of the calls. A grant that replaced the run's own is proven first.
+ * 2. If only the grant is missing or refused, and the run can ask for another one, the answer says so. Every other
+ *    failure fails.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -129,7 +130,7 @@ function grantWanting(config: Config, request: TokenRequest, error: unknown): Au
   return need?.wants === 'grant' ? need : undefined;
 }
 
-/** And, where the operator lets runs read what results link to, the tool of ours for it. */
+/** Adds our own read tool if the operator lets runs read linked resources. */
 export function withReading(
   { servers }: Pick<Config, 'servers'>,
   server: string,
@@ -149,7 +150,7 @@ export function pinnedTools(
   };
 }
 
-/** What a run allows itself and cannot have: mostly a name that was mistyped. */
+/** Lists the tools that a run allows itself and cannot have, mostly mistyped names. */
 function missingIn({ allowedTools = [] }: ServerBinding, tools: readonly ToolDefinition[]): Pick<Discovery, 'missing'> {
   const names = tools.map(({ name }) => name);
   const known = new Set(names);

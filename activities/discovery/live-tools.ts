@@ -1,10 +1,12 @@
 /**
- * Tools as their servers list them now, so that a call meets what was shown (docs/adr/0038).
+ * Lists tools as their servers offer them now, so that a call meets the definition that was shown (docs/adr/0038).
  *
- * Owns: when a list is asked for again. Does not own what follows from a change (`activities/gate/dispatch-check.ts`).
- * 1. What is known is believed for `recheckSeconds` and only where it agrees with what was pinned and shown.
- * 2. One list at a time for a server and a principal; to a modern server that is known it is one request.
- * 3. Fail closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Whatever goes wrong here has a code.
+ * It owns when a list is asked for again. It does not own what follows from a change
+ * (`activities/gate/dispatch-check.ts`).
+ * 1. A known list is believed for `recheckSeconds`, and only if it agrees with what was pinned and shown.
+ * 2. One list at a time is asked for a server and a principal; a known modern server gets one request.
+ * 3. The check fails closed (INV-G4): a tool that is not listed, or whose list cannot be had, is not called. Every
+ *    failure has a code.
  */
 import { LRUCache } from 'lru-cache';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -25,13 +27,13 @@ import type { MintedToken, TokenBroker } from '../tokens/port.ts';
 import { listAuthorized } from './authorized-list.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 
-/** Of servers that are not configured, but named by runs and catalogs. */
+/** For servers that are not configured, but named by runs and catalogs. */
 const RECHECK_SECONDS = 60;
-/** Token and list together: they must fit into what an activity has beside its call's own time. */
+/** Time for token and list together: they must fit into what an activity has beside its call's own time. */
 const RECHECK_MS = 15_000;
 const MOST_KEPT = 200;
 
-/** Whose tools: another principal may be listed others. */
+/** The caller for whom the list is made: a server may list other tools to another principal. */
 export interface Principal {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
@@ -47,23 +49,23 @@ export interface LiveToolsParts {
 
 export interface CurrentTool {
   readonly tool: OfferedTool;
-  /** With which it was listed just now: held by this activity, and so nothing that may leave it (INV-S1). */
+  /** Secrets of the list that was just made. This activity holds them, and they must not leave it (INV-S1). */
   readonly secrets: readonly string[];
   /** The tokens among them. */
   readonly shown?: readonly string[];
 }
 
 export interface LiveTools {
-  /** What was just listed for it. */
+  /** Keeps what was just listed for a principal. */
   learn(principal: Principal, listing: ToolListing): void;
   /**
-   * The tool as it is listed.
+   * Returns the tool as its server lists it.
    *
-   * @param tool as this worker knows it
-   * @param server through which it is listed, where it has to be; default: the one that is known here
+   * @param tool the tool as this worker knows it
    * @param shown hash of the definition that was judged or approved
-   * @throws CountersignError `TOOL_UNKNOWN` where it is not listed any more; `TOOL_UNAVAILABLE` where the list cannot be had, or
-   *   with the codes of `ToolServer.list` and `TokenBroker.mint`
+   * @param server server to list it through, if it must be a certain one; default: the one known here
+   * @throws CountersignError `TOOL_UNKNOWN` if the tool is no longer listed; `TOOL_UNAVAILABLE` if the list cannot be
+   * had; or with the codes of `ToolServer.list` and `TokenBroker.mint`
    */
   current(
     principal: Principal,
@@ -123,7 +125,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     signal: AbortSignal,
     through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
-    // Before the question: what changes while it is answered counts as not seen.
+    // The time is taken before the question: a change while it is answered counts as not seen.
     const at = now();
     const question = list(principal, catalog, AbortSignal.any([signal, AbortSignal.timeout(RECHECK_MS)]), through)
       .then((listed) => {
@@ -137,7 +139,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
 
   const listingOf: typeof ask = async (key, principal, catalog, signal, through) => {
     const running = asking.get(key);
-    // Whoever asked may have been cancelled: that is no answer for this call.
+    // The other caller may have been cancelled, and that is no answer for this call.
     const joined = running === undefined ? undefined : await running.catch(() => undefined);
     return joined ?? (await ask(key, principal, catalog, signal, through));
   };
@@ -145,7 +147,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
   return {
     learn: (principal, listing) => keep(keyOf(principal), now(), listing),
     async current(principal, tool, shown, catalog, signal, through = server) {
-      // Ours, and on no server's list.
+      // The tool is ours, and on no server's list.
       if (tool.definition.name === READ_RESOURCE) return { tool, secrets: [] };
       const key = keyOf(principal);
       const { name } = principal.server;
@@ -198,6 +200,6 @@ function listedAs(tool: OfferedTool, { tools, refused }: ToolListing): OfferedTo
 function keyOf({ run, server, grant }: Principal): string {
   const { name, url } = server;
   const { tenant, id } = run.initiator;
-  // Also where two name their grant alike, and where their tokens name them and there is no grant.
+  // The key holds both: two initiators may name their grant alike, and tokens may name them without any grant.
   return hashOf({ name, url, tenant, initiator: id, ...(grant === undefined ? {} : { grant }) });
 }

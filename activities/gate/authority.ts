@@ -1,10 +1,17 @@
 /**
- * With what a call was made, for whoever asks after it: whose grant, which scopes, and what its server was shown.
+ * Keeps the authority of a call (its grant, scopes and tokens), and says whether people can supply an authority that
+ * was missing.
  *
- * Pure. Owns what of it is kept, sealed with a task or with where an answer comes (INV-S1). Does not own the sealing.
- * 1. Whoever asks gets a token of this grant and these scopes, and of no other (INV-S2).
- * 2. A server may say afterwards what it was shown in the call, so the tokens are kept to be taken out of that: they alone. What they
- *    were obtained with was never sent to it.
+ * It owns what is kept of it, sealed with a task or a resume point (INV-S1), and the tokens of one call. It does not
+ * own the sealing, nor when another token is wanted (`activities/mcp/http-exchange.ts`).
+ * 1. A later question about the call gets a token of this grant and these scopes, and of no other (INV-S2).
+ * 2. A server may later echo what it saw in the call, so the tokens are kept to be scrubbed from its words. The secrets
+ *    with which they were obtained are not kept: the server never saw them.
+ * 3. Missing authority is looked for only in endings that prove that nothing has run.
+ * 4. A scope is asked for only if the operator lists it in `scopes.consentable` and the token did not have it. Consent
+ *    that changes nothing is not asked for (INV-S2).
+ * 5. A renewed token is requested like the call's own, but without the proof of the call, which is in one token only
+ *    (INV-S2). All tokens are secret, and each ends with the call (INV-S1).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
@@ -22,10 +29,10 @@ import type { Leaving } from './statement-checks.ts';
 import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 
 export interface CallAuthority {
-  /** Its hash. */
+  /** Hash of the grant. */
   readonly grant?: string;
   readonly consented?: readonly string[];
-  /** Tokens. Secret (INV-S1). */
+  /** The tokens that the server has seen. Secret (INV-S1). */
   readonly shown: readonly string[];
 }
 
@@ -40,12 +47,12 @@ export function authorityOf(
   };
 }
 
-/** What a server sees of a token. */
+/** Returns the parts of a token that a server sees. */
 export function shownOf({ accessToken }: Pick<MintedToken, 'accessToken'>): readonly string[] {
   return accessToken === undefined ? [] : [accessToken];
 }
 
-/** What a token is asked for with; undefined where the grant is none of these. */
+/** Returns the grant and scopes to request a token with; undefined if no given grant is that of the call. */
 export function authorizationOf(
   { grant: wanted, consented }: CallAuthority,
   grants: readonly Grant[],
@@ -55,13 +62,9 @@ export function authorizationOf(
   return { ...(grant === undefined ? {} : { grant }), ...(consented === undefined ? {} : { consented }) };
 }
 
-// Whether a call that was turned away, or got no token, can be let through by people, and by whom.
-//
-// Pure. Nothing has run: only endings that prove it are looked at.
-// 1. A scope is asked for only where the operator lists it as one that people may consent to (`scopes.consentable`), and where it
-//    was not among those that the token had: consent that changes nothing is not asked for (INV-S2).
+// People may be able to let a call through that was refused or got no token; the next functions say how.
 
-/** For want of a grant, or because of it. */
+/** Failures that a new grant can end. */
 const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
   'GRANT_MISSING',
   'GRANT_EXPIRED',
@@ -70,15 +73,15 @@ const ABOUT_THE_GRANT: ReadonlySet<string> = new Set<ErrorCode>([
   'TOKEN_REFUSED',
 ]);
 const MOST_SCOPES = 10;
-/** RFC 6749 §3.3, bounded. */
+/** A scope as in RFC 6749 §3.3, with a bound on its length. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/;
 
 type Configured = Pick<Config, 'servers' | 'credentials'>;
 
-/** As a call's ending and a failed listing say it. */
+/** The failure of a call or of a listing, in the form that a call's ending has. */
 type Turned = { readonly code: string } & Pick<Extract<CallEnding, { kind: 'refused' }>, 'message' | 'requiredScope'>;
 
-/** The result, and where nothing has run, what people can do about it. */
+/** Returns the result; if nothing has run, it also says what people can do. */
 export function wanting(
   result: DispatchResult,
   need: (failed: Extract<Outcome, { kind: 'failed' }>) => AuthorizationNeed | undefined,
@@ -88,7 +91,10 @@ export function wanting(
   return authorization === undefined ? result : { ...result, authorization };
 }
 
-/** Consent is asked of those by whom it would count. @param leaving undefined where the call may not leave as it is */
+/**
+ * Puts the question of consent to the people whose consent would count.
+ * @param leaving undefined if the call may not leave as it is
+ */
 export function askedNow(
   need: AuthorizationNeed | undefined,
   leaving: Leaving | undefined,
@@ -98,7 +104,7 @@ export function askedNow(
   return { ...need, asked: { approvers, deadlineSeconds } };
 }
 
-/** No token could be obtained. */
+/** Says what is needed when no token could be obtained. */
 export function needOfToken(
   config: Configured,
   request: TokenRequest,
@@ -108,7 +114,10 @@ export function needOfToken(
   return { reason: code, message, wants: 'grant' };
 }
 
-/** Its tools could not be listed again: no token, or the server turned it away. Consent to scopes is for calls and does not help. */
+/**
+ * Says what is needed when the tools could not be listed again, for want of a token or because the server refused it.
+ * Consent to scopes is for calls and does not help here.
+ */
 export function needOfListing(
   config: Configured,
   request: TokenRequest,
@@ -117,7 +126,7 @@ export function needOfListing(
   return needOfToken(config, request, failed) ?? needOfEnding(config, request, failed);
 }
 
-/** The server turned the token away. */
+/** Says what is needed when the server refused the token. */
 export function needOfEnding(config: Configured, request: TokenRequest, ending: Turned): AuthorizationNeed | undefined {
   const { code, message, requiredScope } = ending;
   const credentials = credentialsFor(config, request);
@@ -130,7 +139,7 @@ export function needOfEnding(config: Configured, request: TokenRequest, ending: 
   const required = [...new Set(scopesIn(requiredScope))];
   if (required.length === 0 || required.length > MOST_SCOPES || !required.every((scope) => SCOPE.test(scope)))
     return undefined;
-  // What callers sealed has the scopes that it has.
+  // The scopes of a grant that a caller sealed are fixed.
   if (credentials === 'brought' || credentials?.kind === 'given')
     return { reason: code, message, wants: 'grant', scopes: required };
   if (credentials === undefined || !('scopes' in credentials)) return undefined;
@@ -140,7 +149,7 @@ export function needOfEnding(config: Configured, request: TokenRequest, ending: 
   return missing.length > 0 && mayBeGiven ? { reason: code, message, wants: 'consent', scopes: missing } : undefined;
 }
 
-/** `brought`: a server of the run's own, which gets what the run gives. */
+/** `brought` means a server that the run itself names; it gets the token that the run gives. */
 function credentialsFor(
   { servers, credentials }: Configured,
   request: TokenRequest,
@@ -155,17 +164,16 @@ function isGiven(credentials: Credentials | 'brought' | undefined): boolean {
   return credentials === 'brought' || (credentials !== undefined && takeGrant(credentials));
 }
 
-// Another token for a connection on which people are asked: the one that a call left with may end while they think.
-//
-// Owns which tokens there were: all are secret, and each ends with the call (INV-S1). Does not own when one is wanted
-// (`activities/mcp/http-exchange.ts`).
-// 1. Asked for as the call's own was, without what is proven of the call: that stands in one token only (INV-S2).
+// Another token for a connection on which people are asked: the call's own token may expire while they think.
 
 export interface Renewing extends TokenRenewal {
   release(): void;
 }
 
-/** Nothing where there is no token. @param onMinted before anybody sees it */
+/**
+ * Returns nothing if there is no token.
+ * @param onMinted called before anyone else sees the new token
+ */
 export function renewalOf(
   broker: TokenBroker,
   { call: _, ...request }: TokenRequest,
@@ -188,7 +196,7 @@ export function renewalOf(
     },
     secrets: () => minted.flatMap(secretsOf),
     release: () => {
-      // One may still be on its way.
+      // A token may still be on its way.
       isOver = true;
       for (const token of minted) token.release?.();
     },

@@ -1,11 +1,14 @@
 /**
- * The dispatch activity: the only way a `tools/call` leaves a worker (INV-G1).
+ * The dispatch activity: the only way in which a `tools/call` leaves a worker (INV-G1).
  *
- * Owns: the order check → token → call → outcome. Does not own: the checks (`dispatch-check.ts`), tokens, the protocol.
- * 1. One attempt; every ending is a value. An error is thrown only where the call was handed over: then it may have run (INV-X1).
- * 2. A token is minted after the checks, for this call, and dropped with it (INV-S2).
- * 3. A call that may run only once is not sent where a reset has discarded that it was sent before (docs/adr/0045).
- * 4. What its server would not take now is held back before anything is asked of it or its issuer, the list before the call included.
+ * It owns the order check → token → call → outcome. It does not own the checks (`dispatch-check.ts`), tokens or the
+ * protocol.
+ * 1. There is one attempt, and every ending is a value. An error is thrown only after the call was handed over: then it
+ *    may have run (INV-X1).
+ * 2. A token is minted after the checks, for this call, and dropped with the call (INV-S2).
+ * 3. A call that may run only once is not sent if it was sent in history that a reset has discarded (docs/adr/0045).
+ * 4. Limits of a server apply before anything is asked of the server or its token issuer, including the list before the
+ *    call.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -33,6 +36,7 @@ import { credentialsOf } from './server-access.ts';
 import { checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
+/** Creates the activity; all its dispatches share the memory of calls sent. */
 export function createCallTool(parts: CallToolParts): (input: DispatchInput) => Promise<DispatchResult> {
   const checker = new ArgumentChecker();
   const sent = new SentCalls();
@@ -41,14 +45,17 @@ export function createCallTool(parts: CallToolParts): (input: DispatchInput) => 
     try {
       return await dispatched({ ...parts, server, pulse, began: Date.now() }, checker, input);
     } catch (error) {
-      // What was handed over may have left, whatever is wrong here.
+      // A call that was handed over may have left, whatever failed here.
       if (isHanded()) throw error;
       return endedBeforeSending(error);
     }
   });
 }
 
-/** The server, and whether a call was handed to it. What this worker has sent before by the same consent is not. */
+/**
+ * Wraps the server and tells whether a call was handed to it. A call that this worker already sent by the same consent
+ * is not sent.
+ */
 function watched(
   server: ToolServer,
   sent: SentCalls,
@@ -59,7 +66,7 @@ function watched(
     server: {
       list: async (...asked) => await server.list(...asked),
       call: async (...call) => {
-        // A fresh token after a 401 is the same call.
+        // A second attempt with a fresh token after a 401 is the same call.
         if (!handed && !sent.take(input)) return sentBefore(input);
         handed = true;
         return await server.call(...call);
@@ -69,7 +76,7 @@ function watched(
   };
 }
 
-/** It has left, or is leaving, for somebody: whoever asks now cannot be told that nothing ran. */
+/** The ending of a call that has left already, or is leaving, for another caller: nobody can say that nothing ran. */
 function sentBefore({ run, callId, attempt, server, target }: DispatchInput): CallEnding {
   const facts = { workflowId: run.workflowId, callId, attempt, server: server.name, tool: target.tool };
   log.warn('A call was scheduled a second time by the same consent, and not sent again.', facts);
@@ -102,15 +109,16 @@ async function dispatched(parts: Underway, checker: ArgumentChecker, input: Disp
   if (mistaken !== undefined || now === undefined)
     return mistaken ?? { kind: 'refused', code: 'TOOL_UNKNOWN', message: 'The tool is not known.' };
   const weighed = await weigh(parts, checker, input, now, catalog);
-  // A changed definition is looked at where it comes from; what is refused for another reason is nothing to ask a server about.
+  // A changed definition is checked against the server's own list. A call refused for another reason needs no question
+  // to the server.
   if (weighed.refused !== undefined && weighed.refused.code !== 'DEFINITION_CHANGED') return weighed.refused;
-  // The run's own word for it is not believed; what cannot be looked up is not sent.
+  // The run's own claim about the link is not believed, and a link that cannot be looked up is not sent.
   const unlinked = await checkLink(input, parts);
   if (unlinked !== undefined) return unlinked;
   const lost = await lostInReset(input, scheduler, isRepeatable(parts.config, now.tool), parts.readDiscarded);
   if (lost !== undefined) return lost;
   const meeting = { scheduler, now, catalog, weighed, said };
-  // The list before the call leaves from the same place as the call.
+  // The list before the call counts against the same limits as the call.
   return await withinLimits(parts.limits, parts.server, input, (limited) =>
     callAsListed({ ...parts, server: limited }, checker, input, meeting),
   );
@@ -124,7 +132,7 @@ interface Meeting {
   readonly said: readonly AuthorizationProof[];
 }
 
-/** The call, where the tool as its server lists it now may be called. */
+/** Makes the call, if the tool as its server lists it now may be called. */
 async function callAsListed(
   parts: Underway,
   checker: ArgumentChecker,
@@ -135,7 +143,7 @@ async function callAsListed(
   const request = tokenRequest(input, said, catalog, before.leaving);
   let current: CurrentTool;
   try {
-    // With the grant with which it is called: a fresh one may see other tools.
+    // The list uses the grant of the call, because another grant may see other tools.
     const principal = { run, server, grant: request.grant };
     current = await parts.liveTools.current(
       principal,
@@ -154,19 +162,19 @@ async function callAsListed(
   const weighed =
     tool === now.tool ? before : await weigh(parts, checker, input, { tool, pinned: now.pinned }, catalog);
   const wish = taskWish(input, tool.definition, parts.config, parts.seal);
-  // Nobody is asked about a change after which this run cannot call the tool.
+  // Nobody is asked about a changed tool that this run cannot call after the change.
   if (wish.kind === 'refused' && (weighed.refused?.code ?? 'DEFINITION_CHANGED') === 'DEFINITION_CHANGED')
     return noTask(input, wish.reason);
   if (weighed.refused !== undefined) return weighed.refused;
   const { verdict, leaving } = weighed;
   const unanswered = checkProvided(input, leaving, (requests) => areAsked(parts, requests, input));
   if (unanswered !== undefined) return unanswered;
-  // What people have approved needs no glass.
+  // A call that people have approved needs no break-glass alert.
   if (verdict.kind === 'allow' && input.proof.kind === 'policy') tellBrokenGlass(warn, verdict, run, input, 'sent');
   const proven = provenCall(input, tool, verdict);
   const asked = tokenRequest(input, said, catalog, leaving);
   const called: TokenRequest = { ...asked, tool: tool.definition.name, call: proven };
-  // What a server asks of a task comes by another way.
+  // A task's questions come by another way.
   const call = { scheduler, now: { tool, pinned: now.pinned } };
   const people = wish.kind === 'task' ? undefined : peopleOf(input, parts, call);
   return await callWithToken(parts, input, { tool, wish, leaving, people }, catalog, {
@@ -176,7 +184,10 @@ async function callAsListed(
   });
 }
 
-/** By a worker of the zone; in mode `temporal` whoever writes to the namespace is believed. */
+/**
+ * Tells whether a worker of the zone asked these questions. Mode `temporal` believes anyone who writes to the
+ * namespace.
+ */
 function areAsked({ config, macs }: CallToolParts, requests: InputRequests, input: DispatchInput): boolean {
   return config.trust.mode === 'temporal' || macs?.areOurs(requests, input) === true;
 }
@@ -185,7 +196,7 @@ function warn(message: string, meta: Record<string, unknown>): void {
   log.warn(message, meta);
 }
 
-/** For listing; a call is given its tool, and what is proven of it, once it is known which tool it meets. */
+/** Builds the token request for listing. A call adds its tool and proof once it is known which tool it meets. */
 export function tokenRequest(
   input: DispatchInput,
   said: readonly AuthorizationProof[],

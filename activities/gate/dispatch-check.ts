@@ -1,9 +1,14 @@
 /**
- * Whether a dispatch may leave this worker. Trusts nothing in its input (INV-G1): everything is compared with this worker's
- * own configuration, the pinned definition, and Temporal's own word on who scheduled it.
+ * Checks whether a dispatch may leave this worker, and describes the proven call for its token.
  *
+ * It trusts nothing in its input (INV-G1). It compares everything with this worker's configuration, the pinned
+ * definition, and Temporal's own word on who scheduled the dispatch.
  * 1. Only a stricter result of judging again matters; a looser one changes nothing.
- * 2. What a person consented to is recomputed from what would be sent: the digest must be theirs (INV-G2).
+ * 2. The digest of what would be sent is computed again, and must be the one to which a person consented (INV-G2).
+ * 3. A changed definition is described in one bounded line. The server's words in it are quoted as JSON and cut; the
+ *    viewer escapes the line like any text of a server.
+ * 4. A token names a call only after all checks here and in `statement-checks.ts`, and `provenCall` serves nothing else
+ *    (INV-G1).
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import type { Decision } from '../../contracts/schemas/answer.ts';
@@ -31,7 +36,7 @@ import { digestOfConsent } from './shown-digest.ts';
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** Was this scheduled by the run that it names? Tools are listed and called for runs only. */
+/** Checks that the run named in the input scheduled the activity. Tools are listed and called for runs only. */
 export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace }: Scheduler): Refused | undefined {
   if (workflowType !== RUN_WORKFLOW) return forbidden('Tools are called only by runs.');
   if (workflowId !== run.workflowId || namespace !== run.namespace)
@@ -39,7 +44,7 @@ export function checkRun(run: RunIdentity, { workflowType, workflowId, namespace
   return undefined;
 }
 
-/** And in the Temporal run that lives now? */
+/** Checks that the Temporal run which scheduled the call is the one named in the input. */
 export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refused | undefined {
   const mistaken = checkRun(input.run, scheduler);
   if (mistaken !== undefined) return mistaken;
@@ -55,9 +60,10 @@ export function checkScheduler(input: DispatchInput, scheduler: Scheduler): Refu
 }
 
 /**
- * Was this handed out before, or may it have been? Runs have a dispatch attempted once. Whoever may write to the namespace can have
- * Temporal hand it out again, and count attempts anew; the time of an attempt stays that of the activity only in the first one. The
- * call may have left by then: that it was not made is what nobody can say.
+ * Checks that Temporal hands this dispatch to a worker for the first time. A run has its dispatch attempted once.
+ * Anyone who may write to the namespace can make Temporal hand it out again and restart the attempt count. Only in the
+ * first attempt does the attempt's time equal the activity's. In any other, the call may have left, and nobody can say
+ * that it was not made.
  */
 export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ended | undefined {
   if (attempt === 1 && attemptAt === scheduledAt) return undefined;
@@ -66,7 +72,7 @@ export function checkFirst({ attempt, scheduledAt, attemptAt }: Scheduler): Ende
   return { kind: 'ended', outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message } };
 }
 
-/** Is it the tool that was judged? */
+/** Checks that the tool is the one that was judged. */
 export function checkTool({ target, server }: DispatchInput, tool: OfferedTool | undefined): Refused | undefined {
   if (tool === undefined) return forbidden('The tool is not among those the run may use.');
   const same =
@@ -74,12 +80,12 @@ export function checkTool({ target, server }: DispatchInput, tool: OfferedTool |
     tool.serverUrl === target.serverUrl &&
     tool.definition.name === target.tool &&
     server.name === tool.server &&
-    // What was judged and signed names an address; the call goes to that of the binding.
+    // The judgement and signature name an address; the call goes to the address of the binding.
     server.url === target.serverUrl;
   return same ? undefined : forbidden('The call names another tool than the one that was judged.');
 }
 
-/** Is it as it was shown? Else the fresh decision is about what it is now. */
+/** Checks that the definition is the one shown. If it is not, the fresh decision is about the new definition. */
 export function checkDefinition(
   { target }: DispatchInput,
   { tool, pinned }: ToolNow,
@@ -96,7 +102,7 @@ export function checkDefinition(
   };
 }
 
-/** A server that the run reached through a catalog is not called without it. */
+/** Refuses a call through a missing catalog, if the run reached its server through one. */
 export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | undefined): Refused | undefined {
   if (server.catalog !== true || catalog !== undefined) return undefined;
   return {
@@ -106,11 +112,14 @@ export function checkCatalog(server: ServerBinding, catalog: CatalogSnapshot | u
   };
 }
 
-/** Does the proof carry the verdict that this worker reaches now? @param now epoch ms */
+/**
+ * Checks that the proof carries the verdict that this worker reaches now.
+ * @param now epoch ms
+ */
 export function checkProof(input: DispatchInput, verdict: Verdict, now: number): Refused | undefined {
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { proof } = input;
-  // What stands is proven apart (`statement-checks.ts`).
+  // Standing decisions are proven in `statement-checks.ts`.
   if (proof.kind === 'standing') return forbidden('The decision does not cover this call.');
   if (proof.kind === 'policy') {
     if (verdict.kind === 'allow') return undefined;
@@ -159,7 +168,10 @@ export function checkProof(input: DispatchInput, verdict: Verdict, now: number):
   return { ...askedOf(verdict), kind: 'reopen', code: 'APPROVAL_LAPSED', message: describeLapse(end) };
 }
 
-/** Before the deadline, which was postponed only as its rule permits? A time that is none is never in time. */
+/**
+ * Checks that the decision came before the deadline, and that the rule permits every extension. An invalid time is
+ * never in time.
+ */
 function isInTime({ approvers, deadline, decidedAt, extended }: DecisionProof): boolean {
   const proven = provenDeadline(approvers, {
     openedAt: Date.parse(extended?.openedAt ?? ''),
@@ -169,7 +181,7 @@ function isInTime({ approvers, deadline, decidedAt, extended }: DecisionProof): 
   return proven !== undefined && Date.parse(decidedAt) < proven;
 }
 
-/** Who said yes, and where it matters how long after the request opened. */
+/** Lists who approved and, if the rule needs it, how long after the request opened. */
 function votersOf({ decision, further = [], decidedAt, voted }: DecisionProof): Voter[] {
   const times = [decidedAt, ...(voted?.further ?? [])].map((at) => Date.parse(at) - Date.parse(voted?.openedAt ?? ''));
   return [decision, ...further].map(({ approver }, index) =>
@@ -177,7 +189,10 @@ function votersOf({ decision, further = [], decidedAt, voted }: DecisionProof): 
   );
 }
 
-/** Each vote in its time, where who may decide depends on it: not before the request opened, not after the last. */
+/**
+ * Checks the time of each vote, if the rule lets time decide who may vote: not before the request opened, not after the
+ * last vote.
+ */
 function areTimed(proof: DecisionProof): boolean {
   const { approvers, voted, extended, edit, decidedAt } = proof;
   if (voted === undefined) return ![approvers, ...(edit === undefined ? [] : [edit.approvers])].some(isStaged);
@@ -188,15 +203,15 @@ function areTimed(proof: DecisionProof): boolean {
   );
 }
 
-/** Of those whom policy names now: they are asked once, and nobody else. */
+/** Puts the new question once, to the people whom policy names now and to nobody else. */
 function askedOf(verdict: Verdict): Pick<Extract<DispatchResult, { kind: 'reopen' }>, 'approvers' | 'deadlineSeconds'> {
   if (verdict.kind !== 'ask') return {};
   return { approvers: verdict.approvers, deadlineSeconds: verdict.deadlineSeconds };
 }
 
 /**
- * Is what would be sent what this decision lets be sent? A plain one was shown it. One that changed the arguments was shown others,
- * by somebody who was allowed to change them, and names what would be sent.
+ * Checks that the decision covers what would be sent. The author of a plain decision was shown exactly that. The author
+ * of an edit was shown other arguments, was allowed to change them, and names what would be sent.
  */
 function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, voter: Voter): boolean {
   if (!isEdit(decision)) {
@@ -215,11 +230,12 @@ function covers(input: DispatchInput, proof: DecisionProof, decision: Decision, 
   );
 }
 
-/** Arguments that a person chose were not seen by the judge of the model's turn. */
+/** True if a person chose the arguments, which the judge of the model's turn has not seen. */
 export function hasEditedArguments({ proof }: DispatchInput): boolean {
   return proof.kind === 'decision' && proof.edit !== undefined;
 }
 
+/** Reopens the call for the approvers of the stricter verdict; the caller adds the message. */
 export function stricter({
   approvers,
   deadlineSeconds,
@@ -231,14 +247,12 @@ function saidBy({ explain = [] }: Extract<Verdict, { kind: 'ask' }>): string {
   return explain.map(({ text }) => ` ${visible(text)}`).join('');
 }
 
-// What became of a definition since it was shown, in one bounded line for whoever is asked again.
-//
-// 1. Words of the server are quoted as JSON and cut; whoever shows the line escapes it like any text of a server.
+// Changes of a definition since it was shown, for the people who are asked again.
 
 const MOST_FIELDS = 5;
 const VALUE_CHARACTERS = 120;
 
-/** @param before as it was shown; absent where that is not known */
+/** @param before the definition as it was shown; absent if unknown */
 export function describeDrift(before: ToolDefinition | undefined, now: ToolDefinition): string {
   const changed = 'The definition of the tool is not the one that was shown';
   if (before === undefined) return `${changed}.`;
@@ -256,10 +270,7 @@ function quoted(value: JsonValue | undefined): string {
   return bounded(canonicalJson(value ?? null), VALUE_CHARACTERS);
 }
 
-// What a token may say of a call whose consent was proven (`dispatch-check.ts`, `statement-checks.ts`): built for nothing else, and
-// after all checks (INV-G1).
-
-/** @param verdict that this worker reached */
+/** @param verdict the verdict that this worker reached */
 export function provenCall(input: DispatchInput, tool: OfferedTool, verdict: Verdict): IssuedCall {
   return {
     callId: input.callId,

@@ -1,8 +1,9 @@
 /**
- * What a dispatch says to its run of how a call ended.
+ * Turns the ending of a dispatch into the result that its run reads.
  *
- * 1. Every ending is a value, also a fault of ours before anything was sent: thrown, the run would take it for a lost answer.
- * 2. `not-sent` is what the run may try again: proven not to have run, and likely to pass (INV-X1).
+ * 1. Every ending is a value, including a fault of this worker before the send: the run would take a thrown error for a
+ *    lost answer.
+ * 2. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass (INV-X1).
  */
 import { activityInfo, cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
 import { traitsOf } from '../../contracts/errors.ts';
@@ -19,23 +20,23 @@ const CANCELLED_BEFORE_SENDING = {
   outcome: { kind: 'cancelled', reason: 'The call was cancelled before it was sent.' },
 } as const satisfies DispatchResult;
 
-/** What Temporal was told last of a call: what is known where it ends without an answer. */
+/** The last progress that Temporal was told of a call. It is all that is known if the call ends without an answer. */
 export interface Told {
   last?: CallProgress;
-  /** When it left, where it did. */
+  /** When the call left, if it did. */
   sentAt?: string | undefined;
 }
 
 /**
- * Does this worker go while the call is wanted, and is it said where its answer comes? Made inside the activity; may be asked where
- * Temporal cancels it, which is outside.
+ * Returns a check for a worker that shuts down while the call is wanted and has reported where its answer comes. It
+ * must be created inside the activity; Temporal's cancellation may run it outside.
  */
 export function handingOn(told: Told): () => boolean {
   const context = Context.current();
   return () => context.cancellationDetails?.workerShutdown === true && told.last?.resume !== undefined;
 }
 
-/** What a call ended as. */
+/** Builds the result from the ending of a call. */
 export function resultOf(
   ending: Exclude<CallEnding, { kind: 'input' | 'task' }>,
   minted: Pick<MintedToken, 'evidence'> | undefined,
@@ -70,7 +71,7 @@ export function resultOf(
       if (isWithdrawn()) return { ...CANCELLED_BEFORE_SENDING, ...token };
       return notSent(ending);
     case 'refused':
-      // 429, and 503 with Retry-After, are said before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
+      // 429, and 503 with Retry-After, are sent before execution (RFC 6585 §4, RFC 9110 §15.6.4): the same as not sent.
       if (ending.code === 'TOOL_RATE_LIMITED' || ending.retryAfterMs !== undefined) return notSent(ending);
       return {
         kind: 'ended',
@@ -80,7 +81,7 @@ export function resultOf(
   }
 }
 
-/** What its server was told in the middle of the call is told of every call that was sent. */
+/** Adds what the server was told in mid-call; every call that was sent reports it. */
 export function withTold(result: DispatchResult, held: readonly HeldTold[]): DispatchResult {
   return result.kind === 'ended' && held.length > 0 ? { ...result, held } : result;
 }
@@ -108,12 +109,18 @@ function notSent({
   return { kind: 'not-sent', code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
 }
 
-/** Does nobody want the call any more? A worker that shuts down cancels its activities too, and another one takes their place. */
+/**
+ * True if the call is no longer wanted. A worker that shuts down also cancels its activities, but another worker
+ * replaces them.
+ */
 function isWithdrawn(): boolean {
   return cancellationSignal().aborted && cancellationDetails()?.workerShutdown !== true;
 }
 
-/** What may pass is tried again by the run; nothing has left this worker. */
+/**
+ * Returns the result of a failure before sending. The run tries again what may pass, because nothing has left this
+ * worker.
+ */
 export function endedBeforeSending(error: unknown): DispatchResult {
   if (isWithdrawn()) return CANCELLED_BEFORE_SENDING;
   if (cancellationSignal().aborted)
@@ -128,7 +135,7 @@ export function endedBeforeSending(error: unknown): DispatchResult {
   return { kind: 'ended', outcome: { kind: 'failed', code, message, executed: false } };
 }
 
-/** Another worker, or this one in a moment, may do better: an approval is not lost for it. */
+/** Another worker, or this one in a moment, may succeed, so an approval is not lost to this fault. */
 function failedUnsent(error: unknown): DispatchResult {
   const name = faultName(error);
   log.error('A call was not sent: a fault of this worker.', { error: name });
@@ -136,14 +143,14 @@ function failedUnsent(error: unknown): DispatchResult {
   return { kind: 'not-sent', code: 'INTERNAL', message };
 }
 
-// Whether the question about a task that is asked now is tried again where it fails.
+// A poll of a task must know whether its current try is the last one.
 
-/** What is left for it must hold this try, the pause after it and another one. */
+/** Time in ms that must be left for this try, the pause after it and one more try. */
 const NEEDED_MS = 120_000;
 
-/** Asked where the try begins. */
+/** Must be called where the try begins. */
 export function isLastTry(): boolean {
-  // Servers of Temporal do not say how often (1.29).
+  // Temporal servers do not report the number of attempts (1.29).
   const { attempt, retryPolicy, scheduledTimestampMs, scheduleToCloseTimeoutMs } = activityInfo();
   const end = scheduledTimestampMs + scheduleToCloseTimeoutMs;
   return attempt >= (retryPolicy?.maximumAttempts ?? MOST_TRIES) || Date.now() + NEEDED_MS > end;

@@ -1,9 +1,10 @@
 /**
- * Whether a read may leave: the last look at what it reads (docs/adr/0042). The run said so when it judged; that is not believed.
+ * Checks whether a read of a linked resource may leave (docs/adr/0042). The run's own judgement of the link is not
+ * believed.
  *
- * 1. Only where this worker's own configuration lets the results of this server be followed.
- * 2. The link is looked up where it was named: in the conversation of the run that Temporal says has scheduled this, in the
- *    result of a tool of the same server, with exactly this URI.
+ * 1. The read leaves only if this worker's own configuration lets links in the results of this server be followed.
+ * 2. The link is looked up in the conversation of the run that Temporal says has scheduled this activity. It must be in
+ *    the result of a tool of the same server, with exactly this URI.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
@@ -19,11 +20,11 @@ import type { Refused } from '../kit/refused.ts';
 export interface LinkCheckParts {
   readonly config: Pick<Config, 'servers'>;
   readonly loadToolset: LoadToolset;
-  /** Without it nothing is read. */
+  /** Reads one message of a conversation. Without it nothing is read. */
   readonly readMessage?: ReadMessage;
 }
 
-/** Where the operator has taken reading back. */
+/** Refuses a read that the operator no longer permits. */
 export function checkReading(
   { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
   { servers }: Pick<Config, 'servers'>,
@@ -33,7 +34,7 @@ export function checkReading(
   return { kind: 'refused', code: 'TOOL_DISABLED', message };
 }
 
-/** @throws CountersignError `TOOL_UNAVAILABLE` where the conversation cannot be read */
+/** @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read */
 export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Promise<Refused | undefined> {
   const { target, toolset, link } = input;
   const { server, tool } = target;
@@ -52,7 +53,7 @@ export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Pr
 async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {
   if (!Number.isSafeInteger(at) || at < 0) return undefined;
   try {
-    // Both ids are compared with Temporal's word before (`dispatch-check.ts`).
+    // Both ids were compared with Temporal's word before (`dispatch-check.ts`).
     return await read(run.workflowId, runId, at);
   } catch {
     const text = 'The conversation of the run, which says what may be read, cannot be had; the call was not sent.';

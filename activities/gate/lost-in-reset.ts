@@ -1,6 +1,8 @@
 /**
- * Whether a call was sent in a part of its run's history that a reset has discarded. Then it is a lost answer (INV-X1): a person
- * is asked what became of it, as of every other one, and nothing is sent before.
+ * Finds calls that were sent in history that a reset has discarded.
+ *
+ * Such a call is a lost answer (INV-X1). A person is asked what became of it, as for every lost answer, and nothing is
+ * sent before.
  */
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
@@ -8,7 +10,7 @@ import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import type { Scheduler } from '../kit/scheduler.ts';
 
 /**
- * @param isRepeatable by the operator's word
+ * @param isRepeatable true if the operator calls the tool repeatable
  * @throws CountersignError `ENGINE_UNAVAILABLE`
  */
 export async function lostInReset(
@@ -17,7 +19,7 @@ export async function lostInReset(
   isRepeatable: boolean,
   readDiscarded: ReadDiscarded | undefined,
 ): Promise<Extract<DispatchResult, { kind: 'ended' }> | undefined> {
-  // A word that it is sent again was proven before, and is of this run, not of what was discarded.
+  // A retry decision was proven before; it belongs to this run and not to the discarded history.
   if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
   const discarded = await readDiscarded?.(workflowId, runId, input);
   if (discarded === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Would policy, schema and what people have said let a tool, as it is now, be called? */
+/** Judges again whether policy, schema and people's decisions let a tool be called as it is now. */
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -16,7 +16,7 @@ export type Weighed =
   | {
       readonly refused: undefined;
       readonly verdict: Exclude<Verdict, { kind: 'deny' }>;
-      /** What people have said besides consent is held against it. */
+      /** Later checks hold people's answers other than consent against this. */
       readonly leaving: Leaving;
     };
 
@@ -31,9 +31,10 @@ export async function weigh(
   const { run, runPolicy, callId, earlier } = input;
   const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
   const verdict = await verdictOn(config, conditions, call);
-  // What may not be called at all is not asked about again.
+  // A call that policy denies needs no new question.
   if (verdict.kind === 'deny') return { refused: { kind: 'refused', code: verdict.code, message: verdict.message } };
-  // Nobody is asked for what cannot run; what the model proposed for the tool as it was pinned, the judge has checked.
+  // Nobody is asked about a call that cannot run. The judge has already checked what the model proposed for the pinned
+  // tool.
   const isChecked = tool === pinned && !hasEditedArguments(input);
   const problems = isChecked ? [] : checker.problems(tool.hash, tool.definition.inputSchema, input.arguments);
   if (problems.length > 0) {

@@ -1,9 +1,17 @@
 /**
- * The last step of a dispatch: a token for this call, and the call with it (INV-S2).
+ * The last step of a dispatch: mints a token for the call and sends the call with it (INV-S2).
  *
- * 1. A token is minted once everything has been checked, and given back with the call; another one after a 401 (`with-token.ts`).
- * 2. Where people are asked in the middle of the call, their answers may need another token (`authority.ts`).
- * 3. What leaves too late to be waited for is not sent.
+ * 1. A token is minted once everything has been checked, and given back with the call. Another is minted after a 401
+ *    (`with-token.ts`).
+ * 2. If people are asked in mid-call, their answers may need another token (`authority.ts`).
+ * 3. A call that would leave too late to be waited for is not sent.
+ * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
+ *    each dispatch is an attempt of its own. A reset brings another consent, or for calls that policy allows another
+ *    Temporal run. Anyone who may write to the namespace can schedule a genuine input again, though.
+ * 5. `SentCalls` knows a call by its content and its consent, whichever workflow execution brings it. It knows the call
+ *    from the moment of the hand-over, so of two at once only one is sent.
+ * 6. `SentCalls` is the memory of this process alone, and of its newest calls. It refuses what it knows; an unknown
+ *    call proves nothing.
  */
 import { cancellationSignal } from '@temporalio/activity';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -47,16 +55,16 @@ import type { Leaving } from './statement-checks.ts';
 import { withToken } from './with-token.ts';
 
 /**
- * What leaves later has no time left in which its answer would be waited for: `callActivities` in `workflows/run/activities.ts` leaves
- * 90 s beside the call, and storing what it answers takes its part.
+ * A call that leaves later has no time left for its answer. `callActivities` in `workflows/run/activities.ts` leaves 90
+ * s beside the call, and storing the answer takes its part of them.
  */
 const READY_WITHIN_MS = 90_000 - STORING_MS;
 
 interface Asking {
   readonly request: TokenRequest;
-  /** Secrets with which its server was asked before. */
+  /** Secrets that earlier questions of this activity have shown to the server. */
   readonly held: readonly string[];
-  /** The tokens among them. */
+  /** The tokens among those secrets. */
   readonly shown: readonly string[] | undefined;
 }
 
@@ -65,11 +73,11 @@ interface Meant {
   readonly tool: OfferedTool;
   readonly wish: TaskWish;
   readonly leaving: Leaving;
-  /** Where its server may ask in the middle of it. */
+  /** Lets the server ask people in mid-call; undefined if it may not. */
   readonly people: HeldPeople | undefined;
 }
 
-/** With one token, and after a 401 with one fresh one: whatever the call comes to is a value. */
+/** Calls with one token, and after a 401 with one fresh one. Every ending is a value. */
 export async function callWithToken(
   parts: Underway,
   input: DispatchInput,
@@ -91,7 +99,7 @@ export async function callWithToken(
   const got = await withToken(parts.broker, request, {
     use: async (minted) => {
       if (seen.length > 0) parts.pulse.say({ phase: 'connecting' });
-      // The server has seen those before, too: also one that was renewed while people were asked.
+      // The server has also seen earlier tokens, including one renewed while people were asked.
       const known = [...held, ...seen.flatMap(secretsOf)];
       seen.push(minted);
       const renewal =
@@ -117,7 +125,10 @@ export async function callWithToken(
   );
 }
 
-/** Of a fresh token, for whoever has to mend it: that the server trusts another issuer, for instance. */
+/**
+ * Explains why there is no fresh token to the person who must fix it, for instance that the server trusts another
+ * issuer.
+ */
 function whyNone(error: unknown): string {
   const coded = codedFailureIn(error);
   return coded === undefined ? '' : ` ${coded.message}`;
@@ -136,7 +147,7 @@ async function send(
   return await server.call(connection, {
     definition: tool.definition,
     arguments: input.arguments,
-    // Of the call that was proven, whatever key its input names.
+    // The key names the proven call, whatever key the input holds.
     idempotencyKey: `${input.run.workflowId}/${input.callId}`,
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
@@ -160,18 +171,10 @@ function tooLate({ server, target }: DispatchInput): CallEnding {
   return { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message };
 }
 
-// What this worker has sent, so that what let one call leave lets no second one leave from here (INV-X1).
-//
-// Genuine runs never send twice by one consent: each dispatch is an attempt of its own, and after a reset there is another consent, or
-// for what policy allows another Temporal run. Whoever may write to the namespace can schedule a genuine input again, though.
-//
-// 1. A call is known by what it is and by what let it leave, whichever workflow execution brings it.
-// 2. It is known from the moment at which it is handed over: of two at once one is sent.
-// 3. Memory of this process alone, and of its newest calls: it refuses what it knows, and proves nothing where it knows nothing.
-
 /** About a hundred bytes each. */
 const MOST_KNOWN = 20_000;
 
+/** Memory of the newest calls that this process has sent. */
 export class SentCalls {
   readonly #known = new Set<string>();
   readonly #most: number;
@@ -180,7 +183,7 @@ export class SentCalls {
     this.#most = most;
   }
 
-  /** False where it was sent from here before; else it counts as sent. */
+  /** Marks the call as sent; returns false if this worker has sent it before. */
   take(input: DispatchInput): boolean {
     const keys = consentsOf(input).map((consent) => keyOf(input, consent));
     if (keys.some((key) => this.#known.has(key))) return false;
@@ -193,7 +196,7 @@ export class SentCalls {
   }
 }
 
-/** Of several who agreed each alone: in another order they are the same. */
+/** Keys of the consents behind a call. When several people agreed, the order of their decisions does not matter. */
 function consentsOf({ proof, runId }: DispatchInput): readonly string[] {
   switch (proof.kind) {
     case 'policy':
@@ -209,7 +212,7 @@ function keyOf({ run, callId, attempt }: DispatchInput, consent: string): string
   return hashOf({ namespace: run.namespace, workflowId: run.workflowId, callId, attempt, consent });
 }
 
-/** A dispatch that has begun. */
+/** The parts of a dispatch that has begun. */
 export interface Underway extends CallToolParts {
   readonly pulse: Pulse;
   /** Epoch ms. */
@@ -220,7 +223,7 @@ export interface CallToolParts extends LinkCheckParts {
   readonly config: Config;
   /** Without it no server may ask people on the connection of a call. */
   readonly heldRun?: HeldRun;
-  /** What was sent before the run was reset. Without it, runs are taken never to be reset. */
+  /** Reads what was sent before a reset. Without it, runs are taken never to be reset. */
   readonly readDiscarded?: ReadDiscarded;
   readonly conditions: Conditions;
   readonly loadToolset: LoadToolset;

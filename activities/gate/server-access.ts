@@ -1,4 +1,4 @@
-/** A server of a run as this worker's own configuration has it: where it is, and how tokens for it are obtained. */
+/** Finds a server of a run in this worker's own configuration: its address, and how tokens for it are obtained. */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
@@ -15,7 +15,7 @@ export interface ServerAccess {
   readonly elicitation?: ServerConfig['elicitation'];
 }
 
-/** Throws where the binding is not what this configuration says: a queue for another zone, or a forged input. */
+/** @throws if the binding differs from this configuration, because of a queue for another zone or a forged input */
 export function accessTo(
   config: Config,
   { name, url }: ServerBinding,
@@ -41,7 +41,9 @@ export function accessTo(
   return configured;
 }
 
-/** What the catalog names; the configuration says what it is, and where it may go. */
+/**
+ * Returns the credentials that the catalog names. The configuration defines them and says to which servers they may go.
+ */
 export function credentialsOf(
   catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
   tenant: string,
@@ -50,7 +52,7 @@ export function credentialsOf(
   return name === undefined ? {} : { credentials: { name, tenant } };
 }
 
-/** @param held secrets of this activity from before the token: the server has seen them, and may echo them now */
+/** @param held secrets used earlier in this activity: the server has seen them and may echo them now */
 export function connectionOf(
   { name, url }: ServerBinding,
   { headers, protocol, elicitation }: ServerAccess,
@@ -68,7 +70,7 @@ export function connectionOf(
   };
 }
 
-/** All that whoever had it must keep to himself. */
+/** Lists all secrets that a holder of the connection must not pass on. */
 export function secretsOf({
   accessToken,
   secrets,

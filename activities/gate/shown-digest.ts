@@ -1,8 +1,9 @@
 /**
- * The digest under which somebody was shown a request on the call of a dispatch.
+ * Computes the digest under which somebody was shown a request about the call of a dispatch.
  *
- * 1. The run, its tenant, the tool and the call are those of the dispatch; a proof says only what else was shown. Nothing more of it is
- *    read, whatever it holds: else a decision on one tool would be proof for another (INV-G2).
+ * 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Nothing
+ *    more is read from the proof, whatever it holds. Otherwise a decision on one tool would be proof for another
+ *    (INV-G2).
  */
 import type { RetryProof, ShownRequest } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
@@ -10,7 +11,7 @@ import { type DigestParts, requestDigest } from '../../domain/request/digest.ts'
 
 type Shown = Pick<DigestParts, 'arguments' | 'generation' | 'approvers' | 'about'>;
 
-/** Of a request for consent. */
+/** Digest of a request for consent. */
 export function digestOfConsent(
   input: DispatchInput,
   { generation, arguments: shown, approvers }: ShownRequest,
@@ -19,7 +20,7 @@ export function digestOfConsent(
   return digestOf(input, runId, input.target.definitionHash, { generation, arguments: shown, approvers });
 }
 
-/** Of what else was asked of the call, whose tool may have had another definition then. */
+/** Digest of another request about the call; the tool may have had another definition then. */
 export function digestOfPause(
   input: DispatchInput,
   {

@@ -1,9 +1,29 @@
 /**
- * Whether a call that may have run is sent again by somebody's word (INV-X1). As little is believed as of consent.
+ * Checks what people have said of a call: to send it again, standing decisions, answers for a server, and
+ * authorizations.
  *
- * 1. The word is proven on what was shown of the call: what was known of it, who was asked, until when.
- * 2. It counts only by whoever would be asked now, and in a Temporal run that counts; else the same is asked again.
- * 3. Where one person does not meet the rule, consent to the call was given after they spoke.
+ * None of it is believed before it is proven (INV-G1). The file does not own signatures (`activities/trust/`) or the
+ * consent to the call itself (`dispatch-check.ts`). `spentNow` and its types are pure.
+ * 1. A decision to send again a call that may have run (INV-X1) is proven on the facts that were shown, the people
+ *    asked and the deadline. It counts only by people who would be asked now, and in a Temporal run that counts;
+ *    otherwise the same question is asked again. If one person does not meet the rule, consent to the call must have
+ *    been given after that person spoke.
+ * 2. A standing decision is proven on the request on which it was made. Its extent is read from the decisions and from
+ *    nothing else. The rules of then and now must both let it be remembered so far, and the same people must meet both.
+ *    This file cannot know whether it was taken back; the run sends no call by a decision that was (docs/adr/0024).
+ * 3. An answer for a server is no consent. If it does not hold, it is not given to the server, and the call begins anew
+ *    without it.
+ * 4. An answer for a server answers a question that a worker was asked. An answer to anything else that people were
+ *    shown goes to no server (`activities/gate/legacy-2025/open-question.ts`). It holds only for the same tool, by
+ *    people whom policy still asks, and for as long as an approval holds. The people asked then are those asked for
+ *    consent; if those differ, consent comes first.
+ * 5. Consent to scopes is proven on what was shown of this very call, by people who may give it, so it widens no other
+ *    call (INV-S2). An authorization that is not proven grants nothing, and is asked for again if the server still
+ *    wants it.
+ * 6. A grant is taken from the run's initiator alone, for the server for which it was asked.
+ * 7. A statement counts as the call leaves, because a call may wait for weeks while policy, tool and people change. It
+ *    counts for the tool that is called and by people who would be asked now. It lapses as an approval does, by the
+ *    rules of then and now.
  */
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -24,6 +44,7 @@ import { forbidden, forbidden as forbiddenInput, type Refused } from '../kit/ref
 import { stricter } from './dispatch-check.ts';
 import { digestOfConsent, digestOfPause } from './shown-digest.ts';
 
+/** Checks the decision to send a call again that may have run. */
 export function checkRetry(
   input: DispatchInput,
   config: Pick<Config, 'policy'>,
@@ -40,7 +61,7 @@ export function checkRetry(
     resolution.digest === digestOfPause(input, retry, resolution.runId) &&
     about.kind === 'outcome' &&
     about.attempt < input.attempt &&
-    // Written so that a time that is none proves nothing.
+    // The comparisons are written so that an invalid time proves nothing.
     Number(opened) <= Number(decided) &&
     Number(decided) < Number(deadline) &&
     mayDecide(approvers, voter) &&
@@ -66,11 +87,7 @@ function again(code: string, message: string): Extract<Refused, { kind: 'reopen'
   return { kind: 'reopen', code, message, asks: 'outcome' };
 }
 
-// Whether decisions on an earlier call let this one be sent, too (INV-G1). As little is believed as of a decision on the call itself.
-//
-// 1. Each decision is proven on the request it was made on; what it covers is read from the decisions, and from nothing else.
-// 2. The rule of then and that of now must let it be remembered so far, and the same people must meet both.
-// 3. Not known here: whether it was taken back. The run does not send what was (docs/adr/0024).
+// Standing decisions.
 
 type StandingProof = Extract<DispatchProof, { kind: 'standing' }>;
 
@@ -110,7 +127,7 @@ export function checkStanding(
   return end === undefined ? undefined : gone('APPROVAL_LAPSED', describeLapse(end), verdict);
 }
 
-/** It needs a fresh one, of those whom policy names now. */
+/** The call needs a fresh decision by the people whom policy names now. */
 function gone(code: string, message: string, verdict: Extract<Verdict, { kind: 'allow' | 'ask' }>): Refused {
   return {
     kind: 'reopen',
@@ -120,15 +137,9 @@ function gone(code: string, message: string, verdict: Extract<Verdict, { kind: '
   };
 }
 
-// Whether what would be given to a server as people's answers was answered by somebody who may, to what they read.
-//
-// Does not own signatures (`activities/trust/`), nor the consent to the call (`dispatch-check.ts`).
-// 1. Answers are no consent: what does not hold is not asked of the server, and the call begins anew without it.
-// 2. They are to what a worker was asked: whatever else people were shown, their answer goes to no server (`activities/gate/legacy-2025/open-question.ts`).
-// 3. Nor does one hold of somebody whom policy does not ask any more, of another tool, or of longer ago than an approval holds. Whoever
-//    is asked then is whoever is asked for consent: where that was another, consent is asked for first.
+// Answers for a server.
 
-/** @param areAsked whether it is known that the server has asked these questions in this call */
+/** @param areAsked tells whether the server is known to have asked these questions in this call */
 export function checkProvided(
   input: DispatchInput,
   now: Leaving,
@@ -137,7 +148,7 @@ export function checkProvided(
   if (input.input === undefined) return undefined;
   const { provided, leg } = input.input;
   if (!provided.every((proof) => isAnswer(input, proof))) return forbiddenInput('An answer is not to what was asked.');
-  // Or by an earlier release, or the key is gone.
+  // An earlier release may have asked it, or the key may be gone.
   if (!provided.every(({ about }) => areAsked(about.requests)))
     return anew('SIGNATURE_INVALID', 'What people have answered was not asked by a worker with a key of the zone.');
   if (leg !== undefined && answersTo(leg.requests, answersOf(provided)).missing.length > 0)
@@ -165,12 +176,12 @@ function spent({ proof }: DispatchInput, provided: readonly ProvisionProof[], no
   return undefined;
 }
 
-/** Without what was answered. */
+/** Begins the call anew, without the answers. */
 function anew(code: string, message: string): Refused {
   return { kind: 'reopen', code, message, asks: 'input' };
 }
 
-/** As it was shown, in time, by one of those who were asked. */
+/** Checks that the answer is to what was shown, came in time, and is by one of the people asked. */
 function isAnswer(input: DispatchInput, proof: ProvisionProof): boolean {
   const { provision, about, approvers, deadline, decidedAt } = proof;
   return (
@@ -182,24 +193,19 @@ function isAnswer(input: DispatchInput, proof: ProvisionProof): boolean {
   );
 }
 
-// What people said of a call's authorization, as far as it is proven: what is not grants nothing, and is asked again where the
-// server still wants it.
-//
-// 1. Consent is proven on what was shown of this very call, by whoever may give it; so it widens no other call (INV-S2).
-// 2. It counts as the call leaves: of the tool that is called, by whoever policy asks now, as long as an approval holds.
-// 3. A grant is taken from the run's initiator alone, for the server that it was asked for.
+// Authorizations.
 
 type GrantPlace = Pick<DispatchInput, 'run' | 'server' | 'decidedIn'>;
 
 export interface ProvenAuthorization {
-  /** In place of the run's own. */
+  /** Replaces the run's own grant. */
   readonly grant?: Grant;
   readonly consented: readonly string[];
 }
 
 /**
- * @param proofs in trust mode `signed`, those whose signature is good
- * @param now undefined where the call may not leave as it is: then no consent counts
+ * @param proofs in trust mode `signed`, only those whose signature is good
+ * @param now undefined if the call may not leave as it is: then no consent counts
  */
 export function provenAuthorization(
   input: DispatchInput,
@@ -214,7 +220,7 @@ export function provenAuthorization(
   return { consented: [...new Set(consented)], ...(grant === undefined ? {} : { grant }) };
 }
 
-/** The newest grant that took the place of the run's own. */
+/** Returns the newest grant that replaced the run's own. */
 export function provenGrant(place: GrantPlace, proofs: readonly AuthorizationProof[]): Grant | undefined {
   return proofs.flatMap((proof) => (isOfThisRun(place, proof) ? grantIn(place, proof) : [])).at(-1);
 }
@@ -231,11 +237,11 @@ function isOfThisRun({ decidedIn, server }: GrantPlace, { answer, about, ...at }
 
 function isInTime(at: Pick<AuthorizationProof, 'openedAt' | 'deadline'>, decidedAt: string): boolean {
   const [opened, decided, deadline] = [at.openedAt, decidedAt, at.deadline].map((each) => Date.parse(each));
-  // Written so that a time that is none proves nothing.
+  // The comparisons are written so that an invalid time proves nothing.
   return Number(opened) <= Number(decided) && Number(decided) < Number(deadline);
 }
 
-/** By as many people as the rule of the request wants, each with what was shown of this very call. */
+/** Checks that as many people agreed as the rule of the request wants, each shown this very call. */
 function isConsent(input: DispatchInput, proof: AuthorizationProof): boolean {
   const { callId, decidedIn } = input;
   const isOne = ({ answer: each, decidedAt }: Consented): boolean => {
@@ -245,7 +251,7 @@ function isConsent(input: DispatchInput, proof: AuthorizationProof): boolean {
   return consentsIn(proof).every(isOne) && isMet(proof.approvers, votersOf(proof));
 }
 
-/** Half a consent is none. */
+/** Checks that the whole consent still counts: half a consent is none. */
 function isStill(proof: AuthorizationProof, now: Leaving): boolean {
   return spentNow(proof, now, (rule) => isMet(rule, votersOf(proof))) === undefined;
 }
@@ -270,22 +276,20 @@ function grantIn({ run, server }: GrantPlace, { answer }: AuthorizationProof): G
   return isTheirs && answer.grant.server === server.name ? [answer.grant] : [];
 }
 
-// Whether what somebody said of a call still counts as the call leaves. That they said it, and of what, is proven apart.
-//
-// Pure. What was shown then says who was asked then; a call may wait for weeks, and policy, tool and people change.
-// 1. It counts of the tool that is called, by whoever would be asked now, as long as the rules of then and now let an approval hold.
+// A statement may have stopped counting by the time the call leaves. That it was made, and about what, is proven
+// elsewhere.
 
 type Judged = Exclude<Verdict, { kind: 'deny' }>;
 
-/** As the call leaves. */
+/** The state of the call as it leaves. */
 export interface Leaving extends Answerers {
-  /** Of the tool that is called. */
+  /** Hash of the definition of the tool that is called. */
   readonly definitionHash: string;
   /** Epoch ms. */
   readonly at: number;
 }
 
-/** Who would be asked of this call now. */
+/** Names the people who would be asked about this call now. */
 export function answerersNow(
   { run, runPolicy }: Pick<DispatchInput, 'run' | 'runPolicy'>,
   { policy }: Pick<Config, 'policy'>,
@@ -296,7 +300,7 @@ export function answerersNow(
   return { approvers, deadlineSeconds };
 }
 
-/** What was shown, and when the run took the answer. */
+/** The question as it was shown, and when the run took the answer. */
 export interface WordThen {
   readonly approvers: ApproverRule;
   readonly definitionHash: string;
@@ -304,7 +308,7 @@ export interface WordThen {
   readonly decidedAt: string;
 }
 
-/** Who said it, and how long after they were asked. */
+/** Gives the author of the answer, and how long after the question they answered. */
 function voterOf(voter: Voter, { openedAt, decidedAt }: Pick<WordThen, 'openedAt' | 'decidedAt'>): Voter {
   return { ...voter, after: Date.parse(decidedAt) - Date.parse(openedAt) };
 }
@@ -315,7 +319,10 @@ export type Spent =
   /** Epoch ms. */
   | { readonly kind: 'lapsed'; readonly end: number };
 
-/** Why it does not count any more; undefined where it does. @param isEnough whether those who said it meet a rule */
+/**
+ * Says why a statement no longer counts; undefined if it does.
+ * @param isEnough tells whether the authors of the statement meet a rule
+ */
 function spentNow(then: WordThen, now: Leaving, isEnough: (rule: ApproverRule) => boolean): Spent | undefined {
   if (then.definitionHash !== now.definitionHash) return { kind: 'redefined' };
   if (!isEnough(now.approvers)) return { kind: 'others-asked' };

@@ -1,25 +1,29 @@
 /**
- * One use of a server with a token that was minted for it, and with one other where the server refuses that (401).
+ * Uses a server with a token minted for that use, and once more with another token if the server refuses the first
+ * (401).
  *
- * 1. A 401 is proof that nothing ran: one other token, once (RFC 6750 §3.1). The refused one is never sent again.
- * 2. A token ends with its use, whatever becomes of that; so does one that is not used (`MintedToken.release`).
- * 3. A fault of a use is thrown, a missing token is a value: a call may have been sent in the first case only (INV-X1).
+ * 1. A 401 proves that nothing ran, so one other token is tried, once (RFC 6750 §3.1). The refused one is never sent
+ *    again.
+ * 2. A token ends with its use, whatever the result, and also if it is not used (`MintedToken.release`).
+ * 3. A fault of a use is thrown, and a missing token is a value: only in the first case may a call have been sent
+ *    (INV-X1).
  */
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
 import { secretsOf } from './server-access.ts';
 
 export interface TokenUse<Used> {
-  /** @param known secrets with which this use has asked the server before: it may echo them now */
+  /** @param known secrets that this use has shown to the server before: it may echo them now */
   readonly use: (token: MintedToken, known: readonly string[]) => Promise<Used>;
-  /** Whether the server has refused the token, and nothing else is wrong. */
+  /** Tells whether the server has refused the token, and nothing else is wrong. */
   readonly isRefused: (used: Used) => boolean;
 }
 
 export type WithToken<Used> =
   | { readonly kind: 'none'; readonly error: unknown }
-  /** `token`: the one used last; it has ended. `noOther`: why there was no other for a refused one. */
+  /** `token` is the one used last; it has ended. `noOther` says why there was no other for a refused one. */
   | { readonly kind: 'used'; readonly used: Used; readonly token: MintedToken; readonly noOther?: unknown };
 
+/** Mints a token and uses it. A token that cannot be minted is a result; a fault of `use` is thrown. */
 export async function withToken<Used>(
   broker: TokenBroker,
   request: TokenRequest,

@@ -1,8 +1,8 @@
 /**
- * The border between our errors and Temporal's: an error leaves an activity as a coded failure, once.
+ * Turns an error that leaves an activity into a coded failure, once: the border between our errors and Temporal's.
  *
- * 1. An error without a code leaves its name and nothing that it says: its message may quote requests, answers and keys (INV-S1).
- *    It is tried again, as a fault of the moment; the worker's log has the place.
+ * 1. An error without a code leaves only its name: its message may quote requests, answers and keys (INV-S1). The
+ *    activity is tried again, as after a passing fault, and the worker's log has the place.
  */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import { isErrorCode, traitsOf } from '../../contracts/errors.ts';
@@ -12,6 +12,7 @@ import { isFields } from '../../domain/shapes/fields.ts';
 
 type Activity<Input, Output> = (input: Input) => Promise<Output>;
 
+/** Wraps an activity so that every error but a cancellation leaves it as a coded failure. */
 export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
   return async (input) => {
     if (isUndecodable(input)) throw unread(input);
@@ -20,7 +21,7 @@ export function coded<Input, Output>(activity: Activity<Input, Output>): Activit
     } catch (error) {
       if (error instanceof CancelledFailure) throw error;
       tellFailure(error, input);
-      // It says all that it should, also whether it is tried again.
+      // The failure is complete, including whether the activity is tried again.
       if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
       const found = codedFailureIn(error);
       if (found === undefined) throw faultOf(error);
@@ -40,7 +41,7 @@ function faultOf(error: unknown): ApplicationFailure {
   return failureOf('INTERNAL', message, {}, undefined, true);
 }
 
-/** One line for each try that failed: what it was about, why, and since when it is tried. */
+/** Logs one line for each failed try: its subject, the reason, and since when it is tried. */
 function tellFailure(error: unknown, input: unknown): void {
   const context = contextIfAny();
   if (context === undefined) return;
@@ -55,12 +56,12 @@ function tellFailure(error: unknown, input: unknown): void {
     reason: found?.message ?? faultName(error),
     attempt,
     since: new Date(scheduledTimestampMs).toISOString(),
-    // The log writes its name and place alone.
+    // The log writes only its name and place.
     ...(found === undefined ? { error } : {}),
   });
 }
 
-/** The server or the model that it is about. */
+/** Names the server or the model of the input. */
 function subjectOf(input: unknown): { readonly server?: string; readonly model?: string } {
   if (!isFields(input)) return {};
   const { server, model } = input;
@@ -68,7 +69,7 @@ function subjectOf(input: unknown): { readonly server?: string; readonly model?:
   return typeof model === 'string' ? { model } : {};
 }
 
-/** None where an activity is called by hand. */
+/** Undefined if an activity is called by hand. */
 function contextIfAny(): Context | undefined {
   try {
     return Context.current();
@@ -77,13 +78,14 @@ function contextIfAny(): Context | undefined {
   }
 }
 
-/** Tried again where that is harmless: another worker may have the key. */
+/** Fails so that the activity is tried again, which is harmless: another worker may have the key. */
 function unread({ says }: Undecodable): ApplicationFailure {
   const message = `What the activity was given ${says}. All workers need the same encryption.keys. Nothing was done.`;
   return failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
 }
 
-// What is told of a fault that has no code: the name of its class. What it says may quote requests, answers and keys (INV-S1).
+// An error without a code is told by the name of its class alone; its message may quote requests, answers and keys
+// (INV-S1).
 
 const LONGEST = 64;
 

@@ -1,12 +1,12 @@
 /**
- * Files that are whole or not there, also after a crash, in the folders of a store that workers share.
+ * Writes files that are whole or absent, also after a crash, in the folders of a store that workers share.
  *
- * Owns how a file gets its name. Does not own the root of the store (`artifacts/root.ts`), nor what files are called.
- *
- * 1. A file has its name only once its bytes are on disk. Names are durable only when the folders that hold them are: a write is
- *    acknowledged once these are synced.
- * 2. The root is never made: a folder below a bare mount point would be hidden as soon as the volume comes back.
- * 3. Readable by the owner alone (0700, 0600).
+ * It owns how a file gets its name. It does not own the root of the store (`activities/artifacts/root.ts`), nor what
+ * files are called.
+ * 1. A file has its name only once its bytes are on disk. Names are durable only when the folders that hold them are: a
+ *    write is acknowledged once these are synced.
+ * 2. The root is never created: a folder below a bare mount point would be hidden as soon as the volume comes back.
+ * 3. Files and folders are readable by the owner alone (0600, 0700).
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
@@ -16,7 +16,10 @@ import { nodeCodeOf } from '../../contracts/node-code.ts';
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 
-/** Writes a file that nobody has written yet. False: another writer was first, without a lock and also after a crash. */
+/**
+ * Writes a file that does not exist yet. Returns false if another writer was first; this needs no lock and survives a
+ * crash.
+ */
 export async function writeNew(root: string, path: string, content: string | Uint8Array): Promise<boolean> {
   return await written(root, path, content, async (temporary) => {
     try {
@@ -24,13 +27,14 @@ export async function writeNew(root: string, path: string, content: string | Uin
       return true;
     } catch (error) {
       if (nodeCodeOf(error) !== 'EEXIST') throw error;
-      // Over NFS a request whose answer was lost is sent again, and then meets the name that it has made itself (link(2), BUGS).
+      // An NFS client repeats a request whose answer was lost, and then meets the name that it has made itself
+      // (link(2), BUGS).
       return await isSame(temporary, path);
     }
   });
 }
 
-/** Writes a file, in the place of the one that may be there: readers have all of the one or of the other. */
+/** Writes a file over any existing one: readers get all of the old file or all of the new one. */
 export async function replace(root: string, path: string, content: string | Uint8Array): Promise<void> {
   await written(root, path, content, async (temporary) => {
     await rename(temporary, path);
@@ -38,7 +42,7 @@ export async function replace(root: string, path: string, content: string | Uint
   });
 }
 
-/** From the folder up to the root. */
+/** Syncs the folders from this one up to the root. */
 export async function syncFolders(root: string, folder: string): Promise<void> {
   for (const synced of [...foldersBelow(root, folder), root])
     await closing(await open(synced, 'r'), async (handle) => await handle.sync());
@@ -51,12 +55,12 @@ async function written(
   name: (temporary: string) => Promise<boolean>,
 ): Promise<boolean> {
   const folder = dirname(path);
-  // One by one: `recursive` would make the root too.
+  // The folders are made one by one, because `recursive` would make the root too.
   for (const made of foldersBelow(root, folder).toReversed()) await makeFolder(made);
-  // In the same folder: a name moves at once only within one file system.
+  // The temporary file is in the same folder: a rename is atomic only within one file system.
   const temporary = join(folder, `.${randomUUID()}.tmp`);
   try {
-    // `wx`: never through a link that somebody put there.
+    // `wx` never writes through a link that somebody put there.
     await closing(await open(temporary, 'wx', FILE_MODE), async (file) => {
       await file.writeFile(content);
       await file.sync();
@@ -70,7 +74,7 @@ async function written(
   return true;
 }
 
-/** The deepest first, without the root. */
+/** Lists the folders below the root, the deepest first. */
 function foldersBelow(root: string, folder: string): readonly string[] {
   const names = relative(root, folder).split(sep);
   return names.map((_, above) => join(root, ...names.slice(0, names.length - above)));

@@ -1,4 +1,4 @@
-/** Beats of one activity: on a timer, and on progress, never so often that beating becomes the work. */
+/** Sends the heartbeats of one activity, on a timer and on progress, but never so often that they become the work. */
 
 const LONGEST_INTERVAL_MS = 10_000;
 const SHORTEST_INTERVAL_MS = 1_000;

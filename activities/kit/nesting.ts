@@ -1,6 +1,6 @@
 /**
- * How deep a JSON value of a server may nest. Beyond it, code that walks values by recursion (canonical JSON in a workflow, for
- * one) would end with the stack, and a run could not go on.
+ * Deepest nesting allowed in a JSON value of a server. Recursive code, such as canonical JSON in a workflow, would
+ * overflow the stack on a deeper value, and a run could not go on.
  */
 export const MAX_NESTING = 100;
 

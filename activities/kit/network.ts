@@ -1,7 +1,8 @@
 /**
- * Reads what the network said out of a chain of errors.
+ * Finds the network's own error in a chain of errors.
  *
- * 1. `neverConnected` is true only for failures before a connection stood: name resolution, TCP connect, TLS certificate.
+ * 1. `neverConnected` is true only for failures before a connection stood: name resolution, TCP connect, TLS
+ *    certificate.
  */
 import { SdkError } from '@modelcontextprotocol/client';
 
@@ -21,7 +22,7 @@ const BEFORE_SENDING = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
 ]);
 
-/** For people, who read it in Temporal UI and in logs. */
+/** Texts for people, who read them in Temporal UI and in logs. */
 const WORDS = new Map([
   ['ENOTFOUND', 'its name is not known'],
   ['EAI_AGAIN', 'its name could not be looked up'],
@@ -40,6 +41,7 @@ interface NetworkFault {
   readonly syscall: string | undefined;
 }
 
+/** True if the failure came before a connection stood, so that nothing was sent. */
 export function neverConnected(error: unknown): boolean {
   const fault = faultIn(error);
   return (
@@ -52,20 +54,23 @@ export function networkCodeOf(error: unknown): string | undefined {
   return faultIn(error)?.code;
 }
 
-/** The code, with what it means where that is known. */
+/** Returns the code, with its meaning if that is known. */
 export function networkReasonOf(error: unknown): string | undefined {
   const code = networkCodeOf(error);
   const words = WORDS.get(code ?? '');
   return words === undefined ? code : `${words} (${code})`;
 }
 
-/** The innermost error that carries a system or undici code. Errors of Node's core are of another realm under jest: no instanceof. */
+/**
+ * Returns the innermost error with a system or undici code. Under jest, errors of Node's core are of another realm, so
+ * `instanceof` is not used.
+ */
 function faultIn(error: unknown): NetworkFault | undefined {
   let found: NetworkFault | undefined;
   for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
     // Sound: every field is optional and unknown, so nothing is assumed of the object.
     const { code, syscall, cause } = at as { code?: unknown; syscall?: unknown; cause?: unknown };
-    // The SDK's own errors have codes of the same form, and say nothing of the network.
+    // The SDK's own errors have codes of the same form that say nothing about the network.
     if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code) && !SdkError.isInstance(at)) {
       found = { code, syscall: typeof syscall === 'string' ? syscall : undefined };
     }

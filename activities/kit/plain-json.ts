@@ -1,8 +1,8 @@
-/** Values as JSON has them. */
+/** Turns values into plain JSON values. */
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 
-/** A copy without what JSON cannot say (undefined fields). */
+/** Returns a copy without the parts that JSON cannot hold, such as undefined fields. */
 export function jsonOf(value: unknown): JsonValue {
-  // Sound: what JSON.parse returns is a JSON value.
+  // Sound: JSON.parse returns a JSON value.
   return JSON.parse(JSON.stringify(value)) as JsonValue;
 }

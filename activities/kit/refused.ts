@@ -1,4 +1,4 @@
-/** A dispatch that is refused before anything of it is sent. */
+/** The result of a dispatch that is refused before any of it is sent. */
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 
 export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;

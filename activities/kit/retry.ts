@@ -1,6 +1,6 @@
 /**
- * Reading again what a busy engine or store refused: some times, with growing and jittered pauses, and not where the error
- * says it is final. Not for models: those are asked again by Temporal only.
+ * Reads again what a busy engine or store refused, a few times, with growing and jittered pauses. It stops if the error
+ * is final. It does not serve models: only Temporal asks those again.
  */
 import { setTimeout } from 'node:timers/promises';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -11,12 +11,12 @@ const FIRST_PAUSE_MS = 100;
 /** @param attempt from 1 */
 export type Pause = (attempt: number, signal: AbortSignal) => Promise<void>;
 
-/** Full jitter, so that the steps of a thousand runs do not come back together after an outage. */
+/** Pauses with full jitter, so that the steps of a thousand runs do not come back together after an outage. */
 export const pauseWithJitter: Pause = async (attempt, signal) => {
   await setTimeout(Math.random() * FIRST_PAUSE_MS * 2 ** attempt, undefined, { signal });
 };
 
-/** @param what is read, for the error. */
+/** @param what name of what is read, for the error */
 export async function retried<T>(what: string, read: () => Promise<T>, pause: Pause, signal: AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -1,4 +1,4 @@
-/** Who scheduled the activity that runs now: Temporal's word, which no input can forge. */
+/** Tells who scheduled the current activity, by Temporal's word, which no input can forge. */
 import { activityInfo } from '@temporalio/activity';
 
 export function currentScheduler(): Scheduler {
@@ -15,14 +15,14 @@ export function currentScheduler(): Scheduler {
   };
 }
 
-/** What Temporal says of the scheduler, not what the input says. */
+/** The scheduler by Temporal's word, not by the input's. */
 export interface Scheduler {
   readonly namespace: string;
   readonly workflowType: string | undefined;
   readonly workflowId: string | undefined;
   readonly runId: string | undefined;
   readonly attempt: number;
-  /** Epoch ms: when the activity was scheduled, and when this attempt of it was. */
+  /** Epoch ms: when the activity was scheduled, and when this attempt was. */
   readonly scheduledAt: number;
   readonly attemptAt: number;
 }

@@ -1,29 +1,31 @@
 /**
- * Takes secrets out of what a server said, because servers echo what they are sent (INV-S1).
+ * Removes secrets from a server's output, because servers echo what they are sent (INV-S1).
  *
- * Owns what is replaced, and what is looked at together. Does not own where a secret stands (`activities/scrubbing/`), nor which
- * values are secrets: the caller names them.
- *
- * 1. The forms in which a secret is found are those that SECURITY.md lists. What is compressed or encrypted before it comes back is
- *    not found, nor what is written by another rule.
+ * It owns what is replaced, and which strings are searched together. It does not own finding a secret
+ * (`activities/scrubbing/`), nor which values are secrets: the caller names them.
+ * 1. A secret is found in the forms that SECURITY.md lists. One that was compressed or encrypted before it comes back
+ *    is not found, nor one that is written by another rule.
  * 2. The scheme before a credential ("Bearer …") is no part of the secret: the credential alone is found too.
- * 3. The strings of one value are looked at together, since a secret may be split over neighbours: parts of a text, a key and its
- *    value, fields of one name. Each part of it is replaced where it stands.
- * 4. Cost is linear in the text.
- * 5. What comes back is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
+ * 3. The strings of one value are searched together, since a secret may be split over neighbours: parts of a text, a
+ *    key and its value, fields of one name. Each part of it is replaced where it stands.
+ * 4. The cost is linear in the text.
+ * 5. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
  */
 import { type Piece, piecesOf, rebuilt, spansInPieces } from '../scrubbing/pieces.ts';
 import { createSecretSearch, type SecretSearch } from '../scrubbing/search.ts';
 import type { Span } from '../scrubbing/spans.ts';
 
-/** What stands in a secret's place. */
+/** Text that replaces a secret. */
 export const MASK = '[redacted]';
 
 export interface Scrubber {
   text(value: string): string;
-  /** Every string in a JSON value, keys included. A number stays one: 0, where it is a byte of a secret in a list of them. */
+  /**
+   * Scrubs every string in a JSON value, keys included. A number that is a byte of a secret, in a list of such numbers,
+   * becomes 0.
+   */
   value(value: unknown): unknown;
-  /** Bytes that are no text: found secrets are overwritten in place of being cut out, so that offsets keep. */
+  /** Scrubs bytes that are no text: found secrets are overwritten instead of cut out, so that offsets stay the same. */
   bytes(value: Uint8Array): Uint8Array;
 }
 
@@ -45,7 +47,7 @@ export function createScrubber(secrets: readonly string[]): Scrubber {
   };
 }
 
-/** The text of each piece, without secrets. */
+/** Returns the text of each piece, without secrets. */
 function masked(pieces: readonly Piece[], { shortest, reach, spansIn }: SecretSearch): readonly string[] {
   const texts = pieces.map(({ text }) => text);
   const units = texts.reduce((sum, { length }) => sum + length, 0);
@@ -66,7 +68,10 @@ function maskedText(text: string, spans: readonly Span[]): string {
   return [...parts, text.slice(from)].join('');
 }
 
-/** `String.prototype.toWellFormed` of ES2024. With the `u` flag a surrogate matches only where it stands alone. */
+/**
+ * Does what `String.prototype.toWellFormed` of ES2024 does. With the `u` flag a surrogate matches only if it stands
+ * alone.
+ */
 function wellFormed(value: string): string {
   return value.replaceAll(/\p{Surrogate}/gu, '\ufffd');
 }

@@ -1,15 +1,19 @@
 /**
- * A limit of time for synchronous work on what others wrote: schemas, patterns, long texts.
+ * Limits the time of synchronous work on foreign input: schemas, patterns, long texts.
  *
- * 1. It ends whatever runs, regular expressions included: a worker has one thread, and what holds it holds every run.
- * 2. The task must leave nothing half done behind it: it is ended between any two steps.
+ * 1. It ends any running code, regular expressions included: a worker has one thread, and code that holds it holds
+ *    every run.
+ * 2. The task must leave nothing half done: it may be ended between any two steps.
  */
 import { createContext, Script } from 'node:vm';
 import { nodeCodeOf } from '../../contracts/node-code.ts';
 
 const idle = (): void => {};
 
-/** V8 ends all that runs under this script when the time is up. Made once: a call through it costs well under a millisecond. */
+/**
+ * V8 ends all code under this script when the time is up. It is made once: a call through it costs well under a
+ * millisecond.
+ */
 const limited = new Script('task()');
 const context = createContext({ task: idle });
 
@@ -26,7 +30,7 @@ export function within<Value>(ms: number, task: () => Value): Value {
   } finally {
     context['task'] = idle;
   }
-  // Never seen: the script has returned, so the task has.
+  // Never reached: the script has returned, so the task has too.
   if (value === undefined) throw new OutOfTime(ms);
   return value.of;
 }

@@ -1,16 +1,16 @@
 /**
- * A breaker: after some failures in a row nothing is sent for a while, then one call tries.
+ * A circuit breaker: after some failures in a row nothing is sent for a while, then one call tries.
  *
- * Pure. Owns when it opens, lets one through, and closes. Does not own what a failure is (`activities/mcp/classify-failure.ts`).
- *
- * 1. Open, nothing passes; half-open, one call at a time: its end alone decides. One that takes longer than the breaker stays open
- *    does not keep the others: another may try, and the first that ends decides.
- * 2. Calls that began before it opened change nothing while it is open: they tell of the past.
- * 3. A tenant can make calls fail, by tools that are slow or arguments that break them. So the word of one tenant holds back that
- *    tenant: a call of another one tries at once, and only where it fails, too, everybody waits.
+ * Pure. It owns when the breaker opens, lets one call through, and closes. It does not own what a failure is
+ * (`activities/mcp/classify-failure.ts`).
+ * 1. No call passes an open breaker. A half-open one lets one call at a time pass, whose end alone decides. If that
+ *    call takes longer than `openMs`, another may try, and the first that ends decides.
+ * 2. Calls that began before the breaker opened change nothing while it is open, because they tell of the past.
+ * 3. A tenant can make calls fail, by slow tools or by arguments that break them. Failures of one tenant therefore hold
+ *    back that tenant only. A call of another tenant tries at once, and everybody waits only if that fails too.
  */
 
-/** `withinMs`: older failures are forgotten. */
+/** `failures` in a row open the breaker; failures older than `withinMs` are forgotten. */
 export interface BreakerRule {
   readonly failures: number;
   readonly withinMs: number;
@@ -22,15 +22,15 @@ interface Failure {
   readonly tenant: string;
 }
 
-/** Times are epoch ms. `by`: the tenant whose calls alone have failed; absent where those of several have. */
+/** Times are epoch ms. `by` is the only tenant whose calls have failed; absent if calls of several have. */
 export type Breaker =
-  /** `failures`: those since the last success, oldest first, no more than the rule counts. */
+  /** `failures` are those since the last success, oldest first, no more than the rule counts. */
   | { readonly state: 'closed'; readonly failures: readonly Failure[] }
   | { readonly state: 'open'; readonly until: number; readonly by?: string }
-  /** `since`: when the call that tries was let through; `tenant`: whose it is. */
+  /** `since` is when the trying call was let through; `tenant` is its tenant. */
   | { readonly state: 'half-open'; readonly since: number; readonly tenant: string; readonly by?: string };
 
-/** `neutral`: nothing is known of the server, as where the call was cancelled. */
+/** `neutral` means that nothing was learned about the server, for instance because the call was cancelled. */
 export type Health = 'up' | 'down' | 'neutral';
 
 /** While one call tries, the others look again soon: it may end at once. */
@@ -38,7 +38,10 @@ const LOOK_AGAIN_MS = 1_000;
 
 export const CLOSED: Breaker = { state: 'closed', failures: [] };
 
-/** How long the next call of a tenant must wait: 0 where it may go now. @param now epoch ms */
+/**
+ * Says how long the next call of a tenant must wait, in ms; 0 if it may go now.
+ * @param now epoch ms
+ */
 export function mustWait(breaker: Breaker, { openMs }: BreakerRule, tenant: string, now: number): number {
   if (breaker.state === 'closed') return 0;
   const { by } = breaker;
@@ -48,14 +51,17 @@ export function mustWait(breaker: Breaker, { openMs }: BreakerRule, tenant: stri
     // A clock that was set back must not hold calls for longer than the rule.
     return Math.min(openMs, Math.max(0, breaker.until - now));
   }
-  // Nor does the tenant whose word it is hold others by a call that tries, and takes its time.
+  // A slow trial call of the tenant that failed does not hold back other tenants either.
   if (isForeign && breaker.tenant === by) return 0;
   // A call may take an hour, and a clock may be set back.
   const tried = now - breaker.since;
   return tried < 0 || tried >= openMs ? 0 : Math.min(openMs - tried, LOOK_AGAIN_MS);
 }
 
-/** A call passes. Asked only where `mustWait` was 0. @returns whether it is the one that tries */
+/**
+ * Lets a call pass. Called only after `mustWait` returned 0.
+ * @returns whether the call is the one that tries
+ */
 export function passed(
   breaker: Breaker,
   tenant: string,
@@ -65,7 +71,10 @@ export function passed(
   return { breaker: { state: 'half-open', since: now, tenant, ...wordOf(breaker.by) }, tries: true };
 }
 
-/** A call has ended. @param tries what `passed` said of it */
+/**
+ * Records the end of a call.
+ * @param tries the value that `passed` returned for it
+ */
 export function ended(
   breaker: Breaker,
   rule: BreakerRule,
@@ -74,9 +83,10 @@ export function ended(
 ): Breaker {
   if (breaker.state === 'half-open' && tries) {
     if (health === 'up') return CLOSED;
-    // Nothing was learned: the next call tries, at once.
+    // Nothing was learned, so the next call tries at once.
     if (health === 'neutral') return { state: 'open', until: now, ...wordOf(breaker.by) };
-    // Where several had failed, the one that tries speaks for itself: the next of another tenant is to say whether that is all.
+    // After failures of several tenants, the trying call speaks for its own tenant; the next tenant's call shows
+    // whether others fail too.
     const by = breaker.by === undefined || breaker.by === tenant ? tenant : undefined;
     return { state: 'open', until: now + rule.openMs, ...wordOf(by) };
   }

@@ -1,11 +1,11 @@
 /**
- * One dispatch within the limits of its server.
+ * Runs one dispatch within the limits of its server.
  *
- * 1. Held back comes before the token: none is minted for a call that does not leave.
- * 2. A place is given back whatever happens, with what the calls of the dispatch told of the server; where it did not come to a
- *    call, what the list before it told.
- * 3. The list and the call leave from one place. Where both leave, the rate counts both: the call does not wait for its own list, or
- *    a server that takes few would be listed for ever and never called.
+ * 1. The limits are checked before the token: none is minted for a call that does not leave.
+ * 2. A place is given back in every case, with what the calls of the dispatch showed about the server. A dispatch that
+ *    made no call gives what its list showed.
+ * 3. The list and the call share one place, but the rate counts both. The call does not wait for its own list;
+ *    otherwise a server with a low rate would be listed for ever and never called.
  */
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { healthAfter } from '../mcp/classify-failure.ts';
@@ -14,7 +14,7 @@ import type { CallEnding, ToolServer } from '../mcp/port.ts';
 import type { Health } from './breaker.ts';
 import type { Asked, HeldBack, ServerLimits } from './server-limits.ts';
 
-/** @param send dispatches by the server that it is given */
+/** @param send dispatches through the server that it is given */
 export async function withinLimits(
   limits: ServerLimits,
   server: ToolServer,
@@ -39,7 +39,7 @@ export async function withinLimits(
         }
       },
       call: async (connection, call) => {
-        // A fresh token after a 401 is the same call.
+        // A second attempt with a fresh token after a 401 is the same call.
         if (listed !== undefined && last === undefined) place.more();
         return (last = await server.call(connection, call));
       },

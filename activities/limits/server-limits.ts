@@ -1,12 +1,12 @@
 /**
- * Who may call a server now: how many at once and how often, whether it asked for time, whether its breaker is open.
+ * Decides whether a call may go to a server now: by concurrency, rate, the server's own wish for time, and the breaker.
  *
- * Owns the counts of this process. Does not own the rules (`activities/limits/breaker.ts`, `activities/limits/rate-window.ts`), nor waiting: whoever is
- * held back is told for how long, and no slot of the worker waits with it.
- *
+ * It owns the counts of this process. It does not own the rules (`activities/limits/breaker.ts`,
+ * `activities/limits/rate-window.ts`), nor waiting: a caller that is held back is told for how long, and occupies no
+ * worker slot meanwhile.
  * 1. A server is its address: under another name, or in a tenant's catalog, it is the same one.
- * 2. `enter` and `leave` belong together. What is left twice counts once.
- * 3. A 429 is about whoever asks (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
+ * 2. `enter` and `leave` belong together; a second `leave` changes nothing.
+ * 3. A 429 is about the caller (RFC 6585 §4) and holds back calls of that tenant; a 503 is about the server.
  * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -16,9 +16,9 @@ import { type Breaker, type BreakerRule, CLOSED, ended, type Health, mustWait, p
 import { type Rate, rateOf, untilNext, within } from './rate-window.ts';
 import { Line } from './wait-estimate.ts';
 
-/** A server that asks for more is believed by the call that it answered, not for all others. */
+/** A server that asks for more time is believed for the call that it answered, not for all others. */
 const LONGEST_HOLD_MS = 300_000;
-/** Servers without limits of which something is known; they come by URL. */
+/** Number of unconfigured servers that are remembered; they come by URL. */
 const MOST_UNLISTED = 1_000;
 const WHOLE_SERVER = '';
 
@@ -31,9 +31,9 @@ export interface Caller {
   /** Canonical server URL. */
   readonly url: string;
   readonly tenant: string;
-  /** Of the call, the same each time it comes back. */
+  /** Key of the call, the same each time it comes back. */
   readonly key: string;
-  /** How often it has come, from 1. */
+  /** How often the call has come, from 1. */
   readonly attempt: number;
 }
 
@@ -46,7 +46,7 @@ export interface HeldBack {
   readonly atMostSeconds: number;
 }
 
-/** A server's wish for time, and the code of its answer. */
+/** A server's wish for time in ms, and the code of its answer. */
 export interface Asked {
   readonly code: ErrorCode;
   readonly ms: number;
@@ -54,12 +54,12 @@ export interface Asked {
 
 export interface Entered {
   readonly kind: 'entered';
-  /** One more request from the same place: it waits for nothing, and whoever comes next waits for it. */
+  /** Counts one more request from the same place. It waits for nothing, and later callers wait for it. */
   more(): void;
   leave(health: Health, asked?: Asked): void;
 }
 
-/** What operators are told. `server` is the configured name; undefined for one that only a run or a catalog knows. */
+/** Events for operators. `server` is the configured name; undefined for one that only a run or a catalog knows. */
 export type LimitEvent =
   | { readonly kind: 'running'; readonly server: string | undefined; readonly calls: number }
   | { readonly kind: 'held'; readonly server: string | undefined; readonly by: HeldBy }
@@ -80,7 +80,7 @@ interface Server {
 }
 
 export interface ServerLimitsParts {
-  /** Canonical server URL → what is configured for it. */
+  /** Canonical server URL → its configuration. */
   readonly configured: ReadonlyMap<string, LimitedServer>;
   readonly tell: (event: LimitEvent) => void;
   /** Epoch ms. */
@@ -89,6 +89,7 @@ export interface ServerLimitsParts {
   readonly random?: () => number;
 }
 
+/** Counts of the calls of this process, by server address. */
 export class ServerLimits {
   readonly #parts: Required<ServerLimitsParts>;
   readonly #servers = new Map<string, Server>();
@@ -147,7 +148,7 @@ export class ServerLimits {
     const who = ofTenant ? tenant : WHOLE_SERVER;
     const ms = Math.min(asked.ms, LONGEST_HOLD_MS);
     for (const [other, until] of server.asked) if (until <= now && other !== who) server.asked.delete(other);
-    // The latest answer counts, also where it asks for less than one before.
+    // The latest answer counts, also if it asks for less than an earlier one.
     const isNew = (server.asked.get(who) ?? 0) <= now;
     server.asked.set(who, now + ms);
     if (isNew) this.#parts.tell({ kind: 'asked', server: name, ms, ...(ofTenant ? { tenant } : {}) });

@@ -1,13 +1,22 @@
 /**
- * What a call that got no result ended as: not sent, refused before it ran, or unknown (INV-X1).
+ * Classifies a call that got no result: not sent, refused before it ran, or unknown (INV-X1). It also says what that
+ * shows of the server's health.
  *
- * Pure. Owns the proof that a call did not run. Does not own results (`result.ts`).
- *
- * 1. `not-sent` needs proof from the connection; `refused` needs an answer that HTTP or MCP define as given before the tool
- *    runs. Whatever has neither is `unknown`: a person decides, nothing is sent again by itself.
- * 2. Whoever asks in the middle of a call works on it: no error and no status that follows is given before the tool runs, also where
- *    the code is one of those. A server may pass on as its own what its question was answered with.
- * 3. Texts name server, tool and reason, and quote the server bounded and scrubbed; none invites to repeat an unknown call (INV-X2).
+ * Pure. It owns the proof that a call did not run, and which HTTP statuses give that proof. It does not own results
+ * (`classify-result.ts`).
+ * 1. `not-sent` needs proof from the connection. `refused` needs an answer that HTTP or MCP define as given before the
+ *    tool runs. An ending with neither is `unknown`: a person decides, and nothing is sent again by itself.
+ * 2. A server that asks in the middle of a call works on it. No later error or status proves that the tool did not run,
+ *    even with one of those codes: a server may pass on the error of its own question.
+ * 3. Texts name server, tool and reason, and quote the server bounded and scrubbed. None invites repeating an unknown
+ *    call (INV-X2).
+ * 4. A 5xx proves nothing, not even a 503: proxies send it when the connection to the server broke after the request
+ *    was passed on. Only a 503 with Retry-After is from a server that declined (RFC 9110 §15.6.4).
+ * 5. The SDK's code for a refused status is a misleading `CLIENT_HTTP_NOT_IMPLEMENTED`, so only the status is read.
+ * 6. A 4xx, a JSON-RPC error or a tool's error is an answer: the server is up. The same holds for 429, which has limits
+ *    of its own. An ending that this worker caused, because the call was withdrawn, shows nothing.
+ * 7. A deadline shows something only if the call had enough time: the starter of a run sets it, and must not close a
+ *    server to others.
  */
 import {
   InsufficientScopeError,
@@ -27,26 +36,29 @@ import type { RawAnswer } from './transport.ts';
 export interface Names {
   readonly server: string;
   readonly tool: string;
-  /** It is a read of a resource, which leaves nothing behind. */
+  /** True for a read of a resource, which has no effect. */
   readonly reads?: true;
   /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string;
 }
 
-/** Another token may help; the same request with the same token will not. */
+/** Codes after which another token may help; the same request with the same token will not. */
 const ABOUT_THE_TOKEN: ReadonlySet<ErrorCode> = new Set([
   'TOOL_UNAUTHORIZED',
   'TOOL_FORBIDDEN',
   'TOOL_INSUFFICIENT_SCOPE',
 ]);
 
-/** JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for -32042). */
+/**
+ * JSON-RPC and MCP errors given before a tool runs (JSON-RPC 2.0 §5.1; MCP 2026-07-28 "Error Codes"; 2025-11-25 for
+ * -32042).
+ */
 const REFUSING_RPC = new Set([-32700, -32600, -32601, -32602, -32020, -32021, -32022, -32042]);
 export const INVALID_PARAMS = -32602;
-/** The server would ask for what the client has not declared. */
+/** The server would need a capability that the client has not declared. */
 const MISSING_CAPABILITY = -32021;
 
-/** The call was not answered. */
+/** Classifies a call that was not answered. */
 export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names: Names): CallEnding {
   const { error, stopped, reached, exchange, asked } = trace;
   if (asked === undefined && exchange.forbidden !== undefined) return forbidden(exchange.forbidden);
@@ -61,7 +73,7 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   if (stopped === 'cancelled') return unknown(names, 'the call was cancelled after it was sent', exchange);
   if (stopped === 'left') return unknown(names, 'the worker ended after it was sent', exchange);
   const { status } = exchange;
-  // None of these says that nothing was done yet; a read leaves nothing behind.
+  // None of these statuses proves that nothing was done yet; a read has no effect anyway.
   if (status !== undefined && isRedirect(status) && names.reads !== true)
     return unknown(names, `the server answered with a redirect (HTTP ${status}), which no call follows`, exchange);
   const refusal = asked === undefined ? refusalIn(error, exchange, names.quote) : undefined;
@@ -75,7 +87,7 @@ export function endingOfFailure(trace: Extract<Trace, { kind: 'failed' }>, names
   );
 }
 
-/** No session could be opened: whatever the reason, the tool was not called. */
+/** Classifies a call without a session: whatever the reason, the tool was not called. */
 export function endingOfConnect(
   cause: unknown,
   exchange: Exchange,
@@ -92,10 +104,10 @@ export function endingOfConnect(
 }
 
 /**
- * The server answered with an error in place of a result.
+ * Classifies a call that the server answered with an error instead of a result.
  *
- * @param noInput why it could not ask people, where that is so
- * @param asked it had asked something in the middle of the call
+ * @param noInput why the server could not ask people, if it could not
+ * @param asked true if the server had asked something in the middle of the call
  */
 export function endingOfError(
   { code, message }: Extract<RawAnswer, { kind: 'error' }>,
@@ -111,8 +123,8 @@ export function endingOfError(
 }
 
 /**
- * The v1 TypeScript SDK, which most servers run, reports a tool it does not have as a result. Only its exact words count: any
- * other text is the tool's own.
+ * The v1 TypeScript SDK, which most servers run, reports a tool that it does not have as a result. Only its exact words
+ * count: any other text is the tool's own.
  */
 export function isV1UnknownTool(text: string, tool: string): boolean {
   return text === `MCP error -32602: Tool ${tool} not found` || text === `MCP error -32602: Tool ${tool} disabled`;
@@ -126,7 +138,9 @@ export function vanished(names: Names): CallEnding {
   };
 }
 
-/** Neither done nor refused: the server stopped for something that it is not given, or made a task of the call. */
+/**
+ * The call was neither done nor refused: the server stopped for an input that it does not get, or made the call a task.
+ */
 export function halfway(names: Names, resultType: string, why = 'this is not supported'): CallEnding {
   return unfinished(names, `the server answered "${names.quote(resultType)}" in place of a result; ${why}`);
 }
@@ -136,7 +150,7 @@ export function unfinished(names: Names, reason: string): CallEnding {
   return names.reads === true ? refused(names, { code: 'TOOL_REFUSED', reason }) : unknown(names, reason);
 }
 
-/** Servers of older SDKs report a result that broke their own output schema as -32602 too, after the tool has run. */
+/** Servers of older SDKs also send -32602 for a result that broke their own output schema, after the tool has run. */
 export function saysAfterwards(message: string): boolean {
   return /\boutput (?:schema|validation)\b|\bstructured content\b/i.test(message);
 }
@@ -157,7 +171,10 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
   };
 }
 
-/** Not "not sent", which would be tried again: the rules of this worker forbid it, and will until somebody changes something. */
+/**
+ * The ending is not `not-sent`, which would be tried again: the rules of this worker forbid the call until somebody
+ * changes them.
+ */
 function forbidden({ code, message }: CountersignError): CallEnding {
   return { kind: 'refused', code, message };
 }
@@ -179,15 +196,7 @@ export function unknown(names: Names, reason: string, { received }: Exchange = {
   };
 }
 
-// Whether HTTP, or the SDK's authorization, says that a request was turned away before it was acted on.
-//
-// Pure. Owns which statuses prove that. Does not own what follows for a call or a listing (`classify-failure.ts`, `listing.ts`).
-//
-// 1. A 5xx proves nothing, also not 503: proxies answer so when the connection to the server broke after the request was passed
-//    on. Only a 503 with Retry-After is a server that declined (RFC 9110 §15.6.4).
-// 2. The SDK's code for a refused status is a misleading `CLIENT_HTTP_NOT_IMPLEMENTED`: only the status is read.
-
-/** A server that turned a request away before it acted on it. */
+/** A server's refusal of a request before it acted on it. */
 interface Refusal {
   readonly code: ErrorCode;
   readonly reason: string;
@@ -199,10 +208,10 @@ interface Refusal {
 const REFUSING = new Set([
   301, 302, 307, 308, 400, 402, 404, 405, 406, 407, 410, 411, 413, 414, 415, 417, 421, 426, 428, 431,
 ]);
-/** Nobody serves MCP there now; may pass. */
+/** No MCP server is at this address now, which may pass. */
 const ABSENT = new Set([404, 405, 410]);
 
-/** Why HTTP or the SDK's authorization says that a request was turned away; undefined where neither does. */
+/** Says why HTTP or the SDK's authorization refused a request; undefined if neither did. */
 export function refusalIn(
   error: unknown,
   { retryAfterMs }: Exchange,
@@ -226,7 +235,7 @@ export function refusalIn(
   return REFUSING.has(status) ? { code: ABSENT.has(status) ? 'TOOL_UNAVAILABLE' : 'TOOL_REFUSED', reason } : undefined;
 }
 
-/** What a failure says of itself, without words of the server. */
+/** Describes a failure without words of the server. */
 export function reasonOf(error: unknown, otherwise: string): string {
   const status = statusOf(error);
   if (status !== undefined) return `HTTP ${status}`;
@@ -237,14 +246,15 @@ export function reasonOf(error: unknown, otherwise: string): string {
 }
 
 /**
- * Was the call turned away because of the session or the protocol version alone? Then a new session may carry it: servers of
- * another era than was assumed, restarted ones, and replicas that do not share sessions.
+ * True if the call was refused only for its session or protocol version. A new session may then carry it: the server
+ * may be of another era than assumed, or restarted, or a replica that does not share sessions.
  */
 export function isSessionRefusal(trace: Trace): boolean {
   if (trace.kind === 'answered') return trace.answer.kind === 'error' && trace.answer.code === -32022;
   const status = statusOf(trace.error);
   if (status !== 400 && status !== 404) return false;
-  // The words of the v1 TypeScript and Python SDKs, whose transports answer so before they look at the method.
+  // These are the words of the v1 TypeScript and Python SDKs, whose transports send them before they look at the
+  // method.
   return /protocol[ -]version|session|not initialized/i.test(bodyOf(trace.error));
 }
 
@@ -258,26 +268,18 @@ function bodyOf(error: unknown): string {
   return typeof text === 'string' ? text : '';
 }
 
-// Whether the end of a call tells of its server: what a breaker counts.
-//
-// Pure. Does not own what the end means for the call (`classify-failure.ts`).
-//
-// 1. A 4xx, an error of JSON-RPC or of the tool is an answer: the server is there. 429 too, which has limits of its own.
-// 2. What we ended ourselves, because the call was withdrawn, tells nothing.
-// 3. A deadline tells something only where the call had time: whoever starts runs sets it, and must not close a server to others.
-
-/** A server that was silent for so long may be taken for one that does not answer. */
+/** A server that was silent for so long may count as one that does not answer. */
 const PATIENCE_MS = 30_000;
 
 export function faultOfCall({ error, stopped, exchange }: Extract<Trace, { kind: 'failed' }>): ServerFault | undefined {
   if (stopped === 'cancelled' || stopped === 'left') return undefined;
   if (stopped === 'deadline') return 'timeout';
-  // It has said more than is read.
+  // The server has sent more than is read.
   if (exchange.tooLarge === true) return undefined;
   return stopped === 'lost' ? 'failure' : faultIn(error, exchange);
 }
 
-/** @param stopped `deadline` is that of connecting, which is ours: its length depends on nobody */
+/** @param stopped `deadline` is our own deadline of connecting, whose length no caller sets */
 export function faultOfConnect(
   cause: unknown,
   exchange: Exchange,
@@ -295,7 +297,7 @@ function isAnswer(ending: CallEnding): ending is Extract<CallEnding, { kind: 'ex
   return ending.kind === 'executed' || ending.kind === 'input' || ending.kind === 'task';
 }
 
-/** @param timeoutMs what the call was given */
+/** @param timeoutMs time that the call was given */
 export function healthAfter(ending: CallEnding, timeoutMs: number): Health {
   if (isAnswer(ending)) return 'up';
   if (ending.fault === 'timeout') return timeoutMs < PATIENCE_MS ? 'neutral' : 'down';
@@ -309,19 +311,19 @@ function faultIn(error: unknown, exchange: Exchange): ServerFault | undefined {
   return networkCodeOf(error) === undefined ? undefined : 'failure';
 }
 
-/** `left`: another worker asks for the answer. */
+/** `left` means that another worker asks for the answer. */
 export type Stop = 'deadline' | 'cancelled' | 'lost' | 'left';
 
 export type Trace =
   | {
       readonly kind: 'answered';
       readonly answer: RawAnswer;
-      /** The server asked something in the middle of the call: it did not refuse it before it ran. */
+      /** The server asked something in the middle of the call, so it did not refuse the call before it ran. */
       readonly asked?: true;
-      /** Where the call was sent as a task: what finds the session again. */
+      /** Finds the session again; set if the call was sent as a task. */
       readonly session?: { readonly sessionId?: string; readonly version?: string };
     }
-  /** No answer that could be read. */
+  /** No readable answer came. */
   | {
       readonly kind: 'failed';
       readonly error: unknown;

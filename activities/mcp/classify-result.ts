@@ -1,11 +1,20 @@
 /**
- * What an answer to a `tools/call` means for the call, whoever asked for it: the worker that sent it, or one that came after; and what
- * a task came to.
+ * Interprets the answer to a `tools/call` and keeps the tool's result (MCP 2026-07-28, server/tools "Tool Result").
  *
- * Owns what is scrubbed of it, and whether the tool ran. Does not own results (`result.ts`), nor calls that got no answer
+ * It serves the worker that sent the call, one that asks later, and the end of a task. It owns scrubbing, size and
+ * warnings, and whether the tool ran. It does not own kinds of content (`content.ts`), nor calls that got no answer
  * (`classify-failure.ts`).
- *
  * 1. A call that ran is reported as executed, whatever its result looks like.
+ * 2. The tool has run, so no fault of its result, or of storing it, throws. A part that cannot be kept becomes a
+ *    warning.
+ * 3. Everything is scrubbed before it is measured, cut or stored (INV-S1).
+ * 4. Storing is bounded in time: a store that hangs loses bytes, never the fact that the tool ran.
+ * 5. Binary goes to the artifact store. So does the whole result if its JSON is above `maxBytes`; `content` is then a
+ *    preview.
+ * 6. A result that violates its output schema gives a warning: throwing it away would lose a side effect
+ *    (typescript-sdk#2748).
+ * 7. The schema check is bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or
+ *    references that double at each level, would otherwise hold the worker's only thread.
  */
 import { type SchemaDraft, Validator } from '@cfworker/json-schema';
 import type { ToolResult } from '../../contracts/schemas/call.ts';
@@ -28,15 +37,18 @@ export interface MeaningParts {
   readonly artifacts: ArtifactStore;
   readonly scrub: Scrubber;
   readonly names: Names;
-  /** The server had asked something in the middle of the call, so that no answer says that it did not run. */
+  /**
+   * True if the server had asked something in the middle of the call: then no answer proves that the call did not run.
+   */
   readonly asked?: boolean | undefined;
 }
 
-/** What of a call its answer is measured by. */
+/** The parts of a call that its answer is checked against. */
 export type Answered = Pick<ToolCall, 'resultBytes' | 'sharedBy' | 'signal' | 'noInput'> & {
   readonly definition: { readonly outputSchema?: JsonObject | undefined };
 };
 
+/** Classifies the answer to a call or to a read, a result or an error. */
 export async function meaningOf(answer: RawAnswer, call: Answered, parts: MeaningParts): Promise<CallEnding> {
   const reads = parts.names.reads === true;
   if (answer.kind === 'error') {
@@ -46,7 +58,7 @@ export async function meaningOf(answer: RawAnswer, call: Answered, parts: Meanin
   return await executed(reads ? contentsAsResult(answer.result) : answer.result, call, parts);
 }
 
-/** @param more secret as the token is, and echoed as it is: what the server gave for this call */
+/** @param more secrets that the server gave for this call; they are scrubbed like the token */
 export function scrubberFor(
   { secrets, accessToken, renewal }: ServerConnection,
   more: readonly string[] = [],
@@ -55,7 +67,7 @@ export function scrubberFor(
   return createScrubber([...secrets, ...tokens, ...(renewal?.secrets() ?? []), ...more]);
 }
 
-/** What a result means, of a call or of what became of one. */
+/** Interprets the result of a call or of a task. */
 export async function executed(
   raw: Readonly<Record<string, unknown>>,
   { definition, resultBytes, sharedBy, signal, noInput }: Answered,
@@ -74,7 +86,7 @@ export async function executed(
     ...(sharedBy === undefined ? {} : { sharedBy }),
     ...(outputSchema === undefined ? {} : { outputSchema }),
   });
-  // Absent means false (MCP server/tools); anything odd is no success.
+  // Absent means false (MCP server/tools); any other odd value is no success.
   const isError = raw['isError'] !== undefined && raw['isError'] !== false;
   const [only, ...others] = result.content;
   if (!asked && isError && others.length === 0 && only?.type === 'text' && isV1UnknownTool(only.text, names.tool))
@@ -82,7 +94,7 @@ export async function executed(
   return { kind: 'executed', isError, result };
 }
 
-/** The tool has run: what is one answer, and with status 200, can only be a result where it is larger than a session reads. */
+/** The tool has run: a single answer with status 200 that exceeds what a session reads can only be a result. */
 export function oversized(): CallEnding {
   const note = 'the result is larger than this service reads, and is lost';
   return {
@@ -92,7 +104,7 @@ export function oversized(): CallEnding {
   };
 }
 
-/** Words of a server, fit to stand in a message of ours: scrubbed, on one line, bounded. */
+/** Makes words of a server fit for a message of ours: scrubbed, on one line, bounded. */
 export function quoted(scrub: Scrubber, text: string): string {
   const line = scrub
     .text(text)
@@ -102,27 +114,19 @@ export function quoted(scrub: Scrubber, text: string): string {
   return line.length > MAX_QUOTE_CHARACTERS ? `${line.slice(0, MAX_QUOTE_CHARACTERS)}…` : line;
 }
 
-// An MCP tool result as this service keeps it (MCP 2026-07-28, server/tools "Tool Result").
-//
-// Owns scrubbing, size, warnings. Does not own kinds of content (`content.ts`), nor whether the call succeeded.
-//
-// 1. The tool has run: nothing that is wrong with its result, or with storing it, throws. What cannot be kept is a warning.
-// 2. Everything is scrubbed before it is measured, cut or stored (INV-S1).
-// 3. Storing is bounded in time: a store that hangs loses bytes, never the fact that the tool ran.
-// 4. Binary goes to the artifact store. So does the whole result where its JSON is above `maxBytes`; `content` is then a preview.
-
 export interface ResultRules extends ContentRules {
   readonly maxBytes: number;
-  /** Calls that share the turn's room, where `maxBytes` is a share of it. */
+  /** Number of calls that share the turn's room, if `maxBytes` is a share of it. */
   readonly sharedBy?: number;
   readonly outputSchema?: JsonObject;
-  /** For all that is stored of one result. */
+  /** Time for everything that is stored of one result. */
   readonly storingMs?: number;
 }
 
 const MAX_WARNINGS = 20;
 const MAX_WARNING_CHARACTERS = 300;
 
+/** Keeps a result within the rules. Never throws: the tool has run. */
 export async function toolResultOf(raw: Readonly<Record<string, unknown>>, rules: ResultRules): Promise<ToolResult> {
   const warnings: string[] = [];
   try {
@@ -152,7 +156,8 @@ async function mapped(
     const violation = outputViolation(rules.outputSchema, given);
     if (violation !== undefined) warn(violation);
   }
-  // Together, since a secret may begin in one and go on in another. Sound: scrubbing gives a string for a string, and keeps the shape.
+  // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
+  // into a string, and keeps the shape.
   const [texts, clean] = scrub.value([textsOf(raw['content']), given]) as [ReturnType<typeof textsOf>, JsonValue];
   const content = await contentOf(raw['content'], texts, rules, warn);
   const structured = given === undefined ? {} : { structured: clean };
@@ -175,15 +180,9 @@ function warned(warnings: readonly string[]): Pick<ToolResult, 'warnings'> {
   return { warnings: left > 0 ? [...warnings.slice(0, MAX_WARNINGS), `and ${left} more`] : [...warnings] };
 }
 
-// Checks a tool's structured result against the schema it promised. A violation is a warning: the tool has run, and a result
-// that is thrown away for its shape is a lost side effect (typescript-sdk#2748).
-//
-// 1. Bounded in time. Schema and content both come from the server: a pattern like `(a+)+$`, or references that double at each
-//    level, would else hold the worker's only thread.
-
 const CHECK_MS = 200;
 
-/** What is wrong with `structured`, or undefined. */
+/** Describes the violation by `structured`; undefined if there is none. */
 export function outputViolation(outputSchema: JsonObject, structured: unknown): string | undefined {
   if (structured === undefined) return 'the tool promised a structured result and gave none';
   try {
@@ -199,7 +198,10 @@ export function outputViolation(outputSchema: JsonObject, structured: unknown): 
   }
 }
 
-/** 2020-12 unless it says otherwise (MCP 2025-11-25, "JSON Schema Usage"); servers on older SDKs say draft-07. */
+/**
+ * The draft is 2020-12 unless the schema names another (MCP 2025-11-25, "JSON Schema Usage"); servers on older SDKs
+ * name draft-07.
+ */
 function draftOf({ $schema }: JsonObject): SchemaDraft {
   const named = typeof $schema === 'string' ? $schema : '';
   if (named.includes('draft-04')) return '4';

@@ -1,10 +1,14 @@
 /**
- * The content of a tool result as it is kept: text in place, binary in the artifact store.
+ * Keeps the content of a tool result, text in place and binary in the artifact store, and makes previews of large
+ * results.
  *
- * Owns kinds of content and how many parts are kept. Does not own the size of the whole (`result.ts`).
- *
- * 1. Everything is scrubbed before it is cut or stored (INV-S1): texts together, before they come here; binary parts each by itself.
- * 2. Bounded in number: each stored part is written and synced by itself, and one answer has room for hundreds of thousands.
+ * It owns kinds of content and how many parts are kept. It does not own the size of the whole (`classify-result.ts`).
+ * 1. Everything is scrubbed before it is cut or stored (INV-S1): texts together before they come here, binary parts one
+ *    by one.
+ * 2. The number of parts is bounded: each stored part is written and synced by itself, and one answer has room for
+ *    hundreds of thousands.
+ * 3. The parts of a preview, as JSON, take at most the given bytes; text is cut between characters. The last part says
+ *    how much was cut and where the whole is.
  */
 import type { ResultPart } from '../../contracts/schemas/call.ts';
 import type { ArtifactRef, JsonValue } from '../../contracts/schemas/json.ts';
@@ -25,21 +29,24 @@ const MAX_PARTS = 1_000;
 const MAX_STORED_PARTS = 100;
 const MAX_LABEL_CHARACTERS = 200;
 
-/** A part as the server sent it: nothing is known of any field. */
+/** A part as the server sent it: no field is known. */
 type RawPart = Readonly<Record<string, unknown>>;
 
 const DROPPED = Symbol('dropped');
 
-/** Stores as many parts as one result may have stored. */
+/** Stores parts, up to the number that one result may store. */
 interface PartStore {
-  /** @returns undefined where it failed */
+  /** @returns undefined if it failed */
   put(base64: string, contentType: string): Promise<ArtifactRef | typeof DROPPED | undefined>;
 }
 
-/** The texts of a part; what it holds in base64 is searched as bytes (`partStore`). */
+/** The texts of a part; its base64 content is searched as bytes (`partStore`). */
 const TEXTS = ['type', 'text', 'uri', 'name', 'description', 'mimeType'] as const;
 
-/** All texts of the parts that may be kept, to be scrubbed together: a secret may be split over two parts. */
+/**
+ * Collects all texts of the parts that may be kept. They are scrubbed together, because a secret may be split over two
+ * parts.
+ */
 export function textsOf(given: unknown): RawPart[] {
   return partsOf(given)
     .slice(0, MAX_PARTS)
@@ -57,7 +64,7 @@ function textFields(fields: RawPart): RawPart {
 }
 
 function partsOf(given: unknown): readonly unknown[] {
-  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is looked at.
+  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is checked.
   return Array.isArray(given) ? (given as readonly unknown[]) : [];
 }
 
@@ -66,7 +73,7 @@ function fieldsOf(value: unknown): RawPart {
   return typeof value === 'object' && value !== null ? (value as RawPart) : {};
 }
 
-/** @param texts what `textsOf` gives, scrubbed */
+/** @param texts the scrubbed result of `textsOf` */
 export async function contentOf(
   given: unknown,
   texts: readonly RawPart[],
@@ -105,7 +112,7 @@ function partStore(rules: ContentRules, warn: Warn): PartStore {
   };
 }
 
-/** The part as it is kept; undefined where it is of no known kind. */
+/** Returns the part as it is kept; undefined if its kind is unknown. */
 async function partOf(
   { data, resource, type: given }: RawPart,
   texts: RawPart,
@@ -153,6 +160,7 @@ async function resourceOf(
   return artifact === undefined ? { ...head, text: '[not kept]' } : { ...head, artifact };
 }
 
+/** Stores bytes as an artifact. A failure is a warning and gives undefined. */
 export async function stored(
   bytes: Uint8Array,
   contentType: string,
@@ -172,30 +180,28 @@ function labelOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value.slice(0, MAX_LABEL_CHARACTERS) : undefined;
 }
 
-// A bounded view of a result that is too large for the model and for history.
-//
-// 1. The parts of the view, as JSON, take at most the given bytes; text is cut between characters.
-// 2. The last part says how much was cut and where the whole is.
+// A preview is a bounded view of a result that is too large for the model and for history.
 
 export interface Whole {
   readonly content: readonly ResultPart[];
   readonly structured?: JsonValue;
-  /** UTF-8 bytes of the JSON of the above. */
+  /** UTF-8 bytes of the JSON of the fields above. */
   readonly bytes: number;
-  /** Absent where it could not be stored. */
+  /** Absent if it could not be stored. */
   readonly full?: ArtifactRef;
-  /** Calls that share the room of their turn: why it is cut so short. */
+  /** Number of calls that share the room of their turn; it explains why the preview is short. */
   readonly sharedBy?: number;
 }
 
+/** @param maxBytes bound on the parts of the preview, as JSON */
 export function previewOf(whole: Whole, maxBytes: number): ResultPart[] {
-  // Where a server sent a structured result alone, its text is shown in its place.
+  // A structured result without content is shown as text.
   const source: readonly ResultPart[] =
     whole.content.length > 0 || whole.structured === undefined
       ? whole.content
       : [{ type: 'text', text: JSON.stringify(whole.structured) }];
   const shown: ResultPart[] = [];
-  // One byte more: a list has a bracket at both ends.
+  // One byte less: a list has a bracket at both ends.
   const room = maxBytes - 1 - sizeOf(noteOn(whole, whole.bytes, source.length, source.length));
   let left = room;
   for (const part of source) {
@@ -228,7 +234,7 @@ function cutToFit(part: ResultPart, maxBytes: number): ResultPart | undefined {
   return text === '' ? undefined : { ...part, text };
 }
 
-/** By halving: escaping and UTF-8 make the size of a prefix no plain function of its length. */
+/** Searches by halving: escaping and UTF-8 make the size of a prefix no plain function of its length. */
 function longestPrefix(text: string, maxBytes: number, fits: (prefix: string) => boolean): string {
   let low = 0;
   // A character takes at least one byte.
@@ -242,7 +248,7 @@ function longestPrefix(text: string, maxBytes: number, fits: (prefix: string) =>
   return text.slice(0, half ? low - 1 : low);
 }
 
-/** With the comma or bracket that joins it to the next. */
+/** Size with the comma or bracket that joins the part to the next. */
 function sizeOf(part: ResultPart): number {
   return byteLength(JSON.stringify(part)) + 1;
 }

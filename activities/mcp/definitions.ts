@@ -1,10 +1,9 @@
 /**
- * Tools as a server lists them, made into definitions that can be pinned, or refused by name with the reason.
+ * Turns the tools that a server lists into definitions that can be pinned, or refuses them by name with the reason.
  *
- * Pure. Owns what may be offered. Does not own names for models (`domain/run/toolset.ts`).
- *
+ * It owns which tools may be offered. It does not own names for models (`domain/run/toolset.ts`).
  * 1. One bad tool never hides the others.
- * 2. A name means one tool: where a server lists it twice, none of the two is offered.
+ * 2. A name means one tool: if a server lists it twice, neither of the two is offered.
  * 3. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
  */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
@@ -21,7 +20,7 @@ const MAX_NAME_CHARACTERS = 128;
 const MAX_DEFINITION_BYTES = 65_536;
 const MAX_DESCRIPTION_CHARACTERS = 16_384;
 const CUT = ' […]';
-/** `forbidden` is what a tool is that says nothing. */
+/** A tool without this field counts as `forbidden`. */
 const TASK_SUPPORT = ['required', 'optional'] as const;
 
 const TWICE = 'the server lists this name more than once';
@@ -33,7 +32,7 @@ interface Listed {
   bytes: number;
 }
 
-/** What a server lists, read as it comes: what cannot be offered is not held until the list has ended. */
+/** Reads a server's tools as they come; it never holds a tool that cannot be offered. */
 export class ListedTools {
   readonly #scrub: Scrubber;
   readonly #takesTasks: boolean;
@@ -41,13 +40,13 @@ export class ListedTools {
   readonly #named = new Map<string, Listed>();
   #bytes = 0;
 
-  /** @param takesTasks does the server, in this session, take calls as tasks? */
+  /** @param takesTasks true if the server takes calls as tasks in this session */
   constructor(scrub: Scrubber, takesTasks: boolean) {
     this.#scrub = scrub;
     this.#takesTasks = takesTasks;
   }
 
-  /** Of all definitions that can be offered, as JSON. */
+  /** Size of all definitions that can be offered, as JSON. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -80,7 +79,7 @@ export class ListedTools {
   }
 }
 
-/** The definition, or why there can be none. */
+/** Returns the definition, or why there can be none. */
 function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): ToolDefinition | string {
   if (!isObject(tool)) return 'it is not an object';
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
@@ -88,7 +87,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
   if (typeof name !== 'string' || name === '') return 'it has no name';
   if (name.length > MAX_NAME_CHARACTERS) return `its name is longer than ${MAX_NAME_CHARACTERS} characters`;
   if (!NAME.test(name)) return 'its name has characters other than A-Z a-z 0-9 _ . - /';
-  // No record can hold it as a key of its own, so no policy could name it.
+  // No record can hold this name as a key of its own, so no policy could name the tool.
   if (name === '__proto__') return 'its name is __proto__, which policy cannot name';
   if (title !== undefined && typeof title !== 'string') return 'its title is no string';
   if (description !== undefined && typeof description !== 'string') return 'its description is no string';
@@ -105,7 +104,8 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
   if (bytes > MAX_DEFINITION_BYTES) return `its definition has ${bytes} bytes, more than ${MAX_DEFINITION_BYTES}`;
   const fault = paramHeaderFault(inputSchema);
   if (fault !== undefined) return fault;
-  // Together, since a secret may begin in one and go on in another. Sound: scrubbing gives a string for a string, an object for an object.
+  // They are scrubbed together, since a secret may begin in one and go on in another. Sound: scrubbing turns a string
+  // into a string and an object into an object.
   const clean = scrub.value({ name, title, description, ...kept }) as {
     readonly name: string;
     readonly title?: string;
@@ -143,14 +143,14 @@ function bounded(text: string): string {
   return text.length > MAX_DESCRIPTION_CHARACTERS ? `${text.slice(0, MAX_DESCRIPTION_CHARACTERS)}${CUT}` : text;
 }
 
-/** What was parsed from JSON and is an object holds JSON values. */
+/** An object that was parsed from JSON holds JSON values. */
 function isObject(value: unknown): value is Readonly<Record<string, JsonValue>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * Numbers of a server that JSON can write and cannot keep: `1e999` is read as infinity, which has no canonical form (RFC 8785
- * §3.2.2.3) and so no hash, and is written as null.
+ * Numbers of a server that JSON can write and this service cannot keep. `1e999` is read as infinity, which has no
+ * canonical form (RFC 8785 §3.2.2.3) and so no hash, and is written as null.
  */
 export const ENDLESS_NUMBER = 'a number beyond what can be kept (1e999, for instance)';
 

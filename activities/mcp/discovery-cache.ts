@@ -1,8 +1,9 @@
 /**
- * What is known of how servers speak, so that a call to a modern server costs no extra round trip.
+ * Remembers how servers speak, so that a call to a modern server costs no extra round trip.
  *
- * 1. Only protocol era, versions, capabilities and the address within the server's origin are kept; nothing of one principal's data.
- * 2. What is known is dated: a server that was upgraded would go on answering in the old era for ever.
+ * 1. Only protocol era, versions, capabilities and the address within the server's origin are kept; nothing of one
+ *    principal's data.
+ * 2. An entry expires: otherwise a server that was upgraded would be spoken to in the old era for ever.
  */
 import type { PriorDiscovery } from '@modelcontextprotocol/client';
 import { LRUCache } from 'lru-cache';
@@ -13,10 +14,10 @@ const MAX_SERVERS = 500;
 const MAX_AGE_MS = 10 * 60_000;
 const MAX_BYTES = 16_384;
 
-/** As a session is opened with it. */
+/** The values with which a session is opened. */
 export interface Known {
   readonly prior: PriorDiscovery;
-  /** Where the server is, after its redirects. */
+  /** Address of the server after its redirects. */
   readonly at: string;
 }
 
@@ -26,6 +27,7 @@ export interface Priors {
   forget(connection: ServerConnection): void;
 }
 
+/** @param now epoch ms */
 export function createPriors(now: () => number = Date.now): Priors {
   const known = new LRUCache<string, { readonly session: Known; readonly since: number }>({ max: MAX_SERVERS });
   return {
@@ -45,8 +47,9 @@ export function createPriors(now: () => number = Date.now): Priors {
 }
 
 /**
- * A server may answer differently with and without authorization, and by header (a tenant, a feature flag); it has no reason
- * to speak another protocol to another holder of a token, and a token minted for one call would never be seen again.
+ * Key of a server. A server may answer differently with and without authorization, and by header (a tenant, a feature
+ * flag). It has no reason to speak another protocol to the holder of another token, and a token minted for one call
+ * never comes again.
  */
 function keyOf({ url, protocol, headers, accessToken }: ServerConnection): string {
   return hashOf({ url, protocol, headers, authorized: accessToken !== undefined });

@@ -1,16 +1,21 @@
 /**
- * The HTTP under one session with a server, and what is known of its exchanges.
+ * The HTTP layer under one session with a server, with a record of its exchanges and renewal of its token.
  *
- * Owns what is known of each exchange, Retry-After. Does not own what may be contacted and read (`activities/egress/`), nor MCP,
- * nor what a failure means (`classify-failure.ts`).
- *
- * 1. A session has its own connections: a request never rides on an idle one that the server may be closing. Such a request
+ * It owns the facts of each exchange, Retry-After, and when another token is asked for. It does not own which addresses
+ * may be contacted and what may be read (`activities/egress/`), MCP, what a failure means (`classify-failure.ts`), or
+ * which token is next (`activities/gate/authority.ts`).
+ * 1. A session has its own connections: a request never uses an idle one that the server may be closing. Such a request
  *    fails after it was sent, and its outcome would be unknown for no reason (INV-X1).
- * 2. No timeout of its own: a silent answer is not a dead one, and the deadline belongs to the call.
- * 3. A redirect of a call is not followed: no redirect says that the server has not acted (RFC 9110 §15.4), and the call would be sent
- *    twice (INV-X1). Where other requests of the session were sent elsewhere within the origin, the call goes there at once.
- * 4. What egress rules forbid is known of the request that it befell: a call that was sent stays sent, whatever is forbidden
- *    afterwards.
+ * 2. There is no timeout here: a silent answer is not a dead one, and the deadline belongs to the call.
+ * 3. A redirect of a call is not followed: no redirect proves that the server has not acted (RFC 9110 §15.4), and the
+ *    call would be sent twice (INV-X1). If earlier requests of the session were redirected within the origin, the call
+ *    goes to that address at once.
+ * 4. A violation of the egress rules is noted for the request that it affected: a call that was sent stays sent,
+ *    whatever is forbidden afterwards.
+ * 5. The call, and the requests before it, leave with the token that the session was given; this file never sends the
+ *    call again (INV-X1). Later requests may need another token, because people's answers leave long after the call.
+ * 6. Any other request is sent again once after a 401, which proves that it was not acted on (RFC 6750 §3.1). If there
+ *    is no other token, it leaves with the present one, and its sender reports the server's answer.
  */
 import type { FetchLike } from '@modelcontextprotocol/client';
 import type { CountersignError } from '../../contracts/errors.ts';
@@ -19,11 +24,14 @@ import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import type { TokenRenewal } from './port.ts';
 
-/** Well above any result that is kept whole, so that an oversized one can still be told from a hostile one. */
+/** Well above any result that is kept whole, so that an oversized result can still be told from a hostile one. */
 const MAX_RESPONSE_BYTES = 32 * 1024 * 1024;
-/** Likewise: fifty thousand rows of eight columns have fewer. What a text holds does not count. */
+/**
+ * Well above any result too: fifty thousand rows of eight columns have fewer values. The content of a text does not
+ * count.
+ */
 const MAX_RESPONSE_VALUES = 500_000;
-/** Redirects of one session that are remembered. */
+/** Number of redirects remembered in one session. */
 const MOST_MOVES = 5;
 const LONGEST_MOVE = 2_048;
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -31,13 +39,13 @@ const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** Marks the one request whose exchange is recorded: it is sent only with `tools/call` and `resources/read`. */
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
-/** What is known of the answer to the latest request, and of the one with an idempotency key once that was made. */
+/** Facts of the answer to the latest request, or to the one with an idempotency key once that was made. */
 export interface Exchange {
   readonly status?: number;
   readonly retryAfterMs?: number;
   readonly streamed?: boolean;
   readonly tooLarge?: boolean;
-  /** Bytes of its body that came, after decompression. */
+  /** Received bytes of its body, after decompression. */
   readonly received?: number;
   /** Why it was not sent at all. */
   readonly forbidden?: CountersignError;
@@ -45,12 +53,15 @@ export interface Exchange {
 
 export interface Wire {
   readonly fetch: FetchLike;
-  /** False only where no connection has ever stood, so that nothing can have been sent. */
+  /** False only if no connection has ever stood, so that nothing can have been sent. */
   reached(): boolean;
-  /** Told once that is so, at once where it is. */
+  /** Calls `tell` once that is so, and at once if it already is. */
   onReached(tell: () => void): void;
   exchange(): Exchange;
-  /** Where the server has sent requests for this URL on, within its origin and for good or for now; the URL itself where it has not. */
+  /**
+   * The address within its origin to which the server redirects requests for this URL, permanently or for now; else the
+   * URL itself.
+   */
   movedTo(url: string): string;
   close(): Promise<void>;
 }
@@ -58,7 +69,7 @@ export interface Wire {
 export interface WireOptions {
   readonly egress: Egress;
   readonly server: { readonly name: string; readonly url: string };
-  /** In place of a guarded one, for tests: its connections are not seen, so every failure counts as possibly sent. */
+  /** Replaces the guarded fetch, for tests. Its connections are not seen, so every failure counts as possibly sent. */
   readonly fetch?: GuardedFetch;
   readonly now?: () => number;
 }
@@ -132,7 +143,7 @@ export function isRedirect(status: number): boolean {
   return [301, 302, 303, 307, 308].includes(status);
 }
 
-/** Where a request that keeps its method goes on, if that is at the same origin. */
+/** Returns the target of a redirect that keeps the method, if it is at the same origin. */
 function moveWithin(from: string, { status, headers }: Response): string | undefined {
   const location = headers.get('location');
   if ((status !== 307 && status !== 308) || location === null || !URL.canParse(location, from)) return undefined;
@@ -141,13 +152,13 @@ function moveWithin(from: string, { status, headers }: Response): string | undef
   return isWithin && href.length <= LONGEST_MOVE && href !== from ? href : undefined;
 }
 
-/** Without its Location, so that nobody follows it. */
+/** Removes the Location, so that nobody follows it. */
 async function standing(response: Response): Promise<Response> {
   await response.body?.cancel().catch(() => undefined);
   return new Response(null, { status: response.status });
 }
 
-/** Seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers, so it is read here. */
+/** Reads seconds or an HTTP date (RFC 9110 §10.2.3). The SDK's errors carry no headers, so the header is read here. */
 function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 'retryAfterMs'> {
   const value = response.headers.get('retry-after')?.trim();
   if (value === undefined || value === '') return {};
@@ -155,16 +166,11 @@ function retryAfterOf(response: Response, now: () => number): Pick<Exchange, 're
   return Number.isFinite(ms) ? { retryAfterMs: Math.min(Math.max(0, ms), MAX_RETRY_AFTER_MS) } : {};
 }
 
-// The requests of a session beside its call, with a token that is good when they leave: answers of people leave long after the call.
-//
-// Owns when another token is asked for. Does not own which one it is (`activities/gate/authority.ts`).
-// 1. The call itself, and what goes before it, leaves with the token that it was given, and is not sent again here (INV-X1).
-// 2. Anything else is sent again once, after a 401, which says that nothing was done with it (RFC 6750 §3.1).
-// 3. Where no other token is to be had, it leaves with the one that there is: what the server says to that is told by whoever sends.
+// Requests of a session other than its call, with a token that is valid when they leave.
 
-/** Of one session. */
+/** Bound for one session. */
 const MOST_RENEWALS = 20;
-/** Before a token ends: it has a way to go. */
+/** Time before a token ends, in ms, that a request needs on its way. */
 const EARLY_MS = 5_000;
 
 export function renewedFetch(fetch: FetchLike, first: string, renewal: TokenRenewal): FetchLike {
@@ -178,10 +184,10 @@ export function renewedFetch(fetch: FetchLike, first: string, renewal: TokenRene
   const renew = async (refused?: string): Promise<void> => {
     if (renewals >= MOST_RENEWALS) return;
     renewals += 1;
-    // Said by what follows.
+    // The request that follows reports the failure.
     current = (await renewal.mint(refused).catch(() => undefined)) ?? current;
   };
-  /** One at a time: whoever comes meanwhile takes the same. */
+  /** One renewal runs at a time; requests that come meanwhile use the same. */
   const renewed = async (refused?: string): Promise<void> => {
     renewing ??= renew(refused).finally(() => {
       renewing = undefined;
@@ -200,7 +206,7 @@ export function renewedFetch(fetch: FetchLike, first: string, renewal: TokenRene
       headers.set('authorization', `Bearer ${current.accessToken}`);
       return await fetch(url, { ...init, headers });
     };
-    // A farewell is worth no token.
+    // Ending the session is not worth a token.
     if (init?.method === 'DELETE') return await sent();
     if (isEnding()) await renewed();
     const { accessToken } = current;

@@ -1,13 +1,19 @@
 /**
- * Between a run that waits for people and a server that wants its state back: what of a pause is opened before a call, and sealed
- * after it.
+ * Reads what a server asks instead of giving a result (MCP 2026-07-28 `input_required`), and seals the server's state
+ * for the wait.
  *
- * Owns when the state is in clear: in this process, for one call (INV-S1). Does not own the sealing (`state-seal.ts`).
- * 1. A state that does not open is not asked about: the call begins anew and people's answers are given again, as where the server
- *    itself does not know its state any more.
- * 2. In trust mode `signed` it is sealed with what was asked, also where the server gave none: nobody else says which questions are
- *    answered by what people said. A pause that an earlier release has kept is not proven so: its call begins anew. In mode `temporal`
- *    it is kept as earlier releases keep it, which may take the call up where both are there.
+ * It owns which requests are understood, their bounds, and when the state is in clear: in this process, for one call
+ * (INV-S1). It does not own the sealing (`state-seal.ts`), nor what becomes of the call (`activities/mcp/rounds.ts`).
+ * 1. A state that does not open is not asked about. The call begins anew with people's answers, as it does when the
+ *    server itself no longer knows its state.
+ * 2. In trust mode `signed` the state is sealed together with the questions, even if the server gave no state: nothing
+ *    else proves which questions people have answered. A pause that an earlier release has kept lacks that proof, so
+ *    its call begins anew. In mode `temporal` it is kept like earlier releases keep it, because such a release may take
+ *    the call up if both run.
+ * 3. All or nothing: people are asked only what they can be shown whole. Sampling and roots are never declared, and not
+ *    answered.
+ * 4. Everything but the state is scrubbed, also of the state itself, before it is hashed, bounded or kept (INV-S1).
+ * 5. A URL is https, names its host in ASCII, and holds no user name or password. It is never opened here.
  */
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { FormField, InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
@@ -27,11 +33,11 @@ import type { LegBinding, StateBinding, StateSeal } from './state-seal.ts';
 const NO_KEY =
   'servers may ask people for input only where this worker can seal their state: configure a key in grants.keys';
 const EARLIER_RELEASE = 'the run was started by a release that cannot wait for input';
-/** Before what is sealed: a state may be empty, and a server may give none. */
+/** Prefixes of the sealed text: a state may be empty, and a server may give none. */
 const STATE = '+';
 const NO_STATE = '-';
 
-/** Whether the server may ask in this call, and what people have answered so far. */
+/** Says whether the server may ask in this call, and what people have answered so far. */
 export async function inputOf(
   dispatch: DispatchInput,
   seal: StateSeal | undefined,
@@ -51,7 +57,9 @@ export async function inputOf(
   return { input: { ...begins, leg: { responses, used, ...opened } } };
 }
 
-/** The server's state; undefined where no worker of the zone was asked this, or none can tell. */
+/**
+ * Returns the server's state; undefined if no worker of the zone was asked these questions, or if that cannot be told.
+ */
 async function openedLeg(
   leg: InputLeg,
   dispatch: DispatchInput,
@@ -61,7 +69,7 @@ async function openedLeg(
   const sealed = leg.state && (await seal.open(leg.state, legBindingOf(dispatch, leg)));
   if (sealed !== undefined) return sealed.startsWith(STATE) ? { state: sealed.slice(STATE.length) } : {};
   if (mode === 'signed') return undefined;
-  // As earlier releases kept it.
+  // Earlier releases kept a missing state like this.
   if (leg.state === undefined) return {};
   const state = await seal.open(leg.state, bindingOf(dispatch, leg.round));
   return state === undefined ? undefined : { state };
@@ -84,7 +92,7 @@ export async function pausedBy(
     const why = `Tool "${dispatch.target.tool}" of server "${dispatch.server.name}" asked for input more than ${MOST_ROUNDS} times, and has not said whether anything was done. Find out at the server before anything is done again.`;
     return { kind: 'ended', token, outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: why } };
   }
-  // Servers are told that they may ask only where there is a key.
+  // Servers are told that they may ask only if there is a key.
   if (seal === undefined || macs === undefined) throw new Error('a server has asked what nothing can seal');
   const asked = { kind: 'input', round, requests: macs.marked(requests, dispatch), used, token } as const;
   if (mode === 'signed') {
@@ -117,27 +125,22 @@ function bindingOf({ run, callId, target }: DispatchInput, round: number): State
   };
 }
 
-// What a server asks for in place of a result (MCP 2026-07-28 `input_required`), as this service understands it.
-//
-// Owns which requests are understood, and their bounds. Does not own what becomes of the call (`activities/mcp/rounds.ts`).
-// 1. All or nothing: people are asked only what they can be shown whole. Sampling and roots are never declared, and not answered.
-// 2. Everything but the state is scrubbed, also of the state itself, before it is hashed, bounded or kept (INV-S1).
-// 3. A URL is https, names its host in ASCII, and holds no user name or password. It is never opened here.
+// Reading the requests of one answer, within these bounds.
 
-/** Of one answer. */
+/** Per answer. */
 const MOST_REQUESTS = 16;
-/** Of one form. */
+/** Per form. */
 const MOST_FIELDS = 50;
-/** Of one field. */
+/** Per field. */
 const MOST_OPTIONS = 200;
-/** These four in UTF-16 units. */
+/** The next four are in UTF-16 units. */
 const LONGEST_NAME = 100;
 const LONGEST_MESSAGE = 4_000;
 const LONGEST_LABEL = 1_000;
 const LONGEST_URL = 2_048;
-/** Of all requests of one answer, as canonical JSON; carried as long as somebody is asked. */
+/** Bytes of all requests of one answer, as canonical JSON; they are carried as long as somebody is asked. */
 const MOST_REQUEST_BYTES = 32_768;
-/** In UTF-8; sealed it is a third longer. */
+/** Bytes in UTF-8; the sealed form is a third longer. */
 const MOST_STATE_BYTES = 32_768;
 
 export type Asked =
@@ -145,17 +148,17 @@ export type Asked =
   /** Why it cannot be put before people, in our own words. */
   | { readonly kind: 'not-understood'; readonly reason: string };
 
-/** Thrown and caught in this file: the first thing that is not understood ends the reading. */
+/** Thrown and caught in this file: the first part that is not understood ends the reading. */
 class NotUnderstood extends Error {}
 
-/** @param scrubbed takes the connection's secrets and this text out of a JSON value */
+/** @param scrubbed removes the connection's secrets and the given text from a JSON value */
 export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string | undefined) => unknown): Asked {
   try {
     const { inputRequests = {}, requestState: state } = raw;
     if (state !== undefined && typeof state !== 'string') throw new NotUnderstood('its state is no text');
     if (state !== undefined && byteLength(state) > MOST_STATE_BYTES)
       throw new NotUnderstood(`its state has more than ${MOST_STATE_BYTES} bytes`);
-    // It has no UTF-8 form, and would not come back as it was.
+    // A lone surrogate has no UTF-8 form, and would not come back unchanged.
     if (state !== undefined && /\p{Surrogate}/u.test(state)) throw new NotUnderstood('its state is no legal Unicode');
     if (nestsTooDeeply(inputRequests)) throw new NotUnderstood('its requests nest too deeply');
     if (holdsEndlessNumber(inputRequests)) throw new NotUnderstood(`its requests hold ${ENDLESS_NUMBER}`);
@@ -166,7 +169,7 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
     if (entries.length > MOST_REQUESTS) throw new NotUnderstood(`it makes more than ${MOST_REQUESTS} requests at once`);
     bounded(given);
     const requests = Object.fromEntries(entries.map(([key, request]) => [nameOf(key), requestOf(key, request)]));
-    // As it is kept, each option with a name, it may be longer than what came.
+    // The kept form names each option and may be longer than the received one.
     bounded(requests);
     return { kind: 'asked', requests, ...(state === undefined ? {} : { state }) };
   } catch (error) {
@@ -217,7 +220,10 @@ function formOf(schema: unknown): { readonly fields: Record<string, FormField>; 
   return { fields: Object.fromEntries(fields), required: [...new Set(required)] };
 }
 
-/** What the flat kinds of MCP do not have is no reason to refuse: the server checks what it gets by its own rules. */
+/**
+ * Keywords that MCP's flat schemas do not have are no reason to refuse: the server checks what it gets by its own
+ * rules.
+ */
 function fieldOf(field: unknown): FormField {
   if (!isFields(field)) throw new NotUnderstood('a field of a form is no schema');
   const { type, default: preset } = field;
@@ -260,7 +266,7 @@ function optionsOf(values: unknown, titles?: unknown): Options | undefined {
 
 function titledOptionsOf(given: unknown): Options | undefined {
   if (!Array.isArray(given)) return undefined;
-  // Sound: nothing is assumed of an item until it is looked at.
+  // Sound: nothing is assumed of an item until it is checked.
   const options = (given as readonly unknown[]).map((option) => {
     const { const: value, title } = isFields(option) ? option : {};
     if (typeof value !== 'string') throw new NotUnderstood('an option of a form has no text');
@@ -311,8 +317,7 @@ function counted<K extends Count>(field: Fields, key: K): Partial<Record<K, numb
   const value = field[key];
   if (value === undefined) return {};
   if (!Number.isSafeInteger(value) || Number(value) < 0) throw new NotUnderstood(`a ${key} in a form is no count`);
-  // A bound that no answer reaches says the same, and is shown as what holds.
-  // Sound: as above.
+  // A bound above every possible answer means the same as the highest possible one, which is shown. Sound: as above.
   return { [key]: Math.min(Number(value), LONGEST_TEXT) } as Record<K, number>;
 }
 

@@ -1,9 +1,9 @@
 /**
- * A linked resource as the protocol has it: `resources/read`, of 2025-11-25 and 2026-07-28.
+ * Reads a linked resource by the protocol's `resources/read`, of 2025-11-25 and 2026-07-28.
  *
- * Pure. Owns what its answers mean. Does not own how it is sent (`tool-call.ts`), nor what becomes of content (`result.ts`).
- *
- * 1. A read has no effect: whatever error a server answers, nothing has happened that anybody could be unsure of.
+ * Pure. It owns what the answers mean. It does not own the sending (`tool-call.ts`), nor what becomes of content
+ * (`classify-result.ts`).
+ * 1. A read has no effect: whatever error a server answers, nothing has happened that could be in doubt.
  */
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { type Names, refused } from './classify-failure.ts';
@@ -18,7 +18,7 @@ export function isRead({ definition }: Pick<ToolCall, 'definition'>): boolean {
   return definition.name === READ_RESOURCE;
 }
 
-/** What is to be read; undefined for a call of a tool. */
+/** Returns the URI to read; undefined for a call of a tool. */
 export function uriOf({
   definition,
   arguments: { uri },
@@ -28,9 +28,9 @@ export function uriOf({
   return uri;
 }
 
-/** Contents in the form of a tool's result, whose path they take: each is an embedded resource. */
+/** Puts contents into the form of a tool's result, so that they take its path: each is an embedded resource. */
 export function contentsAsResult({ contents, ...rest }: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is looked at (`content.ts`).
+  // Sound: Array.isArray gives any[]; nothing is assumed of an item until it is checked (`content.ts`).
   const list = Array.isArray(contents) ? (contents as readonly unknown[]) : undefined;
   const { resultType } = rest;
   return {
@@ -39,7 +39,10 @@ export function contentsAsResult({ contents, ...rest }: Readonly<Record<string, 
   };
 }
 
-/** The server answered with an error. @param noInput why it could not ask people, where that is so */
+/**
+ * Classifies a read that the server answered with an error.
+ * @param noInput why the server could not ask people, if it could not
+ */
 export function endingOfRead(
   { code, message }: Extract<RawAnswer, { kind: 'error' }>,
   names: Names,

@@ -1,11 +1,11 @@
 /**
  * Walks a server's tool list.
  *
- * Owns pages, limits and the codes of a failed discovery. Does not own what may be offered (`definitions.ts`).
- *
+ * It owns pages, limits and the codes of a failed discovery. It does not own which tools may be offered
+ * (`definitions.ts`).
  * 1. Pages are read raw: the SDK fails a whole page for one malformed tool.
- * 2. Beyond 64 pages, 1,000 tools or 4 MiB of definitions discovery fails: a part of a catalog, offered as the whole, would hide
- *    what is missing. Of what is listed only what can be offered is held.
+ * 2. Discovery fails beyond 64 pages, 1,000 tools or 4 MiB of definitions: a part of a catalog, offered as the whole,
+ *    would hide what is missing. Only listed tools that can be offered are held.
  */
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
@@ -23,9 +23,9 @@ import { takesTasks } from './tool-call.ts';
 
 const MAX_PAGES = 64;
 const MAX_TOOLS = 1_000;
-/** Of definitions that are kept: they are read and parsed for every run, and held for as long as it works. */
+/** Bytes of the definitions that are kept: they are read and parsed for every run, and held for as long as it works. */
 const MAX_BYTES = 4_194_304;
-/** Of all pages, as they come: what is not kept is read, too. */
+/** Bytes of all pages as they come: content that is not kept is read too. */
 const MAX_LISTED_BYTES = 33_554_432;
 const WALK_MS = 40_000;
 
@@ -37,7 +37,7 @@ export interface ListingRequest {
   readonly signal: AbortSignal;
   readonly connectMs: number;
   readonly priors: Priors;
-  /** May what is known of the server be used? Else it is learned anew. */
+  /** True if the remembered facts about the server may be used; else they are learned anew. */
   readonly known: boolean;
   readonly scrub: Scrubber;
   /** Makes a text of the server fit to be quoted. */
@@ -53,7 +53,7 @@ export async function listTools(request: ListingRequest): Promise<ToolListing> {
   try {
     return await listAs(request, prior);
   } catch (error) {
-    // A server that was upgraded, or went back, answers so; what it says of a token counts.
+    // A server that was upgraded or went back fails like this. Its refusal of a token counts.
     if (signal.aborted || !(error instanceof CountersignError) || error.code !== 'DISCOVERY_FAILED') throw error;
     priors.forget(connection);
     return await listAs(request, undefined);
@@ -133,7 +133,7 @@ async function walk(session: Session, request: ListingRequest, listed: ListedToo
       if (!Array.isArray(tools)) throw failed(request, 'the answer has no list of tools');
       count += tools.length;
       if (count > MAX_TOOLS) throw failed(request, `it lists more than ${MAX_TOOLS} tools`);
-      // As they came: a tool may nest deeper than it could be written again.
+      // The received bytes are counted: a tool may nest too deeply to be written again.
       bytes += wire.exchange().received ?? 0;
       if (bytes > MAX_LISTED_BYTES) throw failed(request, `it lists more than ${MAX_LISTED_BYTES} bytes`);
       for (const tool of tools as readonly unknown[]) listed.add(tool);
@@ -209,7 +209,7 @@ function failed(
   );
 }
 
-// A list of tools that did not come, with what that tells of the server: for its breaker, and for the time that it asked for.
+// A failed list of tools, with what it shows of the server: its health for the breaker, and the time that it asked for.
 
 export class ListingFailure extends CountersignError {
   readonly health: Health;
@@ -222,7 +222,7 @@ export class ListingFailure extends CountersignError {
   }
 }
 
-/** Of whatever a list ended with: what is no word of the server tells nothing of it. */
+/** Says what the end of a list shows of the server; an error that is not the server's word shows nothing. */
 export function toldBy(error: unknown): { readonly health: Health; readonly asked?: Asked | undefined } {
   return error instanceof ListingFailure ? error : { health: 'neutral' };
 }

@@ -1,14 +1,16 @@
 /**
  * The `ToolServer` on the MCP SDK: one session for each listing and each call.
  *
- * Owns the order of things and what is sent again. Does not own connections (`cli/session/session.ts`), the call itself (`tool-call.ts`), or
- * the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
- *
- * 1. A `tools/call` is sent at most once, each leg of one that the server continues with questions by itself (INV-X1, `rounds.ts`). A second session is opened only where the first never carried the call, or
- *    where the server's transport turned it away for its session or protocol version, and then once; never where it has asked something.
- * 2. A call that ran is reported as executed, whatever its result looks like.
- * 3. A read of a linked resource goes the same way (`linked-resource.ts`); to ask for an answer sends nothing at all (`activities/mcp/legacy-2025/answer-stream.ts`).
- * 4. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
+ * It owns the order of steps, and what is sent again. It does not own connections (`session.ts`), the call itself
+ * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
+ * 1. A `tools/call` is sent at most once (INV-X1). If the server continues it with questions, each leg is sent at most
+ *    once (`rounds.ts`).
+ * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
+ *    the call for its session or protocol version. It is never opened after the server has asked something.
+ * 3. A call that ran is reported as executed, whatever its result looks like.
+ * 4. A read of a linked resource goes the same way (`linked-resource.ts`). Asking for an answer sends nothing at all
+ *    (`activities/mcp/legacy-2025/answer-stream.ts`).
+ * 5. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { createPriors } from './discovery-cache.ts';
@@ -39,29 +41,29 @@ import { sendCall, takesTasks } from './tool-call.ts';
 import { begunTask, isTask, isTaskAnswer, noTasks } from './legacy-2025/begun-task.ts';
 
 const LOST = 'the worker that had sent it was lost';
-/** Whoever has one can ask for answers. Shorter ones are no secrets, and may be ordinary words. */
+/** A holder of a session id can ask for answers. Shorter ids are no secrets, and may be ordinary words. */
 const SHORTEST_SESSION_ID = 16;
 
 /**
- * A server that has not greeted by then counts as down: nothing was sent, so that a later attempt is safe. A call may take two
- * sessions, and both must fit into what its activity has beside the call's own time (30 s).
+ * A server that has not greeted by then counts as down. Nothing was sent, so a later attempt is safe. A call may take
+ * two sessions, and both must fit into what its activity has beside the call's own time (30 s).
  */
 const CONNECT_MS = 10_000;
 
 export interface McpToolServerOptions {
   readonly artifacts: ArtifactStore;
   readonly egress: Egress;
-  /** In place of a guarded one, for tests. */
+  /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
   readonly connectMs?: number;
 }
 
-/** In a stream come messages of every kind, and nobody has seen which one it was. */
+/** A stream brings messages of every kind, and nobody knows which of them was too large. */
 function isAnswerTooLarge({ tooLarge, status, streamed }: Exchange): boolean {
   return tooLarge === true && status === 200 && streamed !== true;
 }
 
-/** One call, whatever sessions it takes. */
+/** One call, over all sessions that it takes. */
 interface Sending extends Pick<Questions, 'scrubbed'> {
   readonly names: Names;
   readonly pulse: Pulse;
@@ -78,7 +80,7 @@ export function createMcpToolServer({
   const priors = createPriors();
   const sessionOptions = { connectMs, egress, ...(fetch === undefined ? {} : { fetch }) };
 
-  /** Opens a session; what is known of the server is used, and dropped where it turns out wrong. */
+  /** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
   const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {
     const prior = known ? priors.recall(connection) : undefined;
     const common = { connection, signal: call.signal, asks: asksOf(connection, call), ...sessionOptions };
@@ -185,7 +187,7 @@ export function createMcpToolServer({
       };
       const from: CallProgress = { phase: 'sent', sentAt: point.sentAt, resume };
       const pulse = startPulse({ heartbeat, ...(seal && { seal }) }, from);
-      // With the token that this worker shows: the next one must know it, too.
+      // The point is kept with the token that this worker shows, because the next worker must know that token too.
       pulse.keep(point);
       try {
         const answer = await answerTo({ ...asked, connection, pulse, egress, ...(fetch && { fetch }) });
@@ -197,7 +199,8 @@ export function createMcpToolServer({
           const { sessionId, protocolVersion: version } = point;
           return begunTask({ answer, session: { sessionId, version } }, names, (ids) => scrubberFor(connection, ids));
         }
-        // What it asked of the worker that was lost is not known here: no error says that it did not run.
+        // Questions that the server asked of the lost worker are unknown here, so no error proves that the call did not
+        // run.
         return await meaningOf(answer, asked, { artifacts, scrub, names, asked: !isRead(asked) });
       } finally {
         pulse.stop();
@@ -207,15 +210,16 @@ export function createMcpToolServer({
 }
 
 /**
- * A task and a read never ask people by their connection. Their server is told the same as for the listing all the same, or would
- * have no such tool. A call whose run does not know how to hold it is not told so: it would begin, and its question be refused.
+ * Says how the session declares that people may be asked. A task and a read never ask people by their connection. Their
+ * server is still told the same as for the listing; otherwise it would not have the tool. A call whose run cannot hold
+ * it open is not told so: the call would begin, and its question be refused.
  */
 function asksOf({ asks }: ServerConnection, call: ToolCall): SessionOptions['asks'] {
   if (call.people !== undefined) return 'heard';
   return asks === true && (call.task !== undefined || isRead(call)) ? 'declared' : undefined;
 }
 
-/** A worker that is lost once its server has seen another token leaves that one, too. */
+/** Leaves a renewed token behind too, in case this worker is lost after its server has seen that token. */
 function keepingUp(connection: ServerConnection, pulse: Pulse): ServerConnection {
   const { renewal } = connection;
   if (renewal === undefined) return connection;

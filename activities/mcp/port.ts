@@ -1,13 +1,13 @@
 /**
- * Talking to one MCP server. The gate stands before this port: whoever holds a `ToolServer` may call (INV-G1), so only the
+ * The port to one MCP server. The gate stands before it: a holder of a `ToolServer` may call (INV-G1), so only the
  * dispatch and discovery activities hold one.
  *
  * 1. `call` never throws for what a server or network does: every ending is one of six kinds, told apart by whether the
  *    tool ran. It throws only for faults of our own.
- * 2. `not-sent` is claimed only where the request provably left no trace at the server.
- * 3. A call of the tool `resources:read` is the protocol's `resources/read` of the argument `uri`. It has no effect to be unsure
- *    of: what the server answers, an error included, is its end; only a lost answer is `unknown`.
- * 4. Nothing that is returned holds a secret of `secrets`, raw, hexadecimal, base64 or URL-encoded (INV-S1).
+ * 2. `not-sent` is claimed only if the request provably left no trace at the server.
+ * 3. A call of the tool `resources:read` is the protocol's `resources/read` of the argument `uri`. It has no effect
+ *    that could be in doubt: the server's answer, an error included, is its end; only a lost answer is `unknown`.
+ * 4. No returned value holds a secret of `secrets`, raw, hexadecimal, base64 or URL-encoded (INV-S1).
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { ToolResult } from '../../contracts/schemas/call.ts';
@@ -23,33 +23,39 @@ export interface ServerConnection {
   readonly headers: Readonly<Record<string, string>>;
   readonly protocol: ServerConfig['protocol'];
   readonly accessToken?: string;
-  /** Scrubbed from all that is returned. */
+  /** Scrubbed from everything that is returned. */
   readonly secrets: readonly string[];
   /**
-   * It may ask people on the connection of a call, by the operator's word. Where it speaks 2025-11-25 or before it is told so for a
-   * listing, too: such servers offer some tools only to those who say that they can be asked.
+   * The server may ask people on the connection of a call, by the operator's configuration. A server of 2025-11-25 or
+   * before is told so for a listing too: such servers offer some tools only to clients that can be asked.
    */
   readonly asks?: true;
-  /** Another token for what is sent beside the call, where people may be asked in the middle of it. */
+  /** Gives another token for requests beside the call, if people may be asked in the middle of it. */
   readonly renewal?: TokenRenewal;
 }
 
 export interface TokenRenewal {
-  /** When the connection's own token ends, where that is known. ISO 8601. */
+  /** When the connection's own token ends, if known. ISO 8601. */
   readonly expiresAt?: string;
-  /** Undefined where there is none. @param refused the server has turned this one away @throws CountersignError */
+  /**
+   * Mints another token; undefined if there is none.
+   * @param refused the token that the server has refused
+   * @throws CountersignError
+   */
   mint(
     refused?: string,
   ): Promise<{ readonly accessToken: string; readonly expiresAt?: string | undefined } | undefined>;
-  /** Of all that it has given. */
+  /** Secrets of all tokens that it has given. */
   secrets(): readonly string[];
 }
 
 /**
- * Puts a question before people while its call's connection is held open; what nobody answers in time is `cancel`. Does not throw.
+ * Puts a question before people while its call's connection is held open; a question that nobody answers in time gives
+ * `cancel`. It does not throw.
  *
- * @param signal nobody waits for the answer any more
- * @param said resolves once the server was given the answer, with a code where that failed; or never, and does not reject
+ * @param signal aborted once nobody waits for the answer any more
+ * @param said resolves once the server was given the answer, with a code if that failed; it may never resolve, and does
+ * not reject
  */
 export type AskPeople = (
   requests: InputRequests,
@@ -62,40 +68,51 @@ export interface ToolCall {
   readonly arguments: JsonObject;
   readonly idempotencyKey: string;
   readonly timeoutMs: number;
-  /** What the model may see of the result; the rest goes to the artifact store. */
+  /** Bytes of the result that the model may see; the rest goes to the artifact store. */
   readonly resultBytes: number;
-  /** Calls of the turn, where they share the turn's room and `resultBytes` is the share. */
+  /** Number of calls of the turn, if they share the turn's room and `resultBytes` is the share. */
   readonly sharedBy?: number;
   readonly signal: AbortSignal;
   readonly heartbeat: (details: CallProgress) => void;
-  /** Where the server may ask for input in place of a result. It is told so only in a session of 2026-07-28. */
+  /**
+   * Lets the server ask for input instead of giving a result. The server is told so only in a session of 2026-07-28.
+   */
   readonly input?: ToolInput;
-  /** Why it may not, for whoever reads what became of the call. */
+  /** Why the server may not ask, for the reader of the outcome. */
   readonly noInput?: string;
   /**
-   * Where the server may ask on the open connection, and waits there for the answer. It is told so only in a session of 2025-11-25
-   * or before, and the call's time stands still meanwhile.
+   * Lets the server ask on the open connection and wait there for the answer. The server is told so only in a session
+   * of 2025-11-25 or before. The call's time stands still meanwhile.
    */
   readonly people?: AskPeople;
-  /** Where the answer comes is said in heartbeats, sealed by this. Absent: it is not said. */
+  /** Seals the place where the answer comes, for heartbeats. If absent, heartbeats do not tell the place. */
   readonly seal?: (point: ResumePoint) => Promise<SealedState>;
-  /** Asked where the call is cancelled: it is wanted still, and another worker will ask for the answer. Then the server hears nothing. */
+  /**
+   * Called if the call is cancelled. True means that the call is still wanted and that another worker will ask for the
+   * answer; then the server hears nothing.
+   */
   readonly isHandedOn?: () => boolean;
-  /** It is sent as a task, where the server takes tasks. */
+  /** The call is sent as a task, if the server takes tasks. */
   readonly task?: WantedTask;
 }
 
-/** Where in a server's stream of events the answer to a call comes (MCP 2025-11-25, transports, "Resumability"). Secret (INV-S1). */
+/**
+ * The place in a server's event stream where a call's answer comes (MCP 2025-11-25, transports, "Resumability"). Secret
+ * (INV-S1).
+ */
 export interface ResumePoint {
   readonly sessionId: string;
   readonly protocolVersion: string;
-  /** Of the `tools/call`; the answer has it. */
+  /** Id of the `tools/call`, which the answer repeats. */
   readonly requestId: string | number;
-  /** After it the answer comes. */
+  /** The answer comes after this event. */
   readonly eventId: string;
   /** ISO 8601. */
   readonly sentAt: string;
-  /** For how long the time of the call has stood still since, while people were asked. Absent: for none; earlier releases know of none. */
+  /**
+   * How long the call's time has stood still while people were asked, in ms. Absent for none; earlier releases do not
+   * write it.
+   */
   readonly heldMs?: number;
 }
 
@@ -105,20 +122,20 @@ export interface AskedAnswer extends Omit<
   'arguments' | 'idempotencyKey' | 'input' | 'noInput' | 'people' | 'task'
 > {
   readonly point: ResumePoint;
-  /** The same, sealed: said again as long as nothing newer is known. */
+  /** The same point, sealed: it is repeated as long as nothing newer is known. */
   readonly resume: SealedState;
-  /** The answer may be a task: its session is left open then. */
+  /** The answer may be a task: its session is then left open. */
   readonly mayBeTask?: true;
 }
 
 export interface WantedTask {
-  /** How long the server should keep it. */
+  /** How long the server should keep it, in ms. */
   readonly ttlMs: number;
   /** The tool cannot be called otherwise. */
   readonly only: boolean;
 }
 
-/** By which a task is found at its server. Secret (INV-S1). */
+/** Ids that find a task at its server. Secret (INV-S1). */
 export interface TaskId {
   readonly taskId: string;
   /** Servers keep tasks with the session in which they were begun. */
@@ -126,21 +143,24 @@ export interface TaskId {
   readonly version?: string;
 }
 
-/** What people have answered to the questions of this call. */
+/** People's answers to the questions of this call. */
 export interface ToolInput {
   readonly answers: readonly InputAnswer[];
-  /** Where the call goes on; absent: it begins. */
+  /** The point at which the call continues; absent if it begins. */
   readonly leg?: Leg;
-  /** The server did not take its state any more, and the call began anew. */
+  /** The server no longer took its state, and the call began anew. */
   readonly begunAnew?: true;
-  /** Of this dispatch among those of the call; a call that begins anew has it in its idempotency key, so that it is a new one. */
+  /**
+   * Id of this dispatch among those of the call. A call that begins anew has it in its idempotency key, and so is a new
+   * call.
+   */
   readonly dispatch: string;
 }
 
 /** One `tools/call` that continues an earlier one. */
 export interface Leg {
   readonly responses: Readonly<Record<string, InputResponse>>;
-  /** As the server gave it. Secret (INV-S1). */
+  /** The state as the server gave it. Secret (INV-S1). */
   readonly state?: string;
   /** Hashes of the questions that were answered since the call began. */
   readonly used: readonly string[];
@@ -152,11 +172,11 @@ export interface CallProgress {
   readonly sentAt?: string;
   readonly progress?: number;
   readonly total?: number;
-  /** Where another worker can ask for the answer. */
+  /** The place at which another worker can ask for the answer. */
   readonly resume?: SealedState;
 }
 
-/** What of an end tells of the server and not of the call: it did not answer, or answered that it cannot (5xx). */
+/** Says what an ending shows of the server and not of the call: no answer, or an answer that it cannot serve (5xx). */
 export type ServerFault = 'timeout' | 'failure';
 
 export type CallEnding =
@@ -177,7 +197,7 @@ export type CallEnding =
       readonly fault?: ServerFault;
     }
   | { readonly kind: 'executed'; readonly isError: boolean; readonly result: ToolResult }
-  /** The server has not finished: it asks for what nobody has answered yet. `state` is secret. */
+  /** The server has not finished: it asks for input that nobody has given yet. `state` is secret. */
   | {
       readonly kind: 'input';
       readonly requests: InputRequests;
@@ -189,7 +209,7 @@ export type CallEnding =
       readonly kind: 'task';
       readonly id: TaskId;
       readonly pollMs?: number;
-      /** How long the server keeps it, from now on. */
+      /** How long the server keeps it from now on, in ms. */
       readonly ttlMs?: number;
       readonly message?: string;
     }
@@ -197,7 +217,7 @@ export type CallEnding =
       readonly kind: 'unknown';
       readonly code: ErrorCode;
       readonly message: string;
-      /** Of an answer that came in part. */
+      /** Received bytes of a partial answer. */
       readonly bytes?: number;
       /** The answer was asked for with a token that the server refused. */
       readonly unauthorized?: true;
@@ -212,18 +232,21 @@ export interface ToolListing {
 }
 
 export interface ListOptions {
-  /** What is known of how the server speaks may be used, so that a modern one is sent the list's request alone. */
+  /** Lets the list use remembered facts about the server, so that a modern one gets only the list's own request. */
   readonly known?: boolean;
 }
 
 export interface ToolServer {
-  /** Throws `DISCOVERY_FAILED | EGRESS_FORBIDDEN | TOOL_UNAUTHORIZED | TOOL_FORBIDDEN | TOOL_INSUFFICIENT_SCOPE` (`CountersignError`). */
+  /**
+   * @throws CountersignError `DISCOVERY_FAILED`, `EGRESS_FORBIDDEN`, `TOOL_UNAUTHORIZED`, `TOOL_FORBIDDEN`,
+   * `TOOL_INSUFFICIENT_SCOPE`
+   */
   list(connection: ServerConnection, signal: AbortSignal, options?: ListOptions): Promise<ToolListing>;
   call(connection: ServerConnection, call: ToolCall): Promise<CallEnding>;
 }
 
-/** Whoever holds one can learn what a call came to, and send none. */
+/** Its holder can learn the result of a call, and cannot send one. */
 export interface AnswerSource {
-  /** The answer to a call that another worker sent, or `unknown`. */
+  /** Returns the answer to a call that another worker sent, or `unknown`. */
   resume(connection: ServerConnection, asked: AskedAnswer): Promise<CallEnding>;
 }

@@ -1,26 +1,31 @@
 /**
- * Tells Temporal that a call is alive, how far it has come, and where another worker can ask for its answer.
+ * Sends the heartbeats of a call: that it is alive, its progress, and where another worker can ask for its answer.
  *
- * 1. What is new is said at once; the last word is repeated well within the heartbeat timeout (30 s), however silent the server.
- * 2. Where the answer comes is said sealed, or not at all (INV-S1).
+ * 1. News is sent at once. The last heartbeat is repeated well within the heartbeat timeout (30 s), however silent the
+ *    server is.
+ * 2. The place where the answer comes is sent sealed, or not at all (INV-S1).
  */
 import type { CallProgress, ResumePoint, ToolCall } from './port.ts';
 
-/** Temporal throttles what is more. */
+/** Temporal throttles more frequent heartbeats. */
 const EVERY_MS = 5_000;
 
-/** Longer ones are not kept: heartbeats stand in Temporal's own store. */
+/** Longer points are not kept: heartbeats are in Temporal's own store. */
 const LONGEST_POINT = 2_048;
 
 export interface Pulse {
   say(details: CallProgress): void;
-  /** From here on the answer is taken up behind this point. */
+  /** From now on the answer is taken up after this point. */
   keep(point: ResumePoint): void;
-  /** What is sealed with the point has changed: the last one is sealed anew. */
+  /** The authority that is sealed with the point has changed, so the last point is sealed anew. */
   keepAgain(): void;
   stop(): void;
 }
 
+/**
+ * Begins the heartbeats of a call.
+ * @param from details to begin with, for instance where a lost worker left off
+ */
 export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'seal'>, from?: CallProgress): Pulse {
   let latest: CallProgress = from ?? { phase: 'connecting' };
   let wanted: ResumePoint | undefined;
@@ -30,7 +35,7 @@ export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'se
   heartbeat(latest);
   const timer = setInterval(() => heartbeat(latest), EVERY_MS);
 
-  /** One at a time, so that an earlier point never takes the place of a later one; those between are left out. */
+  /** Seals one point at a time, so that an earlier point never replaces a later one; points in between are left out. */
   const sealWanted = async (sealed: NonNullable<ToolCall['seal']>): Promise<void> => {
     isSealing = true;
     while (wanted !== undefined) {
@@ -70,8 +75,8 @@ export function startPulse({ heartbeat, seal }: Pick<ToolCall, 'heartbeat' | 'se
 }
 
 /**
- * An activity that is alive from its first moment to its last. Lists, tokens and stores of others may take longer than Temporal waits
- * for a word, and what Temporal has given up may still be sent.
+ * Keeps an activity alive from its first moment to its last. Lists, tokens and stores of others may take longer than
+ * Temporal waits for a heartbeat, and a call that Temporal has given up may still be sent.
  */
 export function pulsing<Input extends { readonly callId: string }, Result>(
   heartbeat: (details: CallProgress & { readonly callId: string }) => void,
@@ -79,7 +84,7 @@ export function pulsing<Input extends { readonly callId: string }, Result>(
 ): (input: Input) => Promise<Result> {
   return async (input) => {
     const { callId } = input;
-    // By the id, whoever watches knows which call it is.
+    // The id tells an observer which call it is.
     const pulse = startPulse({ heartbeat: (details) => heartbeat({ ...details, callId }) });
     try {
       return await activity(input, pulse);

@@ -1,13 +1,14 @@
 /**
- * A call that a server answers with questions: leg after leg, until it has a result or nobody has answered yet
- * (MCP 2026-07-28, multi round-trip requests).
+ * Sends a call that a server answers with questions, leg after leg, until there is a result or a question without an
+ * answer (MCP 2026-07-28, multi round-trip requests).
  *
- * Owns the order of legs, and what becomes of a state that the server takes no more. Does not own a leg (`tool-call.ts`), nor what
- * is understood (`activities/mcp/input-round.ts`).
- * 1. Each leg is sent once (INV-X1). The next one is sent only where the server itself has said that the last one is not a result.
- * 2. Where the server refuses its state, the call begins anew, once; what people have answered is given again where the question is
- *    the same, and each answer once.
- * 3. All legs together have the time of one call, and a bound in number.
+ * It owns the order of legs, and what follows if the server no longer takes its state. It does not own a leg
+ * (`tool-call.ts`), nor which questions are understood (`activities/mcp/input-round.ts`).
+ * 1. A leg is one `tools/call` of such a call, and is sent once (INV-X1). The next one is sent only if the server
+ *    itself has said that the last answer is not a result.
+ * 2. If the server refuses its state, the call begins anew, once. People's answers are given again, each once, to the
+ *    same questions.
+ * 3. All legs together have the time of one call, and are bounded in number.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { answersTo, MOST_ROUNDS } from '../../domain/request/input.ts';
@@ -17,29 +18,30 @@ import { halfway, INVALID_PARAMS, type Names, saysAfterwards, type Trace, unfini
 import type { CallEnding, Leg, ToolCall, ToolInput } from './port.ts';
 import type { RawAnswer } from './transport.ts';
 
-/** A leg for each answer, the one whose state was refused, and some that a server only wants repeated. */
+/** One leg for each answer, the one whose state was refused, and some that a server only wants repeated. */
 const MOST_LEGS = MOST_ROUNDS + 6;
-/** Before a leg that brings no answers: the server wants to be asked again, and not at once. */
+/** Pause in ms before a leg without answers: the server wants to be asked again, but not at once. */
 const PACE_MS = 500;
-/** Characters of an error that say what it is about. */
+/** Characters of an error that are searched for its subject. */
 const MOST_HEARD = 500;
-/** As the TypeScript SDK's server says it in the error's data. */
+/** The reason in the error's data, in the form of the TypeScript SDK's server. */
 const STATE_REASON = 'invalid_request_state';
 
 export interface LegParts {
   readonly names: Names;
-  /** Of the connection's secrets and these. */
+  /** Scrubs the connection's secrets and these. */
   readonly scrubberWith: (secrets: readonly string[]) => Scrubber;
   readonly send: (call: ToolCall) => Promise<CallEnding | Trace>;
   readonly now?: () => number;
 }
 
-/** What the last leg came to, and what is secret in it besides the connection's own secrets. */
+/** How the last leg ended, and its secrets besides the connection's own. */
 export interface LastLeg {
   readonly ended: CallEnding | Trace;
   readonly states: readonly string[];
 }
 
+/** Sends the legs of one call, as far as the given answers go. */
 export async function sendLegs(
   call: ToolCall,
   { names, scrubberWith, send, now = Date.now }: LegParts,
@@ -74,7 +76,7 @@ export async function sendLegs(
   }
 }
 
-/** With the answers that people have given before; undefined where one is missing. */
+/** Continues with the answers that people have given before; undefined if one is missing. */
 function continued(input: ToolInput, { requests, state }: Extract<Asked, { kind: 'asked' }>): ToolInput | undefined {
   const used = input.leg?.used ?? [];
   const { responses, missing } = answersTo(requests, input.answers, used);
@@ -96,18 +98,19 @@ function askedIn(
 }
 
 /**
- * -32602 is what the spec has a server say; the words are those of the SDKs, and must name the request's state: another one is a
- * parameter of the call. What is said after the tool has run begins nothing anew, whatever it names (INV-X1).
+ * Tells whether the server refused its state. The spec has a server send -32602. The words are those of the SDKs, and
+ * must name the request's state, because another parameter of the call may be meant. An error sent after the tool has
+ * run begins nothing anew, whatever it names (INV-X1).
  */
 function isStateRefusal(answer: RawAnswer, { leg, begunAnew }: ToolInput): boolean {
   if (answer.kind !== 'error' || leg?.state === undefined || begunAnew !== undefined) return false;
   const { code, message, reason } = answer;
   if (code !== INVALID_PARAMS || saysAfterwards(message)) return false;
-  // Bounded: a server may send megabytes.
+  // The search is bounded, because a server may send megabytes.
   return reason === STATE_REASON || /\brequest[ _-]?state\b/i.test(message.slice(0, MOST_HEARD));
 }
 
 async function pace(signal: AbortSignal): Promise<void> {
-  // Cancelled: the next leg says so.
+  // If cancelled, the next leg reports it.
   await pause(PACE_MS, undefined, { signal }).catch(() => undefined);
 }

@@ -1,14 +1,16 @@
 /**
- * What a server of MCP 2025-11-25 or before asks in the middle of a call, on the call's own stream (client/elicitation). The
- * question ends with the connection, so the call is held open for it (docs/adr/0040).
+ * Answers the questions that a server of MCP 2025-11-25 or before asks in the middle of a call, on the call's own
+ * stream (client/elicitation). A question ends with the connection, so the call is held open for it (docs/adr/0040).
  *
- * Owns which requests are answered, and with what error where they are not. Does not own how people are asked, nor for how long
- * (`activities/gate/legacy-2025/open-question.ts`).
- * 1. Only where the call may ask people, which its session was told; sampling and roots are never declared, and not answered.
- * 2. People are asked what is understood whole, and scrubbed of what the server was given (INV-S1): `activities/mcp/input-round.ts`.
- * 3. Whether the server was given the answer is told to whoever asked people.
- * 4. What the server takes back is waited for no longer, and the time of the call goes on.
- * 5. A question that a stream brings twice, as after it was resumed, is one question.
+ * It owns which requests are answered, and the error for the others. It does not own how people are asked, nor for how
+ * long (`activities/gate/legacy-2025/open-question.ts`).
+ * 1. Questions are answered only if the call may ask people, which its session was told. Sampling and roots are never
+ *    declared, and not answered.
+ * 2. People are asked only questions that are understood whole, scrubbed of the secrets that the server was given
+ *    (INV-S1): `activities/mcp/input-round.ts`.
+ * 3. The party that asked people is told whether the server was given the answer.
+ * 4. A question that the server takes back is no longer waited for, and the time of the call goes on.
+ * 5. A question that a stream brings twice, for instance after it was resumed, is one question.
  */
 import { ProtocolError, ProtocolErrorCode, type RequestId } from '@modelcontextprotocol/client';
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -20,19 +22,19 @@ import type { AskPeople } from './port.ts';
 import type { Session } from './session.ts';
 
 const METHOD = 'elicitation/create';
-/** There is one question in a request, and it has no name. */
+/** A request holds one question, which has no name of its own. */
 export const QUESTION = 'question';
 
-/** Of one call: more are not held in mind, so that a repeat is a new question. */
+/** Questions of one call that are remembered; beyond them a repeat is a new question. */
 const MOST_REMEMBERED = 100;
 
 export interface Questions {
   readonly people: AskPeople;
-  /** Takes secrets out of a JSON value. */
+  /** Removes secrets from a JSON value. */
   readonly scrubbed: (value: unknown) => unknown;
 }
 
-/** @param signal the call is over */
+/** @param signal aborted once the call is over */
 export function answerQuestions(
   { client, transport }: Pick<Session, 'client' | 'transport'>,
   { people, scrubbed }: Questions,
@@ -54,7 +56,8 @@ export function answerQuestions(
       goOn();
     }
   };
-  // Not a handler for the method: that is for clients which declare the capability whatever their server speaks.
+  // A handler for the method would not do: the SDK takes it only from clients that declare the capability to every
+  // server.
   client.fallbackRequestHandler = async ({ method, params = {} }, { mcpReq }) => {
     if (method !== METHOD) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found');
     const asked = readAsked({ inputRequests: { [QUESTION]: { method, params } } }, scrubbed);
@@ -63,7 +66,8 @@ export function answerQuestions(
     const takenBack = new AbortController();
     const one = known.get(key) ?? { answer: ask(mcpReq.id, asked.requests, takenBack.signal), takenBack };
     if (known.size < MOST_REMEMBERED) known.set(key, one);
-    // By `notifications/cancelled`, which the SDK hears: then it sends no answer. The last one of a question that came twice is heard.
+    // `notifications/cancelled` takes a question back; the SDK hears it and sends no answer. For a repeated question
+    // the last one counts.
     const takeBack = (): void => one.takenBack.abort();
     mcpReq.signal.addEventListener('abort', takeBack, { once: true });
     if (mcpReq.signal.aborted) takeBack();
@@ -71,13 +75,14 @@ export function answerQuestions(
   };
 }
 
-/**
- * The time that a call has, which stands still while people are asked.
- */
+/** The time that a call has, which stands still while people are asked. */
 export interface CallDeadline {
-  /** Stands still from now on. @returns what lets it run again; as many as there are must do so */
+  /**
+   * Stops the time from now on.
+   * @returns a function that lets the time run again, once every holder has called its own
+   */
   hold(): () => void;
-  /** For how long it has stood still so far. */
+  /** How long the time has stood still so far, in ms. */
   heldMs(): number;
   stop(): void;
 }

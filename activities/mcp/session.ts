@@ -1,13 +1,12 @@
 /**
  * One connection to one MCP server, for one discovery or one call.
  *
- * Owns the choice of protocol era and an orderly end. Does not own what is asked over it.
- *
- * 1. A fresh client and transport every time: the SDK does not recover lost sessions (typescript-sdk#1708).
- * 2. The SDK never authorizes by itself: the token is given, and 403 insufficient_scope is an error (INV-S2). Its default would
- *    fetch a wider token and run the tool.
- * 3. No client capability is declared, so a server may not ask for sampling or roots while a call is held open; nor for input, save
- *    where the caller says so, and only servers before 2026-07-28 (`asks`).
+ * It owns the choice of protocol era and an orderly end. It does not own what is asked over it.
+ * 1. Client and transport are fresh every time: the SDK does not recover lost sessions (typescript-sdk#1708).
+ * 2. The SDK never authorizes by itself: the token is given, and 403 insufficient_scope is an error (INV-S2). The SDK's
+ *    default would fetch a wider token and run the tool.
+ * 3. No client capability is declared, so a server may not ask for sampling or roots while a call is held open. Asking
+ *    people for input is declared only if the caller says so, and only to servers before 2026-07-28 (`asks`).
  */
 import { randomInt } from 'node:crypto';
 import {
@@ -24,10 +23,10 @@ import { type Exchange, openWire, renewedFetch, type Wire } from './http-exchang
 import type { ServerConnection } from './port.ts';
 import { SessionTransport } from './transport.ts';
 
-/** What a server may take to be left: to hear of a cancellation and to forget the session. */
+/** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
 
-/** How long a server that gave event ids is asked to resume a broken stream; the call's deadline holds all the same. */
+/** How a server that gave event ids is asked to resume a broken stream; the call's deadline holds all the same. */
 export const RESUME = {
   initialReconnectionDelay: 250,
   maxReconnectionDelay: 5_000,
@@ -38,10 +37,13 @@ export const RESUME = {
 /** Far beyond every deadline of ours: the SDK's own 60 s timer must never be the one that ends a call. */
 export const NEVER_MS = 2_147_483_647;
 
-/** Below what servers with 32-bit ids hold, with room for the requests of a session. */
+/** Below the bound of servers with 32-bit ids, with room for the requests of a session. */
 const FIRST_IDS = 2_000_000_000;
 
-/** In one session no id may come twice (MCP 2025-11-25, base protocol, "Requests"), whichever worker asks. */
+/**
+ * Chooses a random first id: in one session no id may come twice (MCP 2025-11-25, base protocol, "Requests"), whichever
+ * worker asks.
+ */
 export function firstId(): number {
   return randomInt(1, FIRST_IDS);
 }
@@ -49,13 +51,16 @@ export function firstId(): number {
 export interface SessionOptions {
   readonly connection: ServerConnection;
   readonly prior?: PriorDiscovery;
-  /** Where a session before was sent on to, with `prior`. */
+  /** Address to which an earlier session was redirected; goes with `prior`. */
   readonly at?: string;
   readonly connectMs: number;
   readonly signal: AbortSignal;
   readonly egress: Egress;
   readonly fetch?: GuardedFetch;
-  /** A server before 2026-07-28 is told that it may ask people, for what it lists by it; or it is also listened to. */
+  /**
+   * How a server before 2026-07-28 may ask people. `declared`: it is told so, because its list depends on that.
+   * `heard`: its questions are also answered.
+   */
   readonly asks?: 'declared' | 'heard' | undefined;
 }
 
@@ -63,11 +68,11 @@ export interface Session {
   readonly client: Client;
   readonly transport: SessionTransport;
   readonly wire: Wire;
-  /** What the next session with this server may take as known. */
+  /** Facts that the next session with this server may take as known. */
   readonly learned: PriorDiscovery;
   /** The address at which its requests were answered. */
   readonly at: string;
-  /** @param kept the server's side of it is left open: there is work of ours in it */
+  /** @param kept leaves the server's side open: there is work of ours in it */
   close(kept?: 'kept'): Promise<void>;
 }
 
@@ -83,14 +88,18 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** Results are checked by `classify-result.ts`, so the SDK need not build a validator for every call. */
+/** `classify-result.ts` checks results, so the SDK need not build a validator for every call. */
 const noValidator: jsonSchemaValidator = {
-  // Sound: the SDK asks for T and gets the input back as it came; its own validators do the same after looking at it.
+  // Sound: the SDK asks for T and gets the input back unchanged; its own validators do the same after checking it.
   getValidator:
     <T>(): JsonSchemaValidator<T> =>
     (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
 };
 
+/**
+ * Connects within `connectMs`.
+ * @throws ConnectFailure if no session could be opened
+ */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
@@ -116,13 +125,14 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       jsonSchemaValidator: noValidator,
     },
   );
-  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip requests), and
-  // the SDK begins at 0 in each session. Its counter is private; the suite of MCP conformance fails where this does not reach it.
+  // A call that a server continues with questions must be another request by its id (MCP 2026-07-28, multi round-trip
+  // requests), but the SDK begins at 0 in each session. Its counter is private; the MCP conformance suite fails if this
+  // does not reach it.
   client['_requestMessageId'] = firstId();
   let stopped: 'cancelled' | 'deadline' | undefined;
   const stop = (why: 'cancelled' | 'deadline'): void => {
     stopped ??= why;
-    // The negotiation probe takes no signal; closing its transport is what ends it.
+    // The negotiation probe takes no signal; closing its transport ends it.
     void transport.close().catch(() => {});
   };
   const onCancel = (): void => stop('cancelled');
@@ -158,7 +168,10 @@ async function leave(client: Client, transport: SessionTransport, wire: Wire, ke
   await wire.close();
 }
 
-/** Of a session that has no client. @param kept as above */
+/**
+ * Ends a session without a client.
+ * @param kept as above
+ */
 export async function leaveSession(transport: StreamableHTTPClientTransport, wire: Wire, kept?: 'kept'): Promise<void> {
   if (kept === undefined) await farewell(terminated(transport));
   await transport.close().catch(() => {});
@@ -169,7 +182,7 @@ async function terminated(transport: StreamableHTTPClientTransport): Promise<voi
   if (transport.sessionId !== undefined) await transport.terminateSession();
 }
 
-/** A server that will not be left in peace keeps its session; its own expiry ends it. */
+/** A server that does not react keeps its session, until that expires. */
 async function farewell(said: Promise<void>): Promise<void> {
   await patiently(
     said.catch(() => {}),
@@ -187,8 +200,9 @@ async function patiently(waited: Promise<void>, ms: number): Promise<void> {
 }
 
 /**
- * The SDK opens a standing GET stream for a server's own messages in every legacy session. Nothing here listens to them, and a
- * client need not have one (MCP 2025-11-25, transports): it is answered as a server without it would, save where it may ask. Resuming needs GET.
+ * In every legacy session the SDK opens a standing GET stream for the server's own messages. Nothing here listens to
+ * them, and a client need not have the stream (MCP 2025-11-25, transports). The GET therefore gets the answer of a
+ * server without one, unless the server may ask. Resuming needs GET.
  */
 export function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
   return (url, init) =>
@@ -197,13 +211,13 @@ export function withoutStandingStream(fetch: Wire['fetch']): Wire['fetch'] {
       : fetch(url, init);
 }
 
-/** How long a server may take to open the stream; what it asks on none is lost, and so is its time. */
+/** Time in ms for a server to open the stream. A question before that is lost, and so is its time. */
 const STANDING_MS = 1_000;
 
 /**
- * With the standing stream, and told when it is open. Servers should ask on the stream of the call, but the v1 SDK's own
- * `elicitInput` asks here (MCP 2025-11-25, transports, "Listening for Messages from the Server"), and what comes before it is open is
- * lost.
+ * Keeps the standing stream and tells when it is open. Servers should ask on the stream of the call, but the v1 SDK's
+ * own `elicitInput` asks here (MCP 2025-11-25, transports, "Listening for Messages from the Server"). A question before
+ * the stream is open is lost.
  */
 function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; readonly opened: () => Promise<void> } {
   let isOpen = (): void => undefined;
@@ -221,7 +235,7 @@ function standingStream(fetch: Wire['fetch']): { readonly fetch: Wire['fetch']; 
 }
 
 function negotiationOf(protocol: ServerConnection['protocol']): VersionNegotiationOptions {
-  // The SDK's default is `legacy`, which cannot talk to a server of the 2026-07-28 revision alone.
+  // The SDK's default is `legacy`, which cannot talk to a server that has only the 2026-07-28 revision.
   return { mode: protocol === '2026-07-28' ? { pin: protocol } : protocol, probe: { timeoutMs: NEVER_MS } };
 }
 
@@ -230,7 +244,7 @@ function learnedBy(client: Client): PriorDiscovery {
   return discover === undefined ? { kind: 'legacy' } : { kind: 'modern', discover: essenceOf(discover) };
 }
 
-/** Without instructions and metadata, which may be large and are not used. */
+/** Leaves out instructions and metadata, which may be large and are not used. */
 function essenceOf({ supportedVersions, capabilities }: DiscoverResult): DiscoverResult {
   return { supportedVersions, capabilities };
 }

@@ -1,14 +1,16 @@
 /**
-/**
- * What a server gave to be taken up again by another worker, sealed (INV-S1): its `requestState`, for the time in which people
- * answer; where a call's answer comes, for the time after a worker is lost; a task, for the time in which its server works on it.
+ * Seals what a server gave for another worker to take up again (INV-S1).
  *
- * Owns the keys and what is sealed is bound to. Does not own when it is opened (`input-round.ts`, `activities/gate/legacy-2025/resume-point.ts`, `activities/gate/legacy-2025/task-seal.ts`).
- * 1. Only a worker of the zone can make or open one: the key is derived from the zone's private key (`grants.keys`), which no
- *    client has. A state that somebody else wrote into a history does not open.
- * 2. It opens for one namespace, run, call, round or attempt, and server URL; that of a pause for its questions, and where a token is
- *    given for it for one server and tool. What it was sealed with elsewhere is not said in it.
- * 3. The first key seals, all open: keys rotate while people think. A state that does not open is no failure: see `input-round.ts`.
+ * That is its `requestState` while people answer, the place of a call's answer after a worker is lost, or a task while
+ * the server works on it. The file owns the keys and what a seal is bound to. It does not own when a seal is opened
+ * (`input-round.ts`, `activities/gate/legacy-2025/resume-point.ts`, `activities/gate/legacy-2025/task-seal.ts`).
+ * 1. Only a worker of the zone can make or open a seal: its key is derived from the zone's private key (`grants.keys`),
+ *    which no client has. A state that somebody else wrote into a history does not open.
+ * 2. A seal opens for one namespace, run, call, round or attempt, and server URL. The seal of a pause also opens only
+ *    for its questions; one from which a token follows opens only for one server and tool. The sealed text does not
+ *    repeat what it is bound to.
+ * 3. The first key seals, and all keys open, because keys rotate while people think. A state that does not open is no
+ *    failure: see `input-round.ts`.
  */
 import { createPrivateKey, hkdfSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -28,13 +30,15 @@ export interface StateBinding {
   readonly namespace: string;
   readonly workflowId: string;
   readonly callId: string;
-  /** Of the pause, from 1. */
+  /** Round of the pause, from 1. */
   readonly round: number;
   /** Canonical server URL. */
   readonly serverUrl: string;
 }
 
-/** Of where an answer comes. A call that was sent by another Temporal run, as other calls are, is another call. */
+/**
+ * Binding of the place of an answer. A call that another Temporal run sent counts as another call, here as elsewhere.
+ */
 export interface AnswerBinding {
   readonly answerTo: 'tools/call';
   readonly namespace: string;
@@ -42,30 +46,30 @@ export interface AnswerBinding {
   readonly runId: string;
   readonly callId: string;
   readonly attempt: number;
-  /** Its name: two may have one address, and other credentials. */
+  /** Name of the server: two may have one address, and other credentials. */
   readonly server: string;
   readonly serverUrl: string;
   readonly tool: string;
   readonly argumentsHash: string;
 }
 
-/** With what was asked, so that what people answer goes to these questions and to no others. */
+/** Binding to the questions, so that people's answers go to these questions and to no others. */
 export interface LegBinding extends StateBinding {
   readonly use: 'leg';
-  /** Its name. */
+  /** Name of the server. */
   readonly server: string;
   readonly tool: string;
   readonly argumentsHash: string;
-  /** Of the hashes of the questions, and of those that were answered before. */
+  /** Hash over the hashes of the questions, and of those that were answered before. */
   readonly asked: string;
 }
 
-/** No state of one use opens as one of the other. */
+/** Binding of a task. A seal of one use never opens as one of another. */
 export interface TaskBinding extends Omit<StateBinding, 'round'> {
   readonly use: 'task';
   /** The dispatch that began it. */
   readonly attempt: number;
-  /** Its name, and the tool: a token for asking is for these (INV-S2). */
+  /** Name of the server, and the tool: a token for polling is for these (INV-S2). */
   readonly server: string;
   readonly tool: string;
 }
@@ -74,14 +78,14 @@ export type SealBinding = StateBinding | AnswerBinding | LegBinding | TaskBindin
 
 export interface StateSeal {
   seal(state: string, binding: SealBinding): Promise<SealedState>;
-  /** Undefined where it does not open: sealed elsewhere, for something else, or to a key that is gone. */
+  /** Undefined if it does not open: sealed elsewhere, for something else, or to a key that is gone. */
   open(sealed: SealedState, binding: SealBinding): Promise<string | undefined>;
 }
 
 /**
- * Undefined where no key is configured: then no server is told that it may ask.
+ * Loads the seal; undefined if no key is configured, and then no server is told that it may ask.
  *
- * @param baseDirectory of the configuration file. The files are those that `loadPrivateKeys` has checked.
+ * @param baseDirectory directory of the configuration file; `loadPrivateKeys` has checked the key files
  */
 export async function loadStateSeal(
   keys: readonly SealingKey[],
@@ -90,7 +94,7 @@ export async function loadStateSeal(
   return createStateSeal(await derivedKeys(keys, baseDirectory, PURPOSE));
 }
 
-/** By their ids, the newest first. */
+/** Keys by their ids, the newest first. */
 export async function derivedKeys(
   keys: readonly SealingKey[],
   baseDirectory: string,
@@ -102,7 +106,7 @@ export async function derivedKeys(
   return derived;
 }
 
-/** RFC 5869: what is made of the private key for this purpose tells nothing of it, nor of what is made for another. */
+/** Derives a key by RFC 5869: it reveals nothing about the private key, nor about a key derived for another purpose. */
 export function derivedFrom(pem: string, purpose = PURPOSE): Uint8Array {
   const { d } = createPrivateKey(pem).export({ format: 'jwk' });
   if (d === undefined) throw new CountersignError('INTERNAL', 'A private key has no private part.');
@@ -122,7 +126,7 @@ export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSea
       const { protected: header, iv, ciphertext, tag } = jwe;
       if (header === undefined || iv === undefined || tag === undefined)
         throw new CountersignError('INTERNAL', 'The sealed state came out incomplete; report this as a bug.');
-      // What it is bound to is computed when it is opened, never read from it.
+      // The binding is computed when it is opened, never read from the seal.
       return { protected: header, iv, ciphertext, tag };
     },
     async open({ protected: header, iv, ciphertext, tag }, binding) {
@@ -135,7 +139,7 @@ export function createStateSeal(keys: ReadonlyMap<string, Uint8Array>): StateSea
           keyManagementAlgorithms: [ALG],
           contentEncryptionAlgorithms: [ENC],
         });
-        // Not a TextDecoder, which leaves a leading byte order mark out: servers compare their states to the byte.
+        // A TextDecoder would drop a leading byte order mark, and servers compare their states to the byte.
         return Buffer.from(plaintext).toString('utf8');
       } catch {
         return undefined;

@@ -1,13 +1,13 @@
 /**
  * Sends one `tools/call`, or one `resources/read`, over an open session and waits for its end.
  *
- * Owns deadline and cancellation. Does not own what an end means (`classify-failure.ts`, `result.ts`).
- *
- * 1. Sent once. Nothing here sends again, whatever happens.
- * 2. An answer that came counts, also where the deadline passed while it was being read.
- * 3. What is told to the server on cancellation is fixed text: a reason of ours may name people or other servers.
- * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of earlier ones die with
- *    the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at all (`server-questions.ts`).
+ * It owns deadline and cancellation. It does not own what an end means (`classify-failure.ts`, `classify-result.ts`).
+ * 1. The request is sent once. Nothing here sends it again, whatever happens.
+ * 2. An answer that came counts, even if the deadline passed while it was being read.
+ * 3. The server is told of a cancellation in fixed text: a reason of ours may name people or other servers.
+ * 4. A server of 2026-07-28 is told with the call itself whether it may ask people, and how. The questions of an
+ *    earlier server die with the call (MCP 2025-11-25, client/elicitation): they are answered while it lasts, or not at
+ *    all (`server-questions.ts`).
  */
 import { createHash } from 'node:crypto';
 import {
@@ -28,7 +28,9 @@ import { NEVER_MS, type Session } from './session.ts';
 import { ASKING } from './transport.ts';
 import type { Stop, Trace } from './classify-failure.ts';
 
-/** `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182). */
+/**
+ * `_meta` twin of the header, for servers behind something that drops headers. MCP itself has no such key (SEP-3182).
+ */
 const IDEMPOTENCY_META = 'countersign/idempotency-key';
 
 const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
@@ -37,6 +39,7 @@ const STOP_TEXT: Record<Exclude<Stop, 'left'>, string> = {
   lost: 'the response stream ended without an answer',
 };
 
+/** Sends the call or one leg of it, and reports how that ended. Does not throw for the server or the network. */
 export async function sendCall(
   session: Session,
   call: ToolCall,
@@ -48,9 +51,9 @@ export async function sendCall(
   let stopped: Stop | undefined;
   const stop = (why: Stop): void => {
     stopped ??= why;
-    // The connection is dropped, and nothing is said: neither that the call is cancelled, nor that its session may go.
+    // The connection is dropped without a word: neither that the call is cancelled, nor that its session may go.
     if (why === 'left') return void transport.close().catch(() => {});
-    // A reason that is an SdkError comes back as it is; any other is put into a text that legacy servers are sent.
+    // A reason that is an SdkError comes back unchanged; any other is put into a text that legacy servers are sent.
     ending.abort(new SdkError(SdkErrorCode.RequestTimeout, STOP_TEXT[why]));
   };
   const onCancel = (): void => stop(call.isHandedOn?.() === true ? 'left' : 'cancelled');
@@ -59,7 +62,7 @@ export async function sendCall(
   const keepPassed = (): void => {
     const { sessionId, protocolVersion } = transport;
     const heldMs = deadline.heldMs();
-    // Servers of 2026-07-28 have no sessions: what they have not answered is lost with the connection.
+    // Servers of 2026-07-28 have no sessions: an answer they have not given is lost with the connection.
     if (passed !== undefined && sessionId !== undefined && protocolVersion !== undefined)
       pulse.keep({ sessionId, protocolVersion, ...passed, sentAt, ...(heldMs === 0 ? {} : { heldMs }) });
   };
@@ -79,16 +82,16 @@ export async function sendCall(
   const key = legKey(call);
   const mayAsk = call.input !== undefined && session.learned.kind === 'modern';
   const asTask = call.task !== undefined && takesTasks(session) ? call.task : undefined;
-  // Before a connection stands nothing leaves, and what has not left has no time at which it did.
+  // Nothing leaves before a connection stands, and a call that has not left has no time of leaving.
   wire.onReached(() => {
     sentAt = new Date().toISOString();
     sent = { phase: 'sent', sentAt };
     pulse.say(sent);
   });
   const uri = uriOf(call);
-  // What is given here goes before what the SDK adds by itself.
+  // Fields given here replace those that the SDK adds by itself.
   const _meta = { [IDEMPOTENCY_META]: key, ...(mayAsk ? { [CLIENT_CAPABILITIES_META_KEY]: ASKING } : {}) };
-  // A read leaves nothing behind, whatever is asked in the middle of it.
+  // A read has no effect, whatever is asked in the middle of it.
   const asked = (): { readonly asked?: true } => (transport.asked && uri === undefined ? { asked: true } : {});
   const options = {
     allowInputRequired: true,
@@ -107,15 +110,15 @@ export async function sendCall(
           arguments: call.arguments,
           _meta,
           ...continuation(call),
-          // Known to the protocol, and gone from the type of `callTool`.
+          // The protocol has this field, but the type of `callTool` no longer does.
           ...(asTask === undefined ? {} : { task: { ttl: asTask.ttlMs } }),
         },
         { ...options, toolDefinition: unvalidated(call.definition) },
       );
-    // Not `readResource`, which may answer from a cache of the SDK's.
+    // `readResource` would not do: it may answer from a cache of the SDK's.
     else await client.request({ method: 'resources/read', params: { uri, _meta, ...continuation(call) } }, options);
   } catch (error) {
-    // Read at once: leaving the session makes further exchanges.
+    // The exchange is read at once: leaving the session makes further exchanges.
     if (transport.answer === undefined) {
       return { kind: 'failed', error, stopped, reached: wire.reached(), exchange: wire.exchange(), ...asked() };
     }
@@ -134,7 +137,10 @@ export async function sendCall(
   return { kind: 'answered', answer, ...asked(), session: found };
 }
 
-/** The one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it takes them. */
+/**
+ * True for the one revision that has tasks in its core (2026-07-28 has them in an extension), and a server that says it
+ * takes them.
+ */
 export function takesTasks({ client, transport, learned }: Session): boolean {
   return (
     learned.kind === 'legacy' &&
@@ -143,7 +149,7 @@ export function takesTasks({ client, transport, learned }: Session): boolean {
   );
 }
 
-/** Known to the protocol and the SDK's wire, and missing from the types of its requests (2.4.0). */
+/** The protocol and the SDK's wire have these fields; the types of its requests do not (2.4.0). */
 function continuation({ input }: ToolCall): object {
   if (input?.leg === undefined) return {};
   const { responses, state } = input.leg;
@@ -154,8 +160,8 @@ function continuation({ input }: ToolCall): object {
 }
 
 /**
- * Each leg is a request of its own: under the key of another one a server would give the other one's answer again. The same leg
- * has the same key in every attempt.
+ * Idempotency key of a leg. Each leg is a request of its own: under the key of another leg a server would repeat that
+ * leg's answer. The same leg has the same key in every attempt.
  */
 function legKey({ idempotencyKey, input }: ToolCall): string {
   const pass = input?.begunAnew === true ? `${idempotencyKey}/anew-${input.dispatch}` : idempotencyKey;
@@ -166,17 +172,18 @@ function legKey({ idempotencyKey, input }: ToolCall): string {
 }
 
 /**
- * The pinned definition, from which the SDK mirrors `Mcp-Param-*` headers. Without its output schema, because the SDK answers a
- * violation with the same error as an unknown tool, after the tool has run.
+ * The pinned definition, from which the SDK mirrors `Mcp-Param-*` headers. It lacks the output schema: the SDK reports
+ * a violation, after the tool has run, with the same error as an unknown tool.
  */
 function unvalidated({ name, inputSchema }: ToolDefinition): Tool {
-  // Sound: discovery accepts only schemas whose type is "object", and the SDK reads nothing else of a definition given here.
+  // Sound: discovery accepts only schemas whose type is "object", and the SDK reads nothing else of a definition given
+  // here.
   return { name, inputSchema: inputSchema as Tool['inputSchema'] };
 }
 
 /**
- * @param onPassed called once, where the time is over
- * @param onGoesOn called each time it runs again
+ * @param onPassed called once, when the time is over
+ * @param onGoesOn called each time the time runs again
  */
 export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?: () => void): CallDeadline {
   let leftMs = timeoutMs;
@@ -198,7 +205,7 @@ export function startDeadline(timeoutMs: number, onPassed: () => void, onGoesOn?
         clearTimeout(timer);
         heldSince = performance.now();
         leftMs = Math.max(0, leftMs - (heldSince - runningSince));
-        // Whoever holds it again and again would leave its timer no time to ring.
+        // A server that holds it again and again would otherwise leave the timer no time to fire.
         if (leftMs === 0) pass();
       }
       let isHeld = true;

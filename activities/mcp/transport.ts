@@ -1,14 +1,17 @@
 /**
- * The SDK's HTTP transport, with the six things an at-most-once caller needs of it.
+ * The SDK's HTTP transport, with the six things that an at-most-once caller needs, and the check of `x-mcp-header`
+ * declarations.
  *
  * 1. A request whose answer can no longer come is reported (`onLost`). The SDK would wait for its timeout instead
  *    (typescript-sdk#2739): its `RequestOptions.onRequestStreamEnd` is typed but not read in 2.4.0.
- * 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect would be lost.
- * 3. What has passed in the stream of the answer is told (`onPassed`), up to the answer itself: behind it the answer comes.
+ * 2. The raw answer is kept (`answer`). The SDK rejects a result that it cannot parse, and a completed side effect
+ *    would be lost.
+ * 3. Events that have passed in the stream of the answer are told (`onPassed`), up to the answer itself, which comes
+ *    after them.
  * 4. Cancellation notices are awaitable (`noticesSent`): the SDK sends them without waiting.
- * 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are sent. What the
- *    SDK's client declares, it declares to every server.
- * 6. What the server asks in the middle of a request is known of that (`asked`), also where the SDK answers it by itself.
+ * 5. That people may be asked is declared with `initialize` alone (`asks`), which only servers before 2026-07-28 are
+ *    sent. The SDK's client would declare it to every server.
+ * 6. A request of the server in the middle of a request is noted (`asked`), even if the SDK answers it by itself.
  */
 import {
   isJSONRPCErrorResponse,
@@ -21,20 +24,23 @@ import {
 } from '@modelcontextprotocol/client';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 
-/** A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond what a timer holds it would be none at all. */
+/**
+ * A server's `retry` (HTML, "Server-sent events") is a number of any size: beyond the range of a timer it would be no
+ * pause at all.
+ */
 export const LONGEST_RETRY_MS = 60_000;
 const SHORTEST_RETRY_MS = 100;
 
-/** What the base class takes; `TransportSendOptions` differs in optional properties. */
+/** The parameter of the base class; `TransportSendOptions` differs in optional properties. */
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
 export type RawAnswer =
   | { readonly kind: 'result'; readonly result: Readonly<Record<string, unknown>> }
-  /** `reason`: of the error's data, where it is a word. */
+  /** `reason` is that of the error's data, if it is a word. */
   | { readonly kind: 'error'; readonly code: number; readonly message: string; readonly reason?: string };
 
 export interface SessionTransportOptions extends StreamableHTTPClientTransportOptions {
-  /** Whether the answer to the request that was sent last is an event stream, which is still being read when `send` returns. */
+  /** True if the answer to the last request sent is an event stream, which is still being read when `send` returns. */
   readonly streaming: () => boolean;
   /** The server may ask people. */
   readonly asks?: boolean;
@@ -43,16 +49,17 @@ export interface SessionTransportOptions extends StreamableHTTPClientTransportOp
 /** Questions in the terms of a client's capabilities. Sampling and roots are not among them. */
 export const ASKING = { elicitation: { form: {}, url: {} } };
 
+/** Transport of one session; it keeps the answer to one request at a time. */
 export class SessionTransport extends StreamableHTTPClientTransport {
   /** The answer to the latest request about a tool, a task or a resource. */
   answer: RawAnswer | undefined;
-  /** The server has made a request of its own since then: it works on the call, whatever it says of that in the end. */
+  /** The server has made a request of its own since then: it works on the call, whatever it says in the end. */
   asked = false;
   onLost: (() => void) | undefined;
   onPassed: ((requestId: RequestId, eventId: string) => void) | undefined;
-  /** An answer of ours to a request of the server has gone out, or could not be given to it. */
+  /** Called when our answer to a request of the server was sent, or could not be given to it. */
   onSaid: ((requestId: RequestId, failure?: { readonly error: unknown }) => void) | undefined;
-  /** For whoever talks without the SDK's client, which waits for answers by itself. */
+  /** For callers without the SDK's client, which waits for answers by itself. */
   onAnswer: (() => void) | undefined;
   readonly #streaming: () => boolean;
   readonly #asks: boolean;
@@ -63,7 +70,8 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     super(url, { reconnectionScheduler: withinBounds, ...options });
     this.#streaming = streaming;
     this.#asks = asks;
-    // Set before `connect`, which chains what it finds here; it sees every message that passed the wire schema of JSON-RPC.
+    // Set before `connect`, which chains the handler it finds; it sees every message that passed the wire schema of
+    // JSON-RPC.
     this.onmessage = (message) => this.#keep(message);
   }
 
@@ -113,7 +121,7 @@ export class SessionTransport extends StreamableHTTPClientTransport {
     if (this.answer !== undefined) this.onAnswer?.();
   }
 
-  /** Deferred, so that the event which holds the answer is known as such: nothing comes behind it. */
+  /** Deferred, so that an event which holds the answer is recognised: nothing comes after it. */
   #passed(id: RequestId, eventId: string): void {
     setImmediate(() => {
       if (this.#awaited === id && this.answer === undefined) this.onPassed?.(id, eventId);
@@ -147,8 +155,8 @@ function isAwaited(method: string): boolean {
   return /^(?:tools|tasks)\//.test(method) || method === 'resources/read';
 }
 
-// Whether a tool's `x-mcp-header` declarations are legal. A client MUST leave out a tool whose declarations are not (MCP
-// 2026-07-28, Streamable HTTP "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for.
+// A client MUST leave out a tool whose `x-mcp-header` declarations are not legal (MCP 2026-07-28, Streamable HTTP
+// "Schema Extension"; SEP-2243): its calls could not carry the headers that the server asks for.
 //
 // The SDK applies the rule only inside its own `listTools`, which fails as a whole on one malformed tool.
 
@@ -162,7 +170,7 @@ const DATA = new Set(['default', 'const', 'enum', 'examples']);
 /** Keywords whose value maps names to schemas. */
 const NAMED = new Set(['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']);
 
-/** What is wrong, or undefined. */
+/** Describes the fault; undefined if there is none. */
 export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
   const seen = new Set<string>();
 
@@ -176,7 +184,7 @@ export function paramHeaderFault(inputSchema: JsonObject): string | undefined {
     return undefined;
   };
 
-  /** `reachable`: by a chain of `properties` alone, below the root. */
+  /** `reachable` means reached by a chain of `properties` alone, below the root. */
   const visit = (node: JsonValue | undefined, reachable: boolean): string | undefined => {
     if (Array.isArray(node)) return first(node, (item: JsonValue) => visit(item, false));
     if (!isObject(node)) return undefined;

@@ -1,5 +1,6 @@
 /**
- * What a message does to a catalog. Each asks the configuration first who may, then acts on the catalog as it is by then.
+ * Applies messages to a catalog. Each first asks the configuration who may send it, then acts on the catalog as it is
+ * by then.
  *
  * 1. All checks are made again after the question: a refresh may have come in between.
  */
@@ -38,16 +39,18 @@ import type { LiveCatalog } from './live-catalog.ts';
 import { refusal } from './trust.ts';
 
 type Message = Parameters<typeof answer>[1];
-/** What a message was signed with, in trust mode `signed`. */
+/** The signature of a message, in trust mode `signed`. */
 type Signed = SignedChange | undefined;
 
+/** Connects a server. If trusting it needs a second voice, the server is connected untrusted until then. */
 export async function connect(live: LiveCatalog, message: CatalogConnect, signed?: Signed): Promise<CatalogAck> {
   const { requestId: _, by, expectedVersion, ...wanted } = message;
   const chosen: CatalogConnection = { ...wanted, url: canonicalServerUrl(wanted.url) };
   const { rules, taskQueue } = await reviewed(live, { by, connection: chosen, ...proofOf(signed) });
   const asked = taskQueue === undefined ? chosen : { ...chosen, taskQueue };
   const { status, connection: known } = live.catalog;
-  // Said again it only lists anew; what would change something is said of the version that was seen.
+  // A repeated connect only lists the tools again. A connect that would change something must name the version that its
+  // sender saw.
   if (status === 'connected' && hashOf(known) === hashOf(asked)) return refreshNow(live, message, rules);
   if (status !== 'new' || expectedVersion !== undefined) must(checkVersion(live.catalog, expectedVersion ?? 0));
   const trustsNow = live.catalog.connection?.trusted === true && live.catalog.connection.url === asked.url;
@@ -83,6 +86,7 @@ function refreshNow(live: LiveCatalog, message: CatalogRefresh, rules: Review['r
   return answer(live, message, { catalog, facts: [] }, { refresh: catalog.refreshes });
 }
 
+/** Changes tool settings at once, or opens a pending change if a loosening needs a second voice. */
 export async function changePolicies(
   live: LiveCatalog,
   message: SetToolPolicies,
@@ -90,7 +94,7 @@ export async function changePolicies(
 ): Promise<CatalogAck> {
   const { by, changes, expectedVersion } = message;
   const first = must(planned(live.catalog, changes));
-  // Before the question: what is asked about must fit into it.
+  // The limit is checked before the question, because the settings must fit into the question.
   must(overLimit(policiesSet(live.catalog, first, by)));
   const { rules } = await reviewed(live, { by, settings: toHonour(first), ...proofOf(signed) });
   must(checkVersion(live.catalog, expectedVersion));
@@ -111,6 +115,10 @@ export async function disconnect(live: LiveCatalog, message: CatalogDisconnect, 
   return answer(live, message, disconnected(live.catalog, by), {}, signed);
 }
 
+/**
+ * Approves or rejects a pending change.
+ * @throws ApplicationFailure `CATALOG_VERSION_CONFLICT` if the approved change no longer does what was shown
+ */
 export async function decideChange(live: LiveCatalog, message: CatalogDecision, signed?: Signed): Promise<CatalogAck> {
   const { by, changeId, verdict } = message;
   const { connection } = live.catalog;
@@ -118,7 +126,7 @@ export async function decideChange(live: LiveCatalog, message: CatalogDecision, 
   const plan = planned(live.catalog, pending?.changes ?? []);
   const { rules } = await reviewed(live, {
     by,
-    // What could be honoured when it was asked for may not be by now.
+    // A setting that could be honoured when it was asked for may no longer be.
     ...(verdict === 'approve' && plan.kind === 'plan' ? { settings: toHonour(plan) } : {}),
     ...(verdict === 'approve' && pending?.trusted === true && connection !== undefined
       ? { connection: { ...connection, trusted: true } }
@@ -137,14 +145,14 @@ export async function decideChange(live: LiveCatalog, message: CatalogDecision, 
   );
 }
 
-/** One key is one voice: also asked by the validator. */
+/** Refuses a second voice by the same key, because one key is one voice; the validator calls this too. */
 export function assertOtherVoice(live: LiveCatalog, decision: CatalogDecision, signature: string | undefined): void {
   if (live.signing === undefined || signature === undefined) return;
   const refused = refuseSameVoice(decision, live.catalog.pending, signature, live.signing.trust);
   if (refused !== undefined) throw refusal(live, refused);
 }
 
-/** @param asked what the message agrees to */
+/** @param asked the pending change to which the message agrees */
 function proofOf(signed: Signed, asked?: PendingChange): Pick<ReviewInput, 'signed'> {
   if (signed === undefined) return {};
   if (asked === undefined) return { signed };
@@ -155,14 +163,14 @@ function keptOf(from: { readonly signature?: string | undefined } | undefined): 
   return from?.signature === undefined ? {} : { signature: from.signature };
 }
 
-/** What takes away is always honoured. */
+/** Settings that the configuration must be able to honour; one that takes a permission away always can be. */
 function toHonour({ edits }: CatalogPlan): NonNullable<ReviewInput['settings']> {
   return edits
     .filter(({ setting }) => setting.enabled && !setting.denied)
     .map(({ before, setting }) => ({ tool: before.name, setting, before: before.setting }));
 }
 
-/** @throws ApplicationFailure where the configuration cannot be asked, or could not honour what is wanted */
+/** @throws ApplicationFailure if the configuration cannot be asked, or could not honour the wish */
 async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['review']>[0]): Promise<Review> {
   let review: Review;
   try {
@@ -178,7 +186,7 @@ async function reviewed(live: LiveCatalog, wanted: Parameters<LiveCatalog['revie
   }
   const { unproven } = review;
   if (unproven !== undefined) throw failureOf(unproven.code, unproven.message, unproven.facts);
-  // Whoever may nothing is not told what could be honoured.
+  // A sender without any right is not told what could be honoured.
   if (rightsOf(review.rules, wanted.by).size === 0) throw forbidden(live, wanted.by, 'tighten');
   const [objection] = review.objections;
   if (objection === undefined) return review;

@@ -1,8 +1,9 @@
 /**
- * Messages of a catalog: what is refused before it enters history, and in which order the others are handled.
+ * Registers the messages of a catalog: which are refused before they enter history, and the order in which the others
+ * are handled.
  *
- * 1. A validator reads only. It goes by what the configuration said last; the handler asks it anew (`changes.ts`), so
- *    that a right that was taken away counts at once, and one that was given counts within a minute.
+ * 1. A validator only reads. It goes by the configuration's last answer; the handler asks the configuration anew
+ *    (`changes.ts`). A right that was taken away therefore counts at once, and a new right counts within a minute.
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
@@ -54,10 +55,10 @@ interface Message {
 interface Kind<T extends Message> {
   readonly parse: (input: unknown) => Parsed<T>;
   readonly check?: (live: LiveCatalog, message: T) => CatalogRefusal | undefined;
-  /** Of what was signed. */
+  /** Checks against the signature. */
   readonly assert?: (live: LiveCatalog, message: T, signature: string | undefined) => void;
   readonly act: (live: LiveCatalog, message: T, signed: SignedChange | undefined) => Promise<CatalogAck>;
-  /** What it is signed for, in trust mode `signed`. */
+  /** The purpose for which the message is signed, in trust mode `signed`. */
   readonly purpose: CatalogPurpose;
   readonly description: string;
 }
@@ -65,7 +66,7 @@ interface Kind<T extends Message> {
 export function registerCatalogHandlers(live: LiveCatalog): void {
   setHandler(snapshotQuery, (known) => live.snapshot(askedAbout(known)));
   setHandler(ledgerQuery, (from, to) => ledgerPage(live, from, to));
-  // Storing a segment asks for both; a catalog has no conversation.
+  // The storing of a segment queries both; a catalog has no conversation.
   setHandler(transcriptQuery, (from, to) => transcriptPage(live, from, to));
 
   setHandler(nudgeSignal, () => void (live.nudged = true), { description: 'Continue as new at the next safe point' });
@@ -73,7 +74,7 @@ export function registerCatalogHandlers(live: LiveCatalog): void {
   register(live, connectUpdate, {
     parse: parseConnect,
     purpose: 'catalog.connect',
-    // Whether a version is needed depends on what the configuration adds.
+    // The configuration's additions decide whether a version is needed.
     act: connect,
     description: 'Connect the server, or change how it is reached',
   });
@@ -138,7 +139,7 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
         const message = parsed(kind.parse(opened.message));
         assertSignedChange(live, kind.purpose, message, opened.signature);
         if (repeated(live, message) !== undefined) return;
-        // Nothing of it is in history yet: sent again, it is taken.
+        // The message is not in history yet, so it is taken when sent again.
         if (live.isClosed || live.isOverfull)
           throw failureOf(
             'CATALOG_UNAVAILABLE',
@@ -154,7 +155,10 @@ function register<T extends Message>(live: LiveCatalog, update: typeof connectUp
   );
 }
 
-/** The first answer, where this was sent before. @throws ApplicationFailure where another message had its id */
+/**
+ * Returns the first answer to a message that was sent before.
+ * @throws ApplicationFailure if another message had the same id
+ */
 function repeated({ catalog }: LiveCatalog, message: Message): CatalogAck | undefined {
   const before = catalog.answered.find(({ ack }) => ack.requestId === message.requestId);
   if (before === undefined) return undefined;

@@ -1,8 +1,8 @@
 /**
  * One execution of a catalog as the workflow holds it.
  *
- * Owns: the catalog's state and ledger while this execution lives, and that messages are handled one after another. Does not
- * own: rules (`domain/`), what a message does (`handlers.ts`).
+ * It owns the catalog's state and ledger while this execution lives, and the handling of messages one after another. It
+ * does not own the rules (`domain/`), nor what a message does (`handlers.ts`).
  */
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { CancellationScope, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
@@ -25,7 +25,7 @@ import { catalogDetails } from '../../domain/views/catalog-details.ts';
 import { answered } from '../entity/unread.ts';
 import { reviewActivities } from '../run/activities.ts';
 
-/** For so long the validators go by what the configuration said last; the handlers behind them always ask anew. */
+/** How long the validators go by the configuration's last answer; the handlers behind them always ask anew. */
 const RULES_FRESH_MS = 60_000;
 
 const KEYS = {
@@ -34,21 +34,22 @@ const KEYS = {
   tenant: defineSearchAttributeKey('CountersignTenant', 'KEYWORD'),
 };
 
+/** State of one execution, shared by its handlers and its main loop. */
 export class LiveCatalog {
   readonly journal: Journal;
   catalog: Catalog;
   updates = 0;
-  /** Answers of activities, see `workflows/entity/unread.ts`. */
+  /** Number of activity answers read, see `workflows/entity/unread.ts`. */
   looked = 0;
-  /** While it hands over: ledger entries before this one are stored, or will be before this execution ends. */
+  /** Set while handing over: ledger entries before this one are stored, or will be before this execution ends. */
   storedTo: number | undefined;
-  /** Nothing more is taken before the next execution. */
+  /** True once no more messages are taken before the next execution. */
   isClosed = false;
   nudged = false;
-  /** The listing under way: given up where the server is connected otherwise, or not at all. */
+  /** The listing under way. It is given up if the server is disconnected or connected differently. */
   listing: CancellationScope | undefined;
   isReadingTrust = false;
-  /** Epoch ms; when somebody last made this execution read its keys. */
+  /** Time at which a sender last made this execution read its keys, in epoch ms. */
   trustAskedAt = 0;
   #signing: { readonly trust: CatalogTrust; readonly readAt: number } | undefined;
   readonly #execution: Execution;
@@ -73,35 +74,37 @@ export class LiveCatalog {
     }
   }
 
-  /** A refresh was asked for that has not ended. */
+  /** True while a requested refresh has not ended. */
   get wantsRefresh(): boolean {
     const { status, refreshes, lastRefresh } = this.catalog;
     return status === 'connected' && refreshes > (lastRefresh?.refresh ?? 0);
   }
 
-  /** In trust mode `signed`, as far as this catalog knows; `readAt` in epoch ms. */
+  /** The keys in trust mode `signed`, as far as this catalog knows them; `readAt` in epoch ms. */
   get signing(): { readonly trust: CatalogTrust; readonly readAt: number } | undefined {
     return this.#signing;
   }
 
-  /** For live code only (INV-D4): differs after a reset. */
+  /** Temporal runs for which a message may be signed. For live code only (INV-D4): the value differs after a reset. */
   get signedFor(): readonly string[] {
     return decidedIn(this.#execution);
   }
 
-  /** @param trust undefined in trust mode `temporal`: it is the configuration's word, and its messages need no key any more */
+  /**
+   * @param trust undefined in trust mode `temporal`: the configuration says so, and messages to it need no key any more
+   */
   believe(trust: CatalogTrust | undefined): void {
     this.#signing = trust && { trust, readAt: Date.now() };
   }
 
-  /** What the configuration said a moment ago, if it was asked then. */
+  /** The rules that the configuration gave recently; undefined if they are no longer fresh. */
   get freshRules(): CatalogRules | undefined {
     return this.#rules !== undefined && Date.now() - this.#rules.at < RULES_FRESH_MS ? this.#rules.rules : undefined;
   }
 
-  /** One message after another: what one has checked, no other changes before it acts. */
+  /** Runs messages one after another, so that no other message changes what one has checked before it acts. */
   async inTurn<T>(act: () => Promise<T>): Promise<T> {
-    // A request to cancel the catalog takes nothing from it, and no message either.
+    // A request to cancel the catalog takes no state or message from it.
     const turn = this.#lane.then(async () => await CancellationScope.nonCancellable(act));
     this.#lane = turn.catch(() => undefined);
     return await turn;
@@ -115,25 +118,28 @@ export class LiveCatalog {
     const answer = await reviewActivities().reviewChange({ tenant, server, ...wanted, ...known });
     const review = answered(this, 'reviewChange', answer);
     const { trust } = review;
-    // Also of a message that is not believed: the next one is refused before it enters history.
+    // The keys also come with the review of a message that is not believed; the next such message is refused before it
+    // enters history.
     if (trust !== undefined && trust !== 'unchanged') this.believe(trust);
-    // Somebody may have had them read meanwhile: what is newer stays.
+    // Newer keys may have been read meanwhile, and they stay.
     else if (trust === 'unchanged' && asked !== undefined && this.#signing === asked) this.believe(asked.trust);
     if (review.unproven !== undefined) return review;
     this.#rules = { rules: review.rules, at: Date.now() };
     const { newTools } = review.rules;
     const { revision } = this.catalog;
-    // Also where the message is refused: readers that know this revision must see it.
+    // The new revision also counts if the message is refused: readers that know this revision must see the change.
     if (newTools !== this.catalog.newTools) this.catalog = { ...this.catalog, newTools, revision: revision + 1 };
     return review;
   }
 
-  /** While it hands over: more has come than the next execution can be given, and it must be stored first. */
+  /**
+   * True while handing over, if more entries have come than the next execution can be given; they must be stored first.
+   */
   get isOverfull(): boolean {
     return this.storedTo !== undefined && !canBeCarried(this.journal.entries(this.storedTo, this.journal.ledgerLength));
   }
 
-  /** @throws ApplicationFailure `LIMIT_REACHED` where the catalog would be larger than an execution can hand on */
+  /** @throws ApplicationFailure `LIMIT_REACHED` if the catalog would be larger than an execution can hand over */
   commit(change: CatalogChange): void {
     const { catalog, facts } = change;
     if (catalog === this.catalog) return;
@@ -153,7 +159,7 @@ export class LiveCatalog {
     if (known === mark) return { unchanged: true, mark };
     const { ledgerLength, ledgerHead } = this.journal;
     const signing = this.#signing === undefined ? {} : { signing: { runId: workflowInfo().runId } };
-    // Sound: a query answer is written to JSON at once; what is readonly here is not changed by that.
+    // Sound: a query answer is written to JSON at once, which does not change the readonly parts.
     return { ...rest, revision, mark, ledgerLength, ledgerHead, ...signing } as CatalogSnapshot;
   }
 

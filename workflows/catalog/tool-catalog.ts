@@ -1,9 +1,10 @@
 /**
- * A catalog: the stored tools of one server for one tenant, and what operators say of them, for as long as it is needed.
+ * The catalog workflow: keeps the tools of one server for one tenant, and the operators' settings for them, as long as
+ * needed.
  *
- * Owns: refreshing and handing over. Does not own: rules (`domain/catalog*.ts`), messages (`handlers.ts`).
+ * It owns refreshing and handing over. It does not own the rules (`domain/catalog/`) or the messages (`handlers.ts`).
  * 1. A refresh takes effect in one workflow task, or not at all: no reader sees a mixture.
- * 2. One that was never connected ends by itself; one that was disconnected stays, and its policy with it.
+ * 2. A catalog that was never connected ends by itself. A disconnected one stays, and its policy with it.
  */
 import {
   allHandlersFinished,
@@ -28,18 +29,21 @@ import { storeOnce } from '../run/roll.ts';
 import { registerCatalogHandlers } from './handlers.ts';
 import { LiveCatalog } from './live-catalog.ts';
 
-/** So long a catalog without a connection waits for one. */
+/** How long a catalog without a connection waits for one. */
 const UNUSED_MS = 60_000;
 
-/** A catalog that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
+/**
+ * Attempts to find a moment without messages. A catalog that gets messages without a pause continues all the same; a
+ * sender whose answer is lost then asks again.
+ */
 const MOST_TRIES = 10;
 
-/** @param carry only continue-as-new gives one */
+/** @param carry state of the previous execution; only continue-as-new passes it */
 export async function toolCatalog(identity: CatalogBeginning, carry?: CatalogCarry | null): Promise<void> {
   assertIdentity(identity, carry);
   const live = new LiveCatalog(identity, carry ?? undefined);
   registerCatalogHandlers(live);
-  // A click on "cancel" must not take away what operators have said: who wants that disconnects, or terminates.
+  // A click on "cancel" must not discard the operators' settings; an operator who wants that disconnects or terminates.
   await CancellationScope.nonCancellable(async () => await keep(live));
 }
 
@@ -50,7 +54,7 @@ async function keep(live: LiveCatalog): Promise<void> {
     });
     if (!isUsed) {
       await condition(allHandlersFinished);
-      // A message that is still under way may have connected it.
+      // A message that was still under way may have connected it.
       if (live.catalog.status === 'new') return;
     }
   }
@@ -67,7 +71,7 @@ function wantsToRoll({ updates, nudged }: LiveCatalog): boolean {
 
 async function refresh(live: LiveCatalog): Promise<void> {
   const { tenant, server, connection, refreshes } = live.catalog;
-  // Sound: `wantsRefresh` holds only where there is a connection.
+  // Sound: `wantsRefresh` is true only if there is a connection.
   if (connection === undefined) return;
   const listing = new CancellationScope();
   live.listing = listing;
@@ -80,7 +84,8 @@ async function refresh(live: LiveCatalog): Promise<void> {
     if (isWanted()) live.commit(discovered(live.catalog, discovery, new Date().toISOString()));
   } catch (error) {
     assertFailure(error);
-    // The server is connected otherwise by now, or not at all: what an earlier address says is no word on it.
+    // The server is disconnected or connected differently by now, so a failure at an earlier address says nothing about
+    // it.
     if (!isWanted()) return;
     const coded = codedFailureIn(error) ?? {
       code: 'DISCOVERY_FAILED',
@@ -90,15 +95,17 @@ async function refresh(live: LiveCatalog): Promise<void> {
   }
 }
 
-/** Never returns: continue-as-new is thrown. */
+/** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 async function roll(live: LiveCatalog): Promise<never> {
   live.commit({ catalog: { ...live.catalog }, facts: [{ kind: 'catalog.rolled' }] });
   live.storedTo = live.journal.ledgerLength;
   let stored = await storeOnce(live);
-  // Where more has come than can be carried nothing else is taken until the next execution: storing once more is enough.
+  // If more has come than can be carried, nothing else is taken until the next execution, so storing once more is
+  // enough.
   for (let tries = 0; tries < MOST_TRIES || live.isOverfull; tries += 1) {
     await condition(allHandlersFinished);
-    // A task of its own, so that no message is answered in the task that ends this execution (temporalio/temporal#6375).
+    // The sleep starts a new task, so that no message is answered in the task that ends this execution
+    // (temporalio/temporal#6375).
     await sleep(1, { summary: 'before continue-as-new' });
     if (!allHandlersFinished()) continue;
     if (!live.isOverfull) break;
@@ -114,7 +121,8 @@ async function roll(live: LiveCatalog): Promise<never> {
 
 function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null | undefined): void {
   const { workflowId, continuedFromExecutionRunId, cronSchedule } = workflowInfo();
-  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  // Only an execution of this service continues as new: if its carry is unreadable, the task waits for a worker that
+  // has the key.
   if (continuedFromExecutionRunId !== undefined) assertReadable(identity, carry);
   const seen = seenAtStart(identity);
   if (isUndecodable(seen))
@@ -139,7 +147,7 @@ function assertIdentity(identity: CatalogBeginning, carry: CatalogCarry | null |
         path: 'args[1]',
       }),
     );
-  // Not a failure of the catalog: after a rollback the task waits for a build that knows this version.
+  // This is not a failure of the catalog: after a rollback the task waits for a build that knows this version.
   const version: number = carry.version;
   if (version !== CATALOG_CARRY_VERSION && version !== SIGNED_CARRY_VERSION)
     throw new Error(`carried state has version ${version}; this build knows another`);

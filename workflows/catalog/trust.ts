@@ -1,11 +1,13 @@
 /**
- * What a catalog believes of who sent a message: everything until it knows of keys; from then on what a trusted key has signed.
+ * Checks who sent a message to a catalog: every sender is believed until it knows keys, then only a trusted key's
+ * signature.
  *
- * Owns: signatures where messages arrive, and reading the keys. Does not own: what a signature proves (`domain/catalog/signed-change.ts`).
- * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler takes the signature off.
+ * It owns checking signatures on arrival, and reading the keys. It does not own what a signature proves
+ * (`domain/catalog/signed-change.ts`).
+ * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler only removes the signature.
  * 2. Keys come with the answer of each review, and when a sender asks for them; there is no timer for it.
- * 3. A catalog that knows of no keys refuses what is signed: it could not tell who signed it. What is unsigned it takes, and the
- *    review, which has keys of its own, does not believe it (INV-G4).
+ * 3. A catalog without keys refuses signed messages, because it could not tell who signed them. It takes unsigned
+ *    messages, but the review, which has keys of its own, does not believe them (INV-G4).
  */
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
@@ -22,7 +24,7 @@ import { answered, assertFailure } from '../entity/unread.ts';
 import { trustActivities } from '../run/activities.ts';
 import type { LiveCatalog } from './live-catalog.ts';
 
-/** Between two readings: whoever may write to the namespace may ask for one. */
+/** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
 const MOST_OFTEN_MS = 30_000;
 
 interface Message {
@@ -30,12 +32,15 @@ interface Message {
   readonly by: Approver;
 }
 
-/** Takes the signature off where this catalog wants one. */
+/** Removes the signature if this catalog wants one. */
 export function openedChange(live: LiveCatalog, input: unknown): Opened {
   return live.signing === undefined ? { message: input } : openMessage(input);
 }
 
-/** For the validator. @param message as it was read, defaults written out */
+/**
+ * Checks a signed message, for the validator.
+ * @param message the parsed message, with its defaults filled in
+ */
 export function assertSignedChange(
   live: LiveCatalog,
   purpose: CatalogPurpose,
@@ -47,7 +52,7 @@ export function assertSignedChange(
   const { tenant, server } = live.catalog;
   const { namespace, runId } = workflowInfo();
   const claimed = signature === undefined ? undefined : claimedRunId(signature);
-  // Of this execution, or of one before it that counts as it does.
+  // The id of this execution, or of an earlier one that counts as this one.
   const counted = live.signedFor.find((earlier) => earlier === claimed) ?? runId;
   const place = { namespace, tenant, server, runId: counted };
   const said = { purpose, requestId: message.requestId, payload: hashOf(message), signature };
@@ -61,7 +66,7 @@ export function assertSignedChange(
   if (checked.kind === 'refuse') throw refusal(live, checked);
 }
 
-/** For the validator: a signed message to a catalog that knows of no keys yet. */
+/** Refuses a signed message to a catalog that knows no keys yet, for the validator. */
 export function assertOpenable(live: LiveCatalog, input: unknown): void {
   if (live.signing !== undefined || openMessage(input).signature === undefined) return;
   throw coded(
@@ -71,7 +76,7 @@ export function assertOpenable(live: LiveCatalog, input: unknown): void {
   );
 }
 
-/** What the review proves again. */
+/** Builds the part of the message that the review proves again. */
 export function signedChange(
   purpose: CatalogPurpose,
   message: Message,
@@ -81,7 +86,7 @@ export function signedChange(
   return { purpose, requestId: message.requestId, payload: hashOf(message), signature };
 }
 
-/** For the validator of `refreshTrust`. */
+/** Checks that the keys may be read now, for the validator of `refreshTrust`. */
 export function assertTrustReadable(live: LiveCatalog): void {
   if (!live.isClosed && !live.isReadingTrust && Date.now() - live.trustAskedAt >= MOST_OFTEN_MS) return;
   throw coded(
@@ -91,7 +96,7 @@ export function assertTrustReadable(live: LiveCatalog): void {
   );
 }
 
-/** Its sender waits: a catalog that begins can be signed for when this has ended. */
+/** Reads the keys while the sender waits: once this has ended, messages to a new catalog can be signed. */
 export async function readTrust(live: LiveCatalog): Promise<void> {
   if (live.isReadingTrust) return;
   live.isReadingTrust = true;
@@ -101,7 +106,7 @@ export async function readTrust(live: LiveCatalog): Promise<void> {
     live.believe(read && { keys: read.keys, maxAgeSeconds: read.maxAgeSeconds });
   } catch (error) {
     assertFailure(error);
-    // What was known stays; whoever needs more asks again.
+    // The known keys stay; a sender who needs newer ones asks again.
     throw coded(live, 'TRUST_UNAVAILABLE', 'The trusted keys could not be read; nothing was changed. Try again.');
   } finally {
     live.isReadingTrust = false;

@@ -1,14 +1,18 @@
-/** How a run may have come to be: started once, or continued as new. */
+/** Checks how a run began: it was started once, or continued as new. */
 import { workflowInfo } from '@temporalio/workflow';
 import { failureOf, final } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
 import { type Carry, CARRY_VERSIONS } from '../../domain/run/carry.ts';
 import { assertReadable, seenAtStart } from './unread.ts';
 
-/** Only continue-as-new starts an execution with what an earlier one has done; a retry or a schedule would do it again. */
+/**
+ * Refuses any other start: only continue-as-new hands on what an earlier execution has done, and a retry or schedule
+ * would repeat it.
+ */
 export function assertStartedOnce(spec: unknown, carry: Carry | null | undefined): void {
   const { attempt, cronSchedule, continuedFromExecutionRunId } = workflowInfo();
-  // Only an execution of ours has continued: its task waits for a worker that has the key.
+  // Only an execution of this service continues as new: if its carry is unreadable, the task waits for a worker that
+  // has the key.
   if (continuedFromExecutionRunId !== undefined) assertReadable(spec, carry);
   if (attempt > 1 || (cronSchedule !== undefined && cronSchedule !== '')) {
     throw final(
@@ -32,7 +36,7 @@ export function assertStartedOnce(spec: unknown, carry: Carry | null | undefined
       ),
     );
   }
-  // Not a failure of the run: after a rollback the task waits for a build that knows this version.
+  // This is not a failure of the run: after a rollback the task waits for a build that knows this version.
   if (!CARRY_VERSIONS.includes(carry.version))
     throw new Error(`carried state has version ${String(carry.version)}; this build knows another`);
 }

@@ -1,9 +1,11 @@
 /**
- * What a workflow is given and cannot read: a message is refused, an answer of an activity counts as lost (docs/adr/0046).
+ * Handles inputs that a workflow cannot read: a message is refused, and an activity's answer counts as lost
+ * (docs/adr/0046).
  *
- * 1. Keys of encryption come and go, and a run is replayed under those of today: what could not be read when it came is not read
- *    later either. A marker in history says so; there is none where nothing was unreadable.
- * 2. What was read and cannot be now is no fault of the run: the workflow task fails, and waits for a worker that has the key.
+ * 1. Encryption keys come and go, and a run is replayed under today's keys. An input that was unreadable on arrival
+ *    therefore stays unread. A marker in history says so; there is none if everything was readable.
+ * 2. An input that was read before and cannot be read now is no fault of the run: the workflow task fails, and waits
+ *    for a worker that has the key.
  */
 import { TemporalFailure } from '@temporalio/common';
 import { patched, workflowInfo } from '@temporalio/workflow';
@@ -12,14 +14,14 @@ import { isUndecodable, Undecodable, type UndecodableReason } from '../../contra
 import { type Answerer, isAnswerOf } from '../../domain/shapes/answers.ts';
 import { UNREAD } from '../versions.ts';
 
-/** An execution that counts what it has looked at, which is the same in each replay. */
+/** An execution that counts the inputs it has read; the count is the same in each replay. */
 export interface Reader {
   looked: number;
 }
 
 declare const unread: unique symbol;
 
-/** What an activity answered, before anybody has looked whether it can be read. */
+/** An activity's answer before the check that it can be read. */
 export interface Unread<T> {
   readonly [unread]: T;
 }
@@ -31,16 +33,20 @@ export type Answering<Activities> = {
     : never;
 };
 
-/** Whether these can be read depends on `encryption.keys`. */
+/** Reasons that depend on `encryption.keys`. */
 const KEYED: readonly UndecodableReason[] = ['sealed', 'changed'];
 
-/** The answer of an activity. @throws ApplicationFailure where it cannot be read, or is none: not a cause of a workflow task that fails */
+/**
+ * Returns the answer of an activity.
+ * @throws ApplicationFailure if the answer cannot be read or has a wrong form; this does not fail the workflow task
+ */
 export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T>): T {
   const seen = seenAs(reader, answer);
   if (!isUndecodable(seen)) {
     if (!isAnswerOf(activity, seen))
       throw failureOf('INTERNAL', `What came as the answer of ${activity.replace('?', '')} is none.`);
-    // Sound: it has what the workflow reads of it; the rest is the word of an activity of ours, or of somebody who answers in its name.
+    // Sound: it has every field that the workflow reads. The rest is the word of our activity, or of somebody who
+    // answers in its name.
     return seen as T;
   }
   const message = `The answer of an activity ${seen.says}.`;
@@ -50,22 +56,24 @@ export function answered<T>(reader: Reader, activity: Answerer, answer: Unread<T
   });
 }
 
-/** What came, as it was read when it came first. For what enters history whether it can be read or not. */
+/**
+ * Returns the input as it was read on arrival. Use it for inputs that enter history whether they can be read or not.
+ */
 export function seenAs(reader: Reader, value: unknown): unknown {
   reader.looked += 1;
   return seenAt(String(reader.looked), value);
 }
 
-/** What an execution was started with. */
+/** Returns the input with which an execution was started. */
 export function seenAtStart(value: unknown): unknown {
   return seenAt('start', value);
 }
 
-/** History says what it was, whatever the keys of today make of it: one marker, with the reason of then, or none. */
+/** Follows history, whatever today's keys can read: there is one marker with the reason given then, or none. */
 function seenAt(place: string, value: unknown): unknown {
   const marker = (reason: UndecodableReason): string => `${UNREAD}${place}-${reason}`;
   const { isReplaying } = workflowInfo().unsafe;
-  // In a replay, asking for a marker that is not there leaves nothing behind.
+  // In a replay, asking for a marker that is not there leaves no trace.
   const was = isReplaying ? KEYED.find((each) => patched(marker(each))) : undefined;
   if (was !== undefined) return new Undecodable(was);
   if (!isUndecodable(value) || !KEYED.includes(value.reason)) return value;
@@ -73,17 +81,23 @@ function seenAt(place: string, value: unknown): unknown {
   return value;
 }
 
-/** What was taken once: a validator would have refused what it cannot read. @throws where this worker has not its key */
+/**
+ * Checks inputs that were accepted once: a validator would have refused them unread.
+ * @throws if this worker does not have the key
+ */
 export function assertReadable(...values: readonly unknown[]): void {
   for (const value of values) if (isUndecodable(value)) throw keyless(value);
 }
 
-/** For whoever goes on where an activity fails: not where this worker has not the key. @throws what is no failure of Temporal's */
+/**
+ * Lets a caller continue after a failed activity, but not if this worker lacks the key.
+ * @throws any error that is not a failure of Temporal's
+ */
 export function assertFailure(error: unknown): void {
   if (!(error instanceof TemporalFailure)) throw error;
 }
 
-/** Not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
+/** This is not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
 function keyless({ says }: Undecodable): Error {
   return new Error(
     `What this execution was given ${says}. Give this worker the encryption.keys that it was made with.`,

@@ -1,9 +1,10 @@
 /**
- * Activities of a workflow that may check what comes back: what may be repeated is scheduled again where it is not proven
- * (docs/adr/0047).
+ * Wraps the activities of a workflow that may check their answers: a repeatable activity is scheduled again if its
+ * answer is unproven (docs/adr/0047).
  *
- * 1. A call of a tool is scheduled once, whatever comes of it (INV-X1), and so is what its callers ask for again themselves.
- * 2. Without checking these are the activities of the SDK, with no promise between (INV-D1).
+ * 1. A tool call is scheduled once, whatever comes of it (INV-X1), and so is every activity that its caller repeats by
+ *    itself.
+ * 2. A workflow that does not check gets the SDK's own activities, with no promise in between (INV-D1).
  */
 import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/common';
 import { type ActivityOptions, proxyActivities, sleep } from '@temporalio/workflow';
@@ -11,7 +12,10 @@ import type { ErrorCode } from '../../contracts/errors.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { isChecking } from '../interceptors/zone.ts';
 
-/** The first included. With the pauses between, ten are some minutes: workers that are given their keys one after the other are waited for. */
+/**
+ * Number of tries, the first included. Ten take some minutes with their pauses, which covers workers that get their
+ * keys one after another.
+ */
 const MOST_TRIES: Readonly<Record<string, number>> = {
   [ACTIVITIES.prepareRun]: 10,
   [ACTIVITIES.judge]: 10,
@@ -29,7 +33,7 @@ const UNPROVEN: ErrorCode = 'ANSWER_UNPROVEN';
 
 type Activity = (...args: readonly unknown[]) => Promise<unknown>;
 
-/** As `proxyActivities`. */
+/** Like `proxyActivities`, but checks the answers if the workflow checks. */
 export function provenActivities<T extends object>(options: ActivityOptions): T {
   // Sound: `T` names activities, and the proxy has a function of each name.
   const activities = proxyActivities(options) as unknown as T & Readonly<Record<string, Activity>>;
@@ -41,7 +45,7 @@ export function provenActivities<T extends object>(options: ActivityOptions): T 
         await asked(type, options, async () => await activities[type]?.(...args));
     },
   };
-  // Sound: as above; whatever is read of it is an activity.
+  // Sound: as above; every property that is read of it is an activity.
   return new Proxy({} as T, handler);
 }
 
@@ -58,7 +62,7 @@ async function asked(type: string, options: ActivityOptions, ask: () => Promise<
   }
 }
 
-/** A time that somebody waits at the most is over when it is over. */
+/** True if the activity may be scheduled again. A total time that a caller set is not extended when it is over. */
 function isLost(error: unknown, { scheduleToCloseTimeout }: ActivityOptions): boolean {
   if (error instanceof ApplicationFailure) return error.type === UNPROVEN;
   return (

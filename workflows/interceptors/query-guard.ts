@@ -1,9 +1,10 @@
 /**
- * Refuses a direct query for which the worker took in events without their workflow task, so that it drops the run and the task itself
- * rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
+ * Refuses a direct query if the worker loaded events without their workflow task. The worker then drops the run, and
+ * the task itself rebuilds it (`domain/history/query-guard.ts`, docs/adr/0044).
  *
- * In every bundle (`workers/bundle.ts`): what it does changes no command, so that a history replays with it and without it.
- * 1. Its state is that of one run in one worker's memory: the SDK calls `interceptors` for each (INV-D4).
+ * The interceptor is in every bundle (`workers/bundle.ts`). It changes no command, so a history replays with it and
+ * without it.
+ * 1. Its state belongs to one run in one worker's memory: the SDK calls `interceptors` for each run (INV-D4).
  */
 import {
   type ActivateInput,
@@ -29,7 +30,7 @@ export function interceptors(): WorkflowInterceptors {
     internals: [
       {
         activate: (input, next) => {
-          // A second part of one activation: the first has been looked at.
+          // Another part of the same activation, which was checked with the first part.
           if (input.batchIndex === 0) {
             const activation = activationOf(input);
             if (isRefused(intake, activation)) {
@@ -50,7 +51,8 @@ function activationOf({ activation }: ActivateInput): Activation {
   const query = jobs.find(({ queryWorkflow }) => queryWorkflow)?.queryWorkflow;
   if (query) return { kind: query.queryId === DIRECT ? 'direct' : 'accompanied' };
   const { timestamp, historySizeBytes, isReplaying } = activation;
-  // Not the time alone: the SDK never sets a run's clock back, so that tasks have one time while the server's clock is behind it.
+  // The time alone is not enough. The SDK never sets a run's clock back, so tasks share one time while the server's
+  // clock is behind.
   const task = [timestamp?.seconds, timestamp?.nanos, historySizeBytes].map(String).join('/');
   if (isReplaying === true) return { kind: 'replayed', task };
   return {

@@ -1,11 +1,11 @@
 /**
  * Shows a replay worker what this code would do: every command of every activation, before it is compared or dropped.
  *
- * In the bundle of replays only (`workers/replay/semantics.ts`), never in that of runs.
+ * It is in the bundle of replays only (`workers/replay/semantics.ts`), never in that of runs.
  */
 import { type ConcludeActivationInput, proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 
-/** A command as the SDK hands it to its core, payloads not yet encoded. */
+/** A command as the SDK hands it to its core, with payloads not yet encoded. */
 export type Command = ConcludeActivationInput['commands'][number];
 
 export interface InspectorSinks extends Sinks {

@@ -1,14 +1,14 @@
 /**
- * Shows a replay worker what a run or a catalog would answer to its queries, after each activation: so is read what no worker can
- * take on.
+ * Shows a replay worker how a run or catalog would answer its queries after each activation, even if no worker can
+ * continue it.
  *
- * In the bundle of reading only (`workers/replay/replayed-run.ts`), never in that of runs.
- * 1. The handlers that queries ask are asked: they change nothing, and command nothing.
+ * It is in the bundle of reading only (`workers/replay/replayed-run.ts`), never in that of runs.
+ * 1. It calls the query handlers themselves: they change nothing, and issue no command.
  */
 import { proxySinks, type Sinks, type WorkflowInterceptors } from '@temporalio/workflow';
 import { QUERIES, READING_QUEUE } from '../../contracts/names.ts';
 
-/** By query, as JSON. */
+/** Answers by query, as JSON. */
 export type ReadAnswers = Readonly<Record<string, string>>;
 
 export interface ReaderSinks extends Sinks {
@@ -41,14 +41,15 @@ export function interceptors(): WorkflowInterceptors {
   };
 }
 
-/** As much of the SDK's own state as is read here. */
+/** The part of the SDK's own state that is read here. */
 interface Activator {
   readonly info: { readonly taskQueue: string };
   readonly queryHandlers: ReadonlyMap<string, { readonly handler: (...args: readonly unknown[]) => unknown }>;
 }
 
 function activator(): Activator {
-  // Sound: the SDK keeps it there for the workflow whose code runs (its lib/global-attributes), and has no other way to its handlers.
+  // Sound: the SDK keeps it there for the running workflow (its lib/global-attributes), and gives no other way to the
+  // handlers.
   return (globalThis as unknown as { readonly __TEMPORAL_ACTIVATOR__: Activator }).__TEMPORAL_ACTIVATOR__;
 }
 

@@ -1,15 +1,16 @@
 /**
- * The trace that comes with a message. Whoever may write to the namespace may send anything in its place, and the interceptors that
- * read it throw on what they cannot read: a signal with such a header would stop a run for good (docs/adr/0046).
+ * Drops invalid trace headers of messages.
  *
- * 1. Stands before the interceptors of tracing. A header that is no trace is left out; the message counts.
- * 2. Hands over what comes next without a promise of its own, so that recorded runs replay (INV-D1).
+ * Anyone who may write to the namespace may send any header, and the tracing interceptors throw on one that they cannot
+ * read. A signal with such a header would stop a run for good (docs/adr/0046).
+ * 1. It comes before the tracing interceptors. A header that is no trace is left out; the message counts.
+ * 2. It calls the next interceptor without a promise of its own, so that recorded runs replay (INV-D1).
  */
 import type { Headers } from '@temporalio/common';
 import type { WorkflowInterceptors } from '@temporalio/workflow';
 import { isUndecodable, payloadConverter } from '../../contracts/payload-converter.ts';
 
-/** As `@temporalio/interceptors-opentelemetry-v2` names it. */
+/** The name that `@temporalio/interceptors-opentelemetry-v2` uses. */
 const TRACE_HEADER = '_tracer-data';
 
 export function interceptors(): WorkflowInterceptors {
@@ -30,7 +31,7 @@ function readableIn<Input extends { readonly headers: Headers }>(input: Input): 
   return isTrace(input.headers[TRACE_HEADER]) ? input : { ...input, headers: withoutTrace(input.headers) };
 }
 
-/** W3C Trace Context: names with texts, and nothing else. */
+/** Checks the form of W3C Trace Context: names with texts, and nothing else. */
 function isTrace(header: Headers[string] | undefined): boolean {
   if (header === undefined) return true;
   const trace: unknown = payloadConverter.fromPayload(header);

@@ -1,14 +1,17 @@
 /**
- * What a workflow in trust mode `signed` believes of what workers write: only what bears the claims that it waits for, proven by a key of
+ * Lets a workflow in trust mode `signed` believe only worker output that has the expected claims, proven by a key of
  * the zone (docs/adr/0047).
  *
- * Owns whether this workflow checks, and the comparison. Does not own the MAC (`workers/zone.ts`), nor what is scheduled again
- * (`workflows/entity/zone-activities.ts`).
- * 1. Whether it checks is settled by its first event, or switched on later, and never off.
- * 2. A workflow that does not check commands what it did without this module, and no promise comes between (INV-D1).
- * 3. What was not proven when it came is not believed later either, and what was is: keys may come and go (marker `unproven-…`).
- * 4. Nothing compared here depends on the Temporal run, save in a carry, whose writer is not of this execution (INV-D4).
- * 5. Of a failure only what its proven detail says counts. A timeout or a cancellation keeps its kind and what Temporal says with it.
+ * It owns whether this workflow checks, and the comparison. It does not own the MAC (`workers/zone.ts`), nor scheduling
+ * again (`workflows/entity/zone-activities.ts`).
+ * 1. The first event settles whether the workflow checks. Checking can be switched on later, and never off.
+ * 2. A workflow that does not check issues the same commands as without this module, with no promise in between
+ *    (INV-D1).
+ * 3. An input that was not proven on arrival is never believed later, and one that was proven stays believed: keys may
+ *    come and go (marker `unproven-…`).
+ * 4. Nothing compared here depends on the Temporal run, except in a carry, whose writer is another execution (INV-D4).
+ * 5. Only the proven detail of a failure counts. A timeout or a cancellation keeps its kind and what Temporal says with
+ *    it.
  */
 import {
   ActivityFailure,
@@ -45,7 +48,7 @@ import { isFields } from '../../domain/shapes/fields.ts';
 import { claimsText, digestOfArguments, digestOfInput, isProven } from '../../domain/signing/zone.ts';
 import { UNPROVEN } from '../versions.ts';
 
-/** What came for an activity: the claims of its result, or of the detail that says why it failed. */
+/** The claims that arrived for an activity: those of its result, or those of the detail that explains its failure. */
 interface Arrived {
   readonly proven?: string | undefined;
   readonly failure?: ProvenFailure;
@@ -56,7 +59,7 @@ class Zone {
   readonly #arrived = new Map<number, Arrived>();
   #carry: Payload | undefined;
 
-  /** Notes what the codec has marked; values go their own way. */
+  /** Notes the claims that the codec has found; values take their usual way. */
   see({ jobs }: ActivateInput['activation']): void {
     for (const { initializeWorkflow, resolveActivity } of jobs ?? []) {
       if (initializeWorkflow) this.#carry = initializeWorkflow.arguments?.[1];
@@ -71,7 +74,7 @@ class Zone {
     }
   }
 
-  /** A failure, where an execution is begun with what no execution of this zone has handed on. */
+  /** Returns a failure if an execution begins with a carry that no execution of this zone has handed on. */
   begin(args: readonly unknown[]): Error | undefined {
     const [first, carry] = args;
     const { workflowType, namespace, workflowId, continuedFromExecutionRunId: runId = '' } = workflowInfo();
@@ -93,7 +96,7 @@ class Zone {
     if (!this.isChecking || !isCarried) return undefined;
     const key = fieldOf(own, UNKNOWN_KEY_FIELD);
     const isOurs = isProven(fieldOf(own, PROVEN_FIELD), expected);
-    // Not a failure of the run: the task waits for a worker that has the key.
+    // This is not a failure of the run: the task waits for a worker that has the key.
     if (key !== undefined && !workflowInfo().unsafe.isReplaying) return keyless();
     return counts('carry', isOurs) ? undefined : final(unproven('What was handed to this execution'));
   }
@@ -111,7 +114,7 @@ class Zone {
     return arrived;
   }
 
-  /** As the next execution will want it. */
+  /** Proves the carry as the next execution will expect it. */
   proving(input: ContinueAsNewInput): ContinueAsNewInput {
     const { workflowType, namespace, workflowId, runId } = workflowInfo();
     const [first, carry] = input.args;
@@ -129,12 +132,12 @@ class Zone {
 
 const zone = new Zone();
 
-/** For a catalog that was begun by somebody without a key, once it is changed by somebody who has one. */
+/** Switches checking on, for a catalog that was begun without a key and is now changed by a sender who has one. */
 export function checkFromNowOn(): void {
   zone.isChecking = true;
 }
 
-/** Does this workflow believe only what is proven? */
+/** True if this workflow believes only what is proven. */
 export function isChecking(): boolean {
   return zone.isChecking;
 }
@@ -174,7 +177,7 @@ async function checked(input: ActivityInput, next: (input: ActivityInput) => Pro
     if (counts(input.seq, isProven(zone.arrived(input.seq)?.proven, { ...claims, kind: 'result' }))) return value;
   } catch (error) {
     const arrived = zone.arrived(input.seq);
-    // Nothing was scheduled: the scope was cancelled before.
+    // The scope was cancelled before, so nothing was scheduled.
     if (arrived === undefined || !(error instanceof ActivityFailure)) throw error;
     throw believed(error, input, arrived, { ...claims, kind: 'failure' }, scope.consideredCancelled);
   }
@@ -196,7 +199,7 @@ function believed(
   const { cause } = error;
   if (cause instanceof TimeoutFailure)
     return causedBy(error, new TimeoutFailure(cause.message, cause.lastHeartbeatDetails, cause.timeoutType));
-  // That a call was not made is nobody's word but that of the worker that had it.
+  // Only the worker that had a call may say that the call was not made.
   if (cause instanceof CancelledFailure && isCancelled && activityType !== ACTIVITIES.callTool)
     return causedBy(error, new CancelledFailure(cause.message));
   if (!counts(seq, failure !== undefined && isProven(proven, expected)) || failure === undefined)
@@ -206,27 +209,28 @@ function believed(
 }
 
 /**
- * As it was found when it came: what was not proven then leaves a marker, so that no key that comes or goes changes what a replay
- * does. @throws what is no failure, in a replay alone: it was proven then, and this worker has not its key
+ * Decides as on arrival: an input that was not proven then left a marker, so no later change of keys changes a replay.
+ * @throws in a replay alone, an error that is not a failure: the input was proven on arrival, and this worker lacks the
+ * key
  */
 function counts(place: number | 'carry', isProvenNow: boolean): boolean {
   const { isReplaying } = workflowInfo().unsafe;
   if (!isReplaying && isProvenNow) return true;
   const marker = `${UNPROVEN}${place}`;
-  // Always true where it is not replayed.
+  // Always true outside a replay.
   if (patched(marker)) return false;
   if (isProvenNow) return true;
   throw keyless();
 }
 
-/** Not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
+/** This is not a failure of Temporal's, so the workflow task fails and is tried again, perhaps by another worker. */
 function keyless(): Error {
   return new Error(
     'What this execution was given was proven when it came, and is not now: its key is not among trust.zone.keys of this worker, or this build asks something else.',
   );
 }
 
-/** The same activity, and nothing of what else was said to be its cause. */
+/** Rebuilds the failure of the same activity, without any other cause that was given for it. */
 function causedBy({ message, activityType, activityId, retryState, identity }: ActivityFailure, cause: Error): Error {
   return new ActivityFailure(message, activityType, activityId, retryState, identity, cause);
 }
@@ -238,12 +242,13 @@ function unproven(what: string): ApplicationFailure {
   );
 }
 
-/** The detail that bears claims, wherever it stands among the others. */
+/** Finds the detail with claims, wherever it stands among the others. */
 function saidIn(failure: ProtoFailure): Arrived {
   for (const detail of failure.cause?.applicationFailureInfo?.details?.payloads ?? []) {
     const proven = fieldOf(detail, PROVEN_FIELD);
     if (proven === undefined) continue;
-    // Sound: its MAC holds, so a worker of the zone wrote it; whether as a failure is compared with its claims.
+    // Sound: its MAC holds, so a worker of the zone wrote it. Its claims are compared to tell whether it was written as
+    // a failure.
     return { proven, failure: defaultPayloadConverter.fromPayload<ProvenFailure>(detail) };
   }
   return {};

@@ -1,10 +1,12 @@
 /**
- * Questions that a server asks on the open connection of a call: its dispatch tells of them, and asks for the answer (docs/adr/0040).
+ * Handles questions that a server asks on the open connection of a call. Its dispatch reports them and reads the answer
+ * (docs/adr/0040).
  *
- * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
- * 2. Only calls of runs that were prepared to hold this server wait so. The first question leaves a marker, so that no build that
- *    knows of none takes the run up (INV-D1).
- * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for its end.
+ * 1. A validator only reads; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
+ * 2. Only calls of runs that were prepared for questions of this server wait so. The first question leaves a marker, so
+ *    that no build without such questions takes the run up (INV-D1).
+ * 3. While a question is open its call counts as in flight: the run does not continue as new, and `dispatch` waits for
+ *    its end.
  */
 import { patched, setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
@@ -31,6 +33,7 @@ import { asksAbout, whoAnswers } from '../run/pauses.ts';
 import { askedAbout, closed, parsed } from '../run/refusals.ts';
 import { waitForAnswer } from '../run/waiting.ts';
 
+/** Registers the update by which a dispatch asks, and the query by which it reads the answer. */
 export function serveHeldInput(live: LiveRun): void {
   setHandler(inputAskedUpdate, (input) => take(live, input), {
     description: 'From the dispatch of a call: its server asks people, and waits on an open connection',
@@ -53,21 +56,21 @@ function take(live: LiveRun, input: unknown): HeldAck {
   assertReadable(input);
   live.updates += 1;
   const asked = parsed(parseHeldQuestions(input), 'MESSAGE_INVALID');
-  // Only one that raced another message in the same task is refused here.
+  // A question is refused here only if it raced another message in the same task.
   if (live.work.consideredCancelled) throw closed();
   const state = admitted(live, asked);
-  // Always true: an earlier build has no such update, and what it refuses is in no history.
+  // Always true: an earlier build has no such update, and a refused update is in no history.
   if (!patched('held')) throw failureOf('REQUEST_NOT_OPEN', 'Nobody is asked: an earlier build has gone on.');
   live.commit(askedHeld(live.run, state, live.ids));
   void live.work.run(() => waitForPeople(live, state));
   return { deadline: new Date(state.request.deadline).toISOString() };
 }
 
-/** Beside the dispatch, which waits for its server: runs the deadline of this question and tells what is due. */
+/** Runs the deadline of this question and its due reminders, beside the dispatch that waits for its server. */
 async function waitForPeople(live: LiveRun, { call: { callId }, request }: HeldOpen): Promise<void> {
   for (;;) {
     const state = callOf(live.run, callId);
-    // The next one has a waiter of its own.
+    // The next question has a waiter of its own.
     if (!isHeldOpen(state) || state.request.generation !== request.generation || live.rolling) return;
     await waitForAnswer(live, state, {
       expired: () => live.commit(closedHeld(live.run, callId, 'expired')),
@@ -76,14 +79,15 @@ async function waitForPeople(live: LiveRun, { call: { callId }, request }: HeldO
   }
 }
 
-/** Nobody waits for the answer any more: the dispatch has ended, or the run ends. */
+/** Closes a question whose answer nobody wants any more: the dispatch has ended, or the run ends. */
 export function closeQuestion(live: LiveRun, callId: string): void {
   if (isHeldOpen(callOf(live.run, callId))) live.commit(closedHeld(live.run, callId, 'cancelled'));
 }
 
 /**
- * Of a call that is under way to a server that this run holds; undefined of any other. Where a worker is lost its call stays in
- * flight while the answer is asked for, and nobody holds a connection: a question then would hide how the call ends (INV-X1).
+ * How people are asked about a call under way to a server that may hold it open; undefined for any other call. When a
+ * worker is lost, its call stays in flight while the answer is asked for, but no connection is open. A question then
+ * would hide how the call ends (INV-X1).
  */
 function pausingOf(live: LiveRun, state: CallState | undefined): HeldPausing | undefined {
   const at = Date.now();
@@ -93,7 +97,10 @@ function pausingOf(live: LiveRun, state: CallState | undefined): HeldPausing | u
   return hold && { ...whoAnswers(live, flight), at, holdSeconds: hold.seconds };
 }
 
-/** For a dispatch: for how long in all its server may wait for people. A read of a resource is no call of a tool. */
+/**
+ * Tells a dispatch how long in all its server may wait for people, in seconds. A read of a resource is not a tool call
+ * and gets no such time.
+ */
 export function holdOf(live: LiveRun, { judgement }: InFlight): Pick<DispatchInput, 'hold'> {
   const { server, tool } = judgement.target;
   const seconds = live.prepared.servers.find(({ name }) => name === server)?.holdSeconds;

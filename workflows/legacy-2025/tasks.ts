@@ -1,11 +1,12 @@
 /**
- * Calls that their servers work on as tasks: the run sleeps, asks, and sleeps again; no connection and no slot of a worker is held
- * (docs/adr/0041).
+ * Follows calls that their servers work on as tasks. The run sleeps and polls in turn, and holds no connection or
+ * worker slot meanwhile (docs/adr/0041).
  *
- * 1. Asking executes nothing and is repeated at will; the call itself was sent once (INV-X1).
- * 2. Between two questions the run may hand over. A question that is under way when it does is asked again by the next execution.
- * 3. What is withdrawn, or has had its time, is asked about once more and then cancelled at its server, as far as that listens. So is
- *    what a stopped run lets finish, once its history has no more room: such a run cannot hand over.
+ * 1. A poll executes nothing and may be repeated; the call itself was sent once (INV-X1).
+ * 2. Between two polls the run may hand over. A poll that is then under way is repeated by the next execution.
+ * 3. A withdrawn task, or one whose time is over, is polled once more and then cancelled at its server, as far as the
+ *    server listens. The same happens to a task that a stopped run lets finish, once its history has no more room: such
+ *    a run cannot hand over.
  */
 import { ActivityFailure, TimeoutFailure, TimeoutType } from '@temporalio/common';
 import { CancellationScope, condition, isCancellation, workflowInfo } from '@temporalio/workflow';
@@ -23,12 +24,12 @@ import { serverOf } from '../run/dispatch-input.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { wantsToRoll } from '../run/roll.ts';
 
-/** Longer than a question takes that no worker answers. */
+/** Longer than a poll takes that no worker answers. */
 const MOST_PATIENCE_MS = 900_000;
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** What became of it; undefined where the run hands over before anything did. */
+/** Returns what became of the task; undefined if the run hands over first. */
 export async function followTask(live: LiveRun, callId: string): Promise<Ended | undefined> {
   for (;;) {
     const state = callOf(live.run, callId);
@@ -51,13 +52,13 @@ export async function followTask(live: LiveRun, callId: string): Promise<Ended |
   }
 }
 
-/** Until its next time. `withdrawn`: nobody waits for it any longer. */
+/** Waits until the next poll is due. `withdrawn` means that nobody waits for the task any longer. */
 async function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> {
   const isOver = (): boolean => live.rolling || live.timeIsUp;
   const left = Math.max(1, state.task.next - Date.now());
   const summary = summaryOf(state, 'worked on by its server as a task');
   try {
-    // As with calls in flight: a stop that lets them finish lets a task finish, too.
+    // A stop that lets calls in flight finish lets a task finish too.
     await live.flights.run(() => condition(isOver, left, { summary }));
   } catch (error) {
     if (!isCancellation(error)) throw error;
@@ -66,14 +67,15 @@ async function wait(live: LiveRun, state: OnTask): Promise<PollInput['giveUp']> 
   return live.timeIsUp ? 'withdrawn' : undefined;
 }
 
-/** One that was stopped does not any more. */
+/** A stopped run can no longer hand over. */
 function mayHandOver(live: LiveRun): boolean {
   return !live.rolling && !live.work.consideredCancelled && wantsToRoll(live);
 }
 
 /**
- * Where the run should continue as new no question is begun: of several tasks that are asked at different times, one would always be
- * asked about. Bounded, so that a call in flight beside them does not keep tasks from being looked at.
+ * Begins no poll while the run should continue as new: with several tasks polled at different times, one poll would
+ * always be under way. The wait is bounded, so that a call in flight beside the tasks does not keep them from being
+ * polled.
  */
 async function untilHandedOver(live: LiveRun, { task }: OnTask): Promise<PollInput['giveUp']> {
   const isOver = (): boolean => live.rolling || live.timeIsUp || live.work.consideredCancelled;
@@ -108,7 +110,7 @@ async function ask(live: LiveRun, state: OnTask, giveUp: PollInput['giveUp']): P
 }
 
 async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp']): Promise<PollResult> {
-  // While the run slept another grant may have come, and with it the call was given the one that it was sent with.
+  // A new grant may have come while the run slept. The state then also names the grant with which the call was sent.
   const now = callOf(live.run, before.call.callId);
   const state = now !== undefined && isOnTask(now) ? now : before;
   const { call, judgement, attempts, task } = state;

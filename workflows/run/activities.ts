@@ -1,4 +1,6 @@
-/** The run's activities with their timeouts and retries. Each number has its reason beside it. Their answers are opened by `answered`. */
+/**
+ * The run's activities, with their timeouts and retries and the reason for each number. `answered` opens their answers.
+ */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -10,15 +12,16 @@ import { provenActivities } from '../entity/zone-activities.ts';
 import type { RunPriority } from '../../contracts/wire/identity.ts';
 
 /**
- * Short and repeatable, on the run's own workers. A store that is away for minutes does not fail a run.
+ * Options for short, repeatable activities on the run's own workers. A store that is away for minutes does not fail a
+ * run.
  *
- * No local activities in a workflow that takes updates: where a query comes while one is under way, its result arrives in a later
- * workflow task than in replay, and an update in that task makes a history that no worker can replay (SDK 1.23; its kin is
- * temporalio/sdk-rust#803). Clocks differ too, and with them the ledger.
+ * None of them is a local activity. When a query arrives while a local activity runs, its result lands in a later
+ * workflow task than in replay. An update in that task then makes a history that no worker can replay (SDK 1.23;
+ * related: temporalio/sdk-rust#803). The clocks differ too, and with them the ledger.
  */
 export function runActivities(summary: string): Answering<RunActivities> {
   return provenActivities<Answering<RunActivities>>({
-    // Storing reads what it stores page by page.
+    // The activity reads what it stores page by page.
     startToCloseTimeout: '60s',
     cancellationType: ActivityCancellationType.TRY_CANCEL,
     retry: { initialInterval: '200ms', maximumInterval: '30s', maximumAttempts: 20 },
@@ -26,7 +29,10 @@ export function runActivities(summary: string): Answering<RunActivities> {
   });
 }
 
-/** Nobody waits for it; whoever sends a message next may ask for it again. */
+/**
+ * Options for reading the trusted keys. No caller waits for the result; the sender of the next message may ask for it
+ * again.
+ */
 export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '15s',
@@ -36,17 +42,23 @@ export function trustActivities(): Answering<Pick<RunActivities, 'readTrust'>> {
   });
 }
 
-/** Without the store no run may roll or end, and none is lost for it: it waits until the store is back (docs/adr/0015). */
+/**
+ * Options for storing a segment. Without the store no run may roll or end, so the run waits until the store is back and
+ * is not lost (docs/adr/0015).
+ */
 export function storeActivities(): Answering<Pick<RunActivities, 'storeSegment'>> {
   return provenActivities<Answering<RunActivities>>({
-    // Storing reads what it stores page by page.
+    // The activity reads what it stores page by page.
     startToCloseTimeout: '60s',
     retry: { initialInterval: '200ms', maximumInterval: '60s' },
     summary: 'store transcript and ledger',
   });
 }
 
-/** Repeating a model step costs tokens and harms nobody, so Temporal retries what may pass; the run's wall clock ends it. */
+/**
+ * Options for a model step. A repeated step costs tokens and harms nobody, so Temporal retries every failure that may
+ * pass. The run's wall clock ends the retries.
+ */
 export function modelActivities(summary: string, priority: RunPriority | undefined): Answering<ModelActivities> {
   return provenActivities<Answering<ModelActivities>>({
     startToCloseTimeout: '15m',
@@ -59,10 +71,11 @@ export function modelActivities(summary: string, priority: RunPriority | undefin
 }
 
 /**
- * Listing tools changes nothing: retried for as long as the run may wait (docs/adr/0050), without a trace in history. Whoever stops
- * the run, or hands it over, does not wait for a server that does not answer.
+ * Options for listing tools. Listing changes nothing, so Temporal retries it, without a trace in history, for as long
+ * as the run may wait (docs/adr/0050). Stopping the run or handing it over does not wait for a server that does not
+ * answer.
  *
- * @param waits absent: some minutes, as runs of earlier releases did
+ * @param waits if absent, retries last some minutes, as in runs of earlier releases
  */
 export function discoveryActivities(
   server: ServerBinding,
@@ -88,18 +101,18 @@ function untilThere({ startWaitSeconds }: ServerBinding): ActivityOptions {
   };
 }
 
-/** Somebody waits for the answer: not for long. */
+/** Options for reviewing a message. Its sender waits for the answer, so the times are short. */
 export function reviewActivities(): Answering<CatalogActivities> {
   return provenActivities<Answering<CatalogActivities>>({
     startToCloseTimeout: '10s',
-    // Also where nobody takes it: a message that acts when its sender has given up would be worse than none.
+    // This bound also holds when no worker takes the activity: a message must not act after its sender has given up.
     scheduleToCloseTimeout: '30s',
     retry: { initialInterval: '200ms', maximumInterval: '2s', maximumAttempts: 5 },
     summary: 'who may, and what can be honoured',
   });
 }
 
-/** Whoever edits waits for the verdict; as long as a review of a catalog, and as often. */
+/** Options for judging an edit. The sender waits for the verdict; one attempt has the time of a catalog review. */
 export function editActivities(summary: string): Answering<Pick<RunActivities, 'judge'>> {
   return provenActivities<Answering<RunActivities>>({
     startToCloseTimeout: '10s',
@@ -110,7 +123,10 @@ export function editActivities(summary: string): Answering<Pick<RunActivities, '
   });
 }
 
-/** An operator waits for the end and may ask again: tried for about a minute. */
+/**
+ * Options for refreshing a catalog. An operator waits for the end and may ask again, so the retries last about a
+ * minute.
+ */
 export function catalogDiscoveryActivities(
   server: string,
   { taskQueue }: CatalogConnection,
@@ -118,19 +134,25 @@ export function catalogDiscoveryActivities(
   return provenActivities<Answering<ToolActivities>>({
     ...(taskQueue === undefined ? {} : { taskQueue }),
     startToCloseTimeout: '60s',
-    // Where nobody serves the queue, the refresh fails and says so.
+    // If no worker serves the queue, the refresh fails and says so.
     scheduleToStartTimeout: '60s',
     retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '10s', maximumAttempts: 4 },
     summary: `list tools of ${server}`,
   });
 }
 
-/** One attempt, always (INV-X1): a lost answer is an outcome, and whether to send again is decided by the run. */
+/**
+ * Options for a call, which always has one attempt (INV-X1). A lost answer is an outcome, and the run decides whether
+ * to send again.
+ */
 export function callActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'callTool'>> {
   return provenActivities<Answering<ToolActivities>>(optionsOf(...call));
 }
 
-/** As the call whose answer it asks for. Where nobody serves the queue, people are asked rather than nobody. */
+/**
+ * Options for asking for the answer to a call. They are those of the call, with a limit on the wait for a worker: if no
+ * worker serves the queue, the run asks people instead.
+ */
 export function resumeActivities(...call: CallOptions): Answering<Pick<ToolActivities, 'resumeCall'>> {
   return provenActivities<Answering<ToolActivities>>({ ...optionsOf(...call), scheduleToStartTimeout: '5m' });
 }
@@ -146,7 +168,8 @@ type CallOptions = readonly [
 function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
   return {
     ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
-    // The call's own deadline ends it first; 90 s are for two tokens, two sessions after a 401, and storing the result.
+    // The call's own deadline ends it first. The 90 s are for two tokens, two sessions after a 401, and storing the
+    // result.
     startToCloseTimeout: callTimeoutSeconds * 1_000 + 90_000,
     heartbeatTimeout: '30s',
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -157,11 +180,12 @@ function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptio
 }
 
 /**
- * Executes nothing, so Temporal tries it again where a worker is lost. 180 s hold three short questions, a result and its storing.
- * Where nobody serves the queue, the run looks up every five minutes: at the time of the task, and whether to hand over.
- * One that is withdrawn is waited for: it may hold the result already, which the server need not give twice.
+ * Options for polling a task. A poll executes nothing, so Temporal retries it when a worker is lost. The 180 s hold
+ * three short questions, a result and its storing. If no worker serves the queue, the run regains control every five
+ * minutes: it checks the task's time and whether to hand over. A withdrawn poll is waited for: it may already hold the
+ * result, which the server need not give twice.
  *
- * @param giveUp somebody waits for the end of the run: not for a worker that does not come
+ * @param giveUp somebody waits for the end of the run, so a worker that does not come is not waited for
  */
 export function pollActivities(
   server: ServerBinding,

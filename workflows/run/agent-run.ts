@@ -1,9 +1,10 @@
 /**
- * A run: model steps and countersigned tool calls until there is an answer.
+ * The run workflow: model steps and countersigned tool calls until there is an answer.
  *
- * Owns: the order of things and the ways to end. Does not own: rules (`domain/`), one turn (`turn.ts`), handing over (`roll.ts`).
- * 1. Whatever ends a run, every call has an outcome. The ledger is stored before it ends (INV-D3), save where a run fails and
- *    the store is away too.
+ * It owns the order of the steps and the ways to end. It does not own the rules (`domain/`), one turn (`turn.ts`) or
+ * handing over (`roll.ts`).
+ * 1. Every call has an outcome, whatever ends the run. The ledger is stored before the run ends (INV-D3), except when a
+ *    run fails while the store is away too.
  */
 import { ActivityFailure, TemporalFailure } from '@temporalio/common';
 import {
@@ -47,7 +48,7 @@ type Ending =
   | { readonly status: 'stopped' | 'limited'; readonly output: JsonValue; readonly because: string }
   | { readonly status: 'cancelled' };
 
-/** @param carry only continue-as-new gives one */
+/** @param carry state of the previous execution; only continue-as-new passes it */
 export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<RunResult> {
   assertStartedOnce(spec, carry);
   const live = new LiveRun(spec, carry ?? undefined);
@@ -61,7 +62,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
       if (!isCounting) watchWallClock(live);
       isCounting = true;
     };
-    // A run of an earlier release counts once its tools are listed (INV-D1), or as soon as a list waits for people.
+    // A run of an earlier release starts its wall clock once its tools are listed (INV-D1), or as soon as a list waits
+    // for people.
     if (carry || live.prepared.awayServers !== undefined) count();
     if (!carry || !live.isListed) await live.work.run(() => list(live, count));
     count();
@@ -71,7 +73,8 @@ export async function agentRun(spec: RunSpec, carry?: Carry | null): Promise<Run
     if (!isCancellation(error)) return await CancellationScope.nonCancellable(() => fail(live, surface, error));
     ending = interruption(live);
   }
-  // Outside of the `try`: the cancellation with which a run ends is not another interruption of it.
+  // This call stands outside the `try`: the cancellation with which a run ends must not count as another interruption
+  // of the run.
   return await CancellationScope.nonCancellable(() => end(live, surface, ending));
 }
 
@@ -83,7 +86,8 @@ async function converse(live: LiveRun): Promise<Ending> {
   for (;;) {
     if (live.run.calls.length > 0) {
       if ((await act(live)) === 'roll') {
-        // Here, and in no function of its own: a recorded run handed over no promise later (INV-D1).
+        // The catch stands here and not in its own function: recorded runs did not await another promise at this point
+        // (INV-D1).
         try {
           await roll(live);
         } catch (error) {
@@ -129,14 +133,14 @@ function takeQueue(live: LiveRun): void {
   live.run = unqueued(live.run);
 }
 
-/** Why a cancelled scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
+/** Tells why the scope was cancelled: the run was stopped, its time is over, or Temporal asks it to cancel. */
 function interruption(live: LiveRun): Ending {
   if (live.run.stop !== undefined) return { status: 'stopped', output: '', because: live.run.stop.reason };
   if (live.timeIsUp) return { status: 'limited', output: '', because: 'wallClockSeconds' };
   return { status: 'cancelled' };
 }
 
-/** Absolute, so that it survives continue-as-new. */
+/** Ends the run at an absolute time, so that the limit survives continue-as-new. */
 function watchWallClock(live: LiveRun): void {
   const { wallClockSeconds } = live.prepared.limits;
   const left = Math.max(1, live.endsAt - Date.now());
@@ -150,7 +154,7 @@ function watchWallClock(live: LiveRun): void {
       });
       live.work.cancel();
     },
-    // Cancelled with the run: nothing to watch any more.
+    // The timer was cancelled with the run, so there is nothing left to watch.
     () => undefined,
   );
 }
@@ -190,14 +194,17 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   };
 }
 
-/** Whoever waits for the verdict on an edit hears that the run is over, and not nothing (INV-D3). */
+/**
+ * Tells those who wait for the verdict on an edit that the run is over (INV-D3), so that they do not wait for nothing.
+ */
 async function answerEditors(live: LiveRun): Promise<void> {
   stopJudging(live);
   await condition(allHandlersFinished);
 }
 
 async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<never> {
-  // What is no failure of Temporal's is a fault in this code: the workflow task fails and is tried again with the next build.
+  // Any error that Temporal did not raise is a fault in this code. It fails the workflow task, which the next build
+  // tries again.
   if (!(error instanceof TemporalFailure)) throw error;
   const coded = codedFailureIn(error) ?? {
     code: 'INTERNAL',
@@ -212,7 +219,8 @@ async function fail(live: LiveRun, surface: Surface, error: unknown): Promise<ne
   live.commit({ run: live.run, facts: [{ kind: 'run.ended', status: 'failed', code: coded.code }] });
   if (live.judging.size > 0) await answerEditors(live);
   if (live.isPrepared) {
-    // Where the store itself is at fault, the code that ended the run still names the cause: it is not waited for.
+    // The store may itself be at fault, so the run does not wait for it. The code that ended the run still names the
+    // cause.
     await storeJournal(live, runActivities('store transcript and ledger')).catch(() => undefined);
   }
   live.stored();
@@ -224,7 +232,7 @@ function whatFailed(error: TemporalFailure): string {
   return error instanceof ActivityFailure ? `Activity ${error.activityType}` : 'The run';
 }
 
-// A run's first command: validate the spec.
+// The first command of a run validates the spec.
 
 async function prepare(live: LiveRun): Promise<void> {
   const answer = await runActivities('check the spec').prepareRun(live.spec);

@@ -1,9 +1,15 @@
 /**
- * One call from its verdict to its outcome. Runs beside the other calls of the turn and never waits for them (INV-G3).
+ * Takes one call from its verdict to its outcome, beside the other calls of the turn and without waiting for them
+ * (INV-G3).
  *
- * 1. Never throws: every ending is an outcome.
- * 2. A call is sent only from the state `cleared` or `approved` (INV-G1), and again only where nothing was sent or the
- *    operator calls the tool repeatable (INV-X1).
+ * 1. It never throws: every ending is an outcome.
+ * 2. It sends a call only from the state `cleared` or `approved` (INV-G1). It sends the call again only if nothing was
+ *    sent or the operator calls the tool repeatable (INV-X1).
+ * 3. A lost answer is an outcome, not an error: a call not proven unsent may have run (INV-X1). The same holds for an
+ *    answer that cannot be read.
+ * 4. The call is handed to a worker once. If that worker is lost, another one asks the server for the answer
+ *    (docs/adr/0039). Asking sends no call, and never leads to a worse outcome than not asking.
+ * 5. A call whose server takes no more just now waits by timer and occupies no worker slot (docs/adr/0037).
  */
 import { ActivityFailure, CancelledFailure, TimeoutFailure } from '@temporalio/common';
 import { condition, isCancellation, patched, sleep } from '@temporalio/workflow';
@@ -41,13 +47,14 @@ import { askAnew, askAuthorization, askInput, askOutcome } from './pauses.ts';
 import { dropRefused, noLongerAnswered } from './standing.ts';
 import { waitForDecision } from './waiting.ts';
 
+/** Brings a call to its outcome. Returns early, without one, when the run hands over. */
 export async function settleCall(live: LiveRun, callId: string): Promise<void> {
   for (;;) {
     const state = callOf(live.run, callId);
     if (state === undefined || state.status === 'settled' || live.rolling) return;
     switch (state.status) {
       case 'asking':
-        // A call that was sent never ends with a question: only `dispatch` waits while its server is held.
+        // A call that was sent never ends with an open question: only `dispatch` waits for its server.
         if (isHeldOpen(state)) closeQuestion(live, callId);
         else await waitForDecision(live, state);
         break;
@@ -72,7 +79,10 @@ async function follow(live: LiveRun, state: OnTask): Promise<void> {
   else await again;
 }
 
-/** Judged before, and in flight without a task only inside `dispatch`: neither is seen where calls are settled. */
+/**
+ * Fails a call in a state that is never seen here: calls are judged before, and are in flight without a task only in
+ * `dispatch`.
+ */
 function notExpected(live: LiveRun, { call, status }: CallState): void {
   const message = `The call stood at ${status}.`;
   settle(live, call.callId, { kind: 'failed', code: 'INTERNAL', message, executed: status === 'in-flight' });
@@ -93,7 +103,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   const change = dispatched(live.run, callId);
   if (change === undefined) return;
   live.commit(change);
-  // Sound: `dispatched` answered, so the call is in flight.
+  // Sound: `dispatched` returned a change, so the call is in flight.
   const flight = callOf(live.run, callId) as InFlight;
   const handedAt = Date.now();
   const input = dispatchInput(live, flight);
@@ -102,7 +112,7 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
   live.dispatching.delete(callId);
   closeQuestion(live, callId);
   live.commit(toldHeld(live.run, flight, result));
-  // A build that asks no server has gone on without: then this one does, too.
+  // A build that asks no server has continued without the answer; on its history this build does the same.
   for (let asked = 0; isResumable(result, asked) && patched('lost-answers'); asked += 1)
     result = await askForAnswer(live, flight, input, result);
   const again = sentAgain(live, flight, result);
@@ -111,8 +121,9 @@ async function dispatch(live: LiveRun, state: Sendable): Promise<void> {
 }
 
 /**
- * Until it may be sent again, where it may. Neither this nor `conclude` is `async`: a promise more would change the order of commands
- * in recorded runs, where two calls come back in one workflow task (INV-D1).
+ * Sends the call again after any wait, if it may be sent again; else returns undefined. Neither this function nor
+ * `conclude` is `async`: one more promise would change the order of commands in recorded runs when two calls return in
+ * one workflow task (INV-D1).
  */
 function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Promise<void> | undefined {
   const { judgement, call } = flight;
@@ -126,7 +137,10 @@ function sentAgain(live: LiveRun, flight: InFlight, result: DispatchResult): Pro
     : undefined;
 }
 
-/** What follows from the answer to a dispatch, or from what its task came to. @param handedAt epoch ms */
+/**
+ * Applies the answer to a dispatch, or the result of its task.
+ * @param handedAt epoch ms
+ */
 function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, handedAt: number): void {
   const { callId } = flight.call;
   switch (result.kind) {
@@ -144,7 +158,7 @@ function conclude(live: LiveRun, flight: InFlight, result: DispatchResult, hande
       dropRefused(live, flight, result.code);
       return settle(live, callId, { kind: 'denied', code: result.code, message: result.message });
     case 'task':
-      // A build that knows of none leaves the call where it stands, which ends it.
+      // A build that knows no tasks leaves the call in this state, and that ends the call.
       if (patched('tasks')) live.commit(taskBegun(live.run, callId, result, Date.now()));
       return;
     case 'input':
@@ -170,7 +184,7 @@ async function tryAgain(
   const summary = `try ${callId} again`;
   const waiting = callOf(live.run, callId);
   try {
-    // What let it run may be taken back meanwhile: then it is asked, and must not sleep.
+    // The standing decision may be taken back meanwhile. Then people are asked about the call, and it must not sleep.
     if (waiting?.status === 'approved' && waiting.made.standing !== undefined)
       await condition(() => callOf(live.run, callId)?.status !== 'approved', delay, { summary });
     else await sleep(delay, { summary });
@@ -195,27 +209,28 @@ function settle(live: LiveRun, callId: CallState['call']['callId'], outcome: Out
   live.commit(ended(live.run, callId, outcome));
 }
 
-// One dispatch of a call; and where its worker is lost, its server is asked for the answer by another one (docs/adr/0039).
-//
-// 1. A lost answer is an outcome and no error, since what is not proven unsent may have run (INV-X1). So is one that cannot be read.
-// 2. The call itself is handed to a worker once. What follows sends nothing, and ends no worse than without it.
+// Dispatching a call, and asking another worker for its answer if the first worker is lost.
 
 const LOST = 'The worker was lost while the call was under way.';
-/** Temporal says the same of a call that no worker has taken, and of one that somebody has failed while it was under way. */
+/**
+ * Temporal reports the same for a call that no worker has taken and for one that was failed from outside while under
+ * way.
+ */
 const WITHDRAWN = 'The call was withdrawn after it was handed over; it is not known whether a worker had sent it.';
 
-/** The activity's answer; a lost one is `unknown`. */
+/** Returns the activity's answer; a lost answer becomes `unknown`. */
 async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): Promise<DispatchResult> {
   const approver = state.made === undefined ? '' : `countersigned by ${state.made.decision.approver.id}`;
   try {
-    // Its own deadline stands still while people are asked.
+    // The call's own deadline stands still while people are asked.
     const seconds = input.limits.callTimeoutSeconds + (input.hold?.seconds ?? 0);
     const summary = summaryOf(state, approver);
     const { callTool } = callActivities(input.server, seconds, summary, live.prepared.priority);
     return answered(live, 'callTool', await live.flights.run(() => callTool(input)));
   } catch (error) {
     assertFailure(error);
-    // Never scheduled, or of an earlier release, which took for that what our activity does not answer itself.
+    // Either the call was never scheduled, or the run is of an earlier release, which took every such cancellation for
+    // unsent.
     const isUnsent = error instanceof CancelledFailure || live.prepared.withdrawals === undefined;
     if (isCancellation(error) && isUnsent) return { kind: 'ended', outcome: live.withdrawal };
     const message = codedFailureIn(error)?.message ?? (isCancellation(error) ? WITHDRAWN : LOST);
@@ -223,15 +238,17 @@ async function sendCall(live: LiveRun, state: InFlight, input: DispatchInput): P
   }
 }
 
-/** The answer to a call whose worker is lost, where its server has it; else what was known before. */
+/**
+ * Asks the server of a call whose worker is lost for the answer; returns what was known before if the server has none.
+ */
 async function askForAnswer(
   live: LiveRun,
   state: InFlight,
-  // Whoever asks for an answer sends nothing, and holds no connection for people.
+  // The activity that asks for an answer sends nothing and holds no connection open for people, so it gets no `hold`.
   { hold: _, ...input }: DispatchInput,
   { resume, ...lost }: Resumable,
 ): Promise<DispatchResult> {
-  // A stop that lets calls finish lets this one be heard.
+  // A stop that lets calls finish also lets this answer arrive.
   if (live.flights.consideredCancelled || live.timeIsUp) return lost;
   live.commit(resumed(live.run, input.callId));
   try {
@@ -244,20 +261,19 @@ async function askForAnswer(
     );
   } catch (error) {
     assertFailure(error);
-    // Whoever asked is lost too, or nobody asked, or nobody wants it any more: the call itself was sent all the same.
+    // The asking worker was lost too, or none asked, or the answer is no longer wanted. The call itself was sent all
+    // the same.
     return afterAsking(lost, lostAnswer(lost.outcome.message, lastWordIn(error)));
   }
 }
 
-/** Of a worker that is lost, its last heartbeat. */
+/** Returns the last heartbeat of a lost worker. */
 function lastWordIn(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   return cause instanceof TimeoutFailure ? cause.lastHeartbeatDetails : undefined;
 }
 
-// Calls whose server takes no more just now: they wait by timer, and no slot of a worker is kept for them (docs/adr/0037).
-
-/** What the dispatch said counts: waits again, or waited long enough. */
+/** Makes the call wait again as its dispatch reported, or ends the wait if the call has waited long enough. */
 function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
   const { callId } = flight.call;
   const why = waitedOut(flight, holding, Date.now());
@@ -267,7 +283,10 @@ function hold(live: LiveRun, flight: InFlight, holding: Holding): void {
   } else live.commit(ended(live.run, callId, { kind: 'failed', code: holding.code, message: why, executed: false }));
 }
 
-/** Until its time, or what let it run is taken back, or the run hands over: the next execution waits for the rest. */
+/**
+ * Waits until the call's time comes, its standing decision is taken back, or the run hands over. The next execution
+ * then waits for the rest.
+ */
 async function waitForTurn(live: LiveRun, state: Held): Promise<void> {
   const { callId } = state.call;
   const { until, by } = state.held;

@@ -1,4 +1,7 @@
-/** What the dispatch of a call is given: the call, and all that lets it leave, to be proven again where it leaves (INV-G1). */
+/**
+ * Builds the input of a dispatch: the call, and every proof that lets it leave. The dispatch proves each of them again
+ * (INV-G1).
+ */
 import { workflowInfo } from '@temporalio/workflow';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
@@ -17,6 +20,7 @@ import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 
+/** Builds the input for one dispatch of a call in flight. */
 export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
   const { call, judgement, attempts, made, request } = state;
   const { spec, prepared } = live;
@@ -64,7 +68,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
       callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
     },
     attempt: attempts,
-    // Stable across attempts, continue-as-new and reset: the call is the same call.
+    // The key stays the same across attempts, continue-as-new and reset, because the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,
     ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
     ...live.signedSpec,
@@ -79,21 +83,21 @@ export function serverOf({ prepared }: LiveRun, { judgement }: InFlight): Server
   return server;
 }
 
-/** Where a read's link stands; dispatch reads it there. */
+/** Names the message that holds the link of a read; the dispatch looks it up there. */
 function linkOf({ run }: LiveRun, { call, judgement }: InFlight): Pick<DispatchInput, 'link'> {
   const { server, tool } = judgement.target;
   const link = tool === READ_RESOURCE ? linkTo(run, server, call.arguments) : undefined;
   return link === undefined ? {} : { link: { at: link.at } };
 }
 
-/** As it was first, and how it came to be what it was in the end. */
+/** Gives the original deadline, and the extensions that led to the final one. */
 function deadlineOf({ openedAt, deadline, extended }: OpenRequest): Pick<DecisionProof, 'deadline' | 'extended'> {
   if (extended === undefined) return { deadline: instant(deadline) };
   const by = extended.by.map(({ decision, decidedAt }) => ({ decision, decidedAt: instant(decidedAt) }));
   return { deadline: instant(extended.from), extended: { openedAt: instant(openedAt), by } };
 }
 
-/** When who agreed, where who may decide depends on it. */
+/** Gives the time of each vote, if the rule lets time decide who may vote. */
 function votedAt(
   { approvers, openedAt }: OpenRequest,
   { further = [] }: MadeDecision,

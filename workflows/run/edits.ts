@@ -1,8 +1,10 @@
 /**
- * An approval with other arguments: the only decision whose handler waits, and it waits for the judge alone (INV-D3).
+ * Handles an approval with other arguments. It is the only decision whose handler waits, and it waits for the judge
+ * alone (INV-D3).
  *
- * 1. What came while the judge was asked came first: the decision is admitted again before it counts (INV-G2).
- * 2. No run waits long for an edit: one that ends cancels the question, one that rolls waits for the answer.
+ * 1. A message that arrived while the judge was asked came first, so the decision is admitted again before it counts
+ *    (INV-G2).
+ * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope } from '@temporalio/workflow';
 import type { Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
@@ -20,7 +22,10 @@ import { editActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { linkedOnly } from './turn.ts';
 
-/** As `admit`, with what only the run knows of an edit: its limits. @param now epoch ms */
+/**
+ * Admits a decision as `admit` does, and checks the limits of the run, which only the run knows.
+ * @param now epoch ms
+ */
 export function admitted(live: LiveRun, decision: SignedDecision, now: number): Admission {
   const admission = admitSigned(live.run, decision, live.ids, now, live);
   if (admission.kind !== 'accept') return admission;
@@ -29,7 +34,7 @@ export function admitted(live: LiveRun, decision: SignedDecision, now: number): 
   return refuseEdit(live.run, admission.state, decision, live.prepared.limits) ?? admission;
 }
 
-/** Beyond this many the next one is refused before it is judged; it may be sent again. */
+/** Refuses an edit before it is judged if too many are being judged or the run hands over; it may be sent again. */
 export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefined {
   if (!isEdit(decision)) return undefined;
   if (live.takesNoEdits)
@@ -46,14 +51,14 @@ export function refuseFlood(live: LiveRun, decision: Decision): Refusal | undefi
 
 export type EditAnswer = { readonly kind: 'ack'; readonly ack: DecisionAck } | Refusal;
 
-/** @param state the request as the decision was admitted on */
+/** @param state the request on which the decision was admitted */
 export async function editCall(live: LiveRun, state: Asking, decision: EditDecision): Promise<EditAnswer> {
   const scope = new CancellationScope();
   live.judging.add(scope);
   try {
     return settleEdit(live, decision, await verdictOn(live, state, decision, scope));
   } finally {
-    // Not before it is recorded: what is not in the ledger would not be carried.
+    // The edit counts as judged only once it is recorded: a decision that is not in the ledger would not be carried.
     live.judging.delete(scope);
   }
 }
@@ -100,18 +105,18 @@ async function verdictOn(
     return { judgement: linkedOnly(live, decision, judgement), policyVersion };
   } catch (error) {
     assertFailure(error);
-    // Not to be had in time, or cancelled with the run.
+    // The verdict did not come in time, or was cancelled with the run.
     return undefined;
   }
 }
 
-/** As the dispatch will see them. */
+/** Counts the earlier calls as the dispatch will count them. */
 function earlierCalls(live: LiveRun, callId: string): Pick<JudgeInput, 'earlier'> {
   const { earlier } = live.earlier;
   return earlier === undefined ? {} : { earlier: earlierThan(earlier, live.run.calls, callId) };
 }
 
-/** Those who wait for a verdict are answered before the run is over. */
+/** Cancels the judging of edits, so that their senders get an answer before the run is over. */
 export function stopJudging(live: LiveRun): void {
   for (const scope of live.judging) scope.cancel();
 }

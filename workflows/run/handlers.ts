@@ -1,7 +1,9 @@
 /**
- * Updates, signals and queries of a run. Handlers record and return (INV-D3); only an edit waits, for its verdict (`edits.ts`).
+ * Handles the updates and signals of a run. Handlers record and return (INV-D3); only an edit waits, for its verdict
+ * (`edits.ts`).
  *
- * 1. A validator reads only, and compares what depends on the Temporal run; the handler behind it never does (INV-D4).
+ * 1. A validator only reads, and compares what depends on the Temporal run; the handler behind it never compares that
+ *    (INV-D4).
  * 2. A refused update never enters history (INV-G2).
  */
 import { HandlerUnfinishedPolicy } from '@temporalio/common';
@@ -55,7 +57,7 @@ export function registerHandlers(live: LiveRun): void {
   };
   setHandler(decideUpdate, decided, {
     description: 'Decide one waiting call',
-    // A run that ends answers those whose edits are judged first.
+    // A run that ends first answers the senders whose edits are being judged.
     unfinishedPolicy: HandlerUnfinishedPolicy.ABANDON,
     validator: (input) => {
       const decision = parsed(openedDecision(live, input), 'DECISION_INVALID');
@@ -88,7 +90,7 @@ export function registerHandlers(live: LiveRun): void {
       validator: (input) => {
         const said = openFor(live, opened(live, input, parseSay));
         assertSigned(live, 'say', input, said, { person: said.from, jti: said.messageId });
-        // No model step follows: what was said would never be read.
+        // No model step follows, so the message would never be read.
         if (live.work.consideredCancelled) throw closed();
         refuseWith(admitSaid(live.run, said));
       },
@@ -135,7 +137,7 @@ export function registerHandlers(live: LiveRun): void {
   setHandler(
     advanceUpdate,
     () => {
-      // Temporal counts it too.
+      // Temporal counts this update too.
       live.updates += 1;
       return advance(live);
     },
@@ -158,7 +160,8 @@ function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<
   const now = Date.now();
   const admission = admitted(live, decision, now);
   if (admission.kind === 'repeat') return admission.ack;
-  // Only a decision that raced another one in the same task gets here refused: its validator ran before the other's handler.
+  // A decision is refused here only if it raced another one in the same task: its validator ran before the other's
+  // handler.
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   if (isEdit(decision)) return decideEdited(live, admission.state, decision);
   return acceptAll(live, admission.state, decision, now);
@@ -167,14 +170,15 @@ function decide(live: LiveRun, decision: SignedDecision): DecisionAck | Promise<
 async function decideEdited(live: LiveRun, state: Asking, decision: EditDecision): Promise<DecisionAck> {
   const answer = await editCall(live, state, decision);
   if (answer.kind === 'ack') return answer.ack;
-  // It stands in history, so the ledger says what became of it.
+  // The message is in history, so the ledger says what became of it.
   refuseInLedger(live, decision, answer);
   throw failureOf(answer.code, answer.message, answer.facts);
 }
 
 /**
- * Whether the decision was made in a Temporal run that counts is left to the dispatch activity: it alone is live code. So a late
- * reject by signal, of a run before a reset, still rejects: nothing is sent for it (docs/adr/0017).
+ * Takes a decision by signal. Only the dispatch activity checks whether the decision was made in a Temporal run that
+ * counts, because only the activity is live code. A late reject by signal, made before a reset, therefore still
+ * rejects: nothing is sent because of it (docs/adr/0017).
  */
 function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
   const shape = openedDecision(live, seenAs(live, input));
@@ -191,8 +195,9 @@ function decideBySignal(live: LiveRun, input: unknown): void | Promise<void> {
 }
 
 /**
- * An answer is told to the model and never proven at a dispatch. Temporal sends signals again to a run that was reset, and there
- * nothing would tell whether it was made before: it is taken by update only.
+ * Refuses a `respond` decision by signal. Its answer is told to the model and never proven at a dispatch. Temporal
+ * delivers signals again to a run that was reset, and nothing there would show whether the answer was given before. It
+ * is taken by update only.
  */
 function refuseUntold({ kind, callId }: SignedDecision): Refusal | undefined {
   if (kind !== 'respond') return undefined;
@@ -208,7 +213,7 @@ function refuseInLedger(live: LiveRun, { callId, decisionId, approver }: SignedD
   refuseSignal(live, { callId, decisionId, approver: approver.id }, code);
 }
 
-/** What comes when the ledger has its last entry is no part of it. */
+/** Records the refusal, unless the ledger already has its last entry. */
 function refuseSignal(
   live: LiveRun,
   who: { callId: string; decisionId: string; approver: string },

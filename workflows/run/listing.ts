@@ -1,12 +1,14 @@
 /**
- * The tools of a run's servers, before its first turn.
+ * Lists the tools of a run's servers before its first turn.
  *
- * Owns: the order of listing, asking and waiting. Does not own: what is asked (`domain/run/listing.ts`), nor who may answer.
- * 1. A server that turns the list away for want of a grant is asked about, beside the other lists, and listed again with what was
- *    given. Where nobody gives another one, the run ends with what was in the way.
- * 2. A server that is away is waited for by Temporal's own retries, and a run that hands over meanwhile lets go of them (docs/adr/0050).
- * 3. Only runs that were prepared for it ask: others end at once, as they did. Where one asks, it leaves a marker, so that no build
- *    that cannot takes it up (INV-D1).
+ * It owns the order of listing, asking and waiting. It does not own what is asked (`domain/run/listing.ts`), nor who
+ * may answer.
+ * 1. If a server refuses the list for want of a grant, people are asked while the other lists continue. The list is
+ *    then asked for again with the new grant. If nobody gives one, the run ends with the reason for the refusal.
+ * 2. Temporal's own retries wait for a server that is away. A run that hands over meanwhile cancels them
+ *    (docs/adr/0050).
+ * 3. Only runs that were prepared for it ask people; others end at once, as before. The first question leaves a marker,
+ *    so that no build without this feature takes the run up (INV-D1).
  */
 import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
 import { isErrorCode } from '../../contracts/errors.ts';
@@ -26,8 +28,9 @@ import { waitForDecision } from './waiting.ts';
 import { isListing } from '../../contracts/ids.ts';
 
 /**
- * `roll`: the run should continue as new first, while its lists wait; those that are there are asked for again then.
- * @param onWait called where people are asked
+ * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next
+ * execution asks again for the lists that are already there.
+ * @param onWait called when people are asked
  */
 export async function listTools(live: LiveRun, onWait: () => void): Promise<'done' | 'roll'> {
   const { servers, listings, awayServers } = live.prepared;
@@ -76,7 +79,7 @@ class Lists {
   readonly #onWait: () => void;
   readonly #asking = new CancellationScope();
   #underWay = 0;
-  /** The run hands over, and asks again in its next execution. */
+  /** True once the run hands over; its next execution asks again. */
   areLetGo = false;
 
   constructor(live: LiveRun, onWait: () => void) {
@@ -84,7 +87,7 @@ class Lists {
     this.#onWait = onWait;
   }
 
-  /** Each is there, or waits for people: a safe point. */
+  /** True at a safe point: every list is there or waits for people. */
   get areWaiting(): boolean {
     const { calls } = this.#live.run;
     return this.#underWay === 0 && calls.filter(({ call }) => isListing(call.callId)).every(isAsking);
@@ -95,7 +98,7 @@ class Lists {
     this.#asking.cancel();
   }
 
-  /** Undefined where the run hands over first. */
+  /** Returns the list of one server, or undefined if the run hands over first. */
   async discover(server: ServerBinding, index: number): Promise<Discovery | undefined> {
     const live = this.#live;
     const callId = listingId(index);
@@ -127,7 +130,10 @@ class Lists {
     }
   }
 
-  /** Where its server takes no more just now, Temporal repeats it some times; then it is asked anew, for as long as a call may wait. */
+  /**
+   * Asks for one list. If its server takes no more just now, Temporal retries a few times. The list is then asked for
+   * anew, for as long as a call may wait.
+   */
   async #ask(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
     const live = this.#live;
     const { prepared } = live;
@@ -148,7 +154,7 @@ class Lists {
     }
   }
 
-  /** Undefined where the run hands over first. */
+  /** Waits for a server that is away. Returns undefined if the run hands over first. */
   async #untilThere(server: ServerBinding): Promise<Discovery | TurnedAway | undefined> {
     const live = this.#live;
     const { priority, awayServers } = live.prepared;

@@ -1,8 +1,9 @@
 /**
  * One execution of a run as the workflow holds it.
  *
- * Owns: the run's state and journal while this execution lives. Does not own: rules (`domain/`), waiting (`turn.ts`).
- * 1. State changes only through `commit`, so that each change is in the ledger.
+ * It owns the run's state and journal while this execution lives. It does not own the rules (`domain/`) or waiting
+ * (`turn.ts`).
+ * 1. Changes of state that belong in the ledger go through `commit`, which records their facts.
  */
 import { CancellationScope, workflowInfo } from '@temporalio/workflow';
 import type { Outcome } from '../../contracts/schemas/call.ts';
@@ -25,56 +26,62 @@ import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
 export type Prepared = Omit<PreparedRun, 'opening'>;
 
-/** A call that is under way when the run fails: nobody will hear its answer. */
+/** Outcome of a call that is under way when the run fails: nobody will hear its answer. */
 const LOST: Outcome = {
   kind: 'unknown',
   code: 'OUTCOME_UNKNOWN',
   message: 'The run ended while the call was under way.',
 };
 
+/** State of one execution, shared by its handlers and its main loop. */
 export class LiveRun {
-  /** As the starter sent it; read only after `prepareRun` has validated it. */
+  /** The spec as the starter sent it; it is read only after `prepareRun` has validated it. */
   readonly spec: RunSpec;
   readonly journal: Journal;
   readonly turnAtStart: number;
-  /** Waits and model steps; cancelled by `stop` and by cancellation of the run. */
+  /** Scope of waits and model steps; cancelled by `stop` and by cancellation of the run. */
   readonly work = new CancellationScope();
-  /** Calls in flight; cancelled by `stop` only where it says so, and by cancellation of the run. */
+  /** Scope of calls in flight; cancelled by cancellation of the run, and by a `stop` that says so. */
   readonly flights = new CancellationScope();
-  /** Calls whose dispatch is under way: its worker holds the connection of the server, and may tell of what that asks. */
+  /**
+   * Calls whose dispatch is under way. Its worker holds the server's connection and may report the server's questions.
+   */
   readonly dispatching = new Set<string>();
-  /** Edits that are being judged. */
+  /** Scopes of the edits that are being judged. */
   readonly judging = new Set<CancellationScope>();
-  /** Calls whose servers are being asked how far their task is; between two questions a run may hand over. */
+  /** Calls whose servers are being polled about their task; between two polls a run may hand over. */
   readonly polling = new Set<string>();
   /** Servers whose tools are being listed. */
   readonly listing = new Set<string>();
   /** Settles once this execution has let go of every call of the turn: with its outcome, or for the next execution. */
   settling: Promise<void> = Promise.resolve();
-  /** The run waits for the last of them before it hands over: no further one is judged. */
+  /** True once the run refuses further edits, because it waits for the last judging before it hands over. */
   takesNoEdits = false;
   run: Run;
   phase: Phase = 'preparing';
   toolset: readonly ToolsetRef[];
-  /** How much of the transcript a model step finds by digest: what the last step has seen, or what earlier executions have stored. */
+  /**
+   * The part of the transcript that a model step finds by digest: seen by the last step, or stored by earlier
+   * executions.
+   */
   seen: { readonly length: number; readonly digest: string };
-  /** Set while the run hands over to its next execution: nothing new is dispatched. */
+  /** True while the run hands over to its next execution; nothing new is dispatched. */
   rolling = false;
   nudged = false;
-  /** The run is ending: no message is taken any more. */
+  /** True while the run ends; it takes no more messages. */
   closing = false;
-  /** As what the run ends, while all of it is being stored. */
+  /** Final status of the run, set while the last part of its journal is being stored. */
   endsAs: EndStatus | undefined;
   timeIsUp = false;
-  /** Of a run that was limited or stopped: the limit, the reason. */
+  /** Why the run was limited, stopped or failed: the limit, the reason, or the code and message. */
   because: string | undefined;
   updates = 0;
-  /** Signals and answers of activities, see `workflows/entity/unread.ts`. */
+  /** Number of signals and activity answers read, see `workflows/entity/unread.ts`. */
   looked = 0;
   isReadingTrust = false;
-  /** Epoch ms; when somebody last made this execution read its keys. */
+  /** Time at which a sender last made this execution read its keys, in epoch ms. */
   trustAskedAt = 0;
-  /** Told when something that people see has changed. */
+  /** Called when something that people see has changed. */
   onChange: () => void = () => undefined;
   #prepared: Prepared | undefined;
   #trustReadAt: number | undefined;
@@ -86,7 +93,7 @@ export class LiveRun {
     this.run = carry?.run ?? startRun(Date.now());
     this.journal = new Journal(carry?.journal ?? EMPTY_JOURNAL);
     this.toolset = carry?.toolset ?? [];
-    // Not what the last step has seen: what was said since then stands in the segment, and no longer in this journal.
+    // This is not what the last step has seen: later messages are in the segment and no longer in this journal.
     this.seen = { length: this.journal.transcriptLength, digest: this.journal.transcriptDigest };
     this.turnAtStart = this.run.turn;
     this.#prepared = carry?.prepared;
@@ -111,7 +118,7 @@ export class LiveRun {
     return this.#prepared !== undefined;
   }
 
-  /** Are the tools of all its servers there? */
+  /** True once the tools of all servers are there. */
   get isListed(): boolean {
     return this.toolset.length === this.prepared.servers.length;
   }
@@ -121,7 +128,7 @@ export class LiveRun {
     return { namespace, workflowId, runId, tenant: this.#prepared?.initiator.tenant ?? '' };
   }
 
-  /** Epoch ms; for ever as long as the run is not prepared. */
+  /** End of the run's wall clock in epoch ms; infinite until the run is prepared. */
   get endsAt(): number {
     if (this.#prepared === undefined) return Number.POSITIVE_INFINITY;
     return this.run.startedAt + this.#prepared.limits.wallClockSeconds * 1_000;
@@ -132,23 +139,26 @@ export class LiveRun {
     return { namespace, workflowId, initiator: this.prepared.initiator, specHash: this.prepared.specHash };
   }
 
-  /** Trust mode `signed`: by what its starter sent, whatever was said of it since. */
+  /** True in trust mode `signed`. The start of the run decides this, whatever was said of the run since. */
   get isSigned(): boolean {
     return isChecking();
   }
 
-  /** For what reaches a server. A run that believes what is not proven never has it, whatever its prepared run says. */
+  /**
+   * The signed spec for inputs that reach a server. A run in trust mode `temporal` never has one, whatever its prepared
+   * run says.
+   */
   get signedSpec(): Pick<PreparedRun, 'signedSpec'> {
     const signedSpec = this.isSigned ? this.prepared.signedSpec : undefined;
     return signedSpec === undefined ? {} : { signedSpec };
   }
 
-  /** Undefined in trust mode `temporal`. */
+  /** The trusted keys; undefined in trust mode `temporal`. */
   get trust(): TrustSet | undefined {
     return this.#prepared?.trust;
   }
 
-  /** Epoch ms. */
+  /** When the keys were last read, in epoch ms. */
   get trustReadAt(): number | undefined {
     return this.#trustReadAt;
   }
@@ -158,12 +168,14 @@ export class LiveRun {
     this.#trustReadAt = readAt;
   }
 
-  /** For live code only (INV-D4): differs after a reset. */
+  /**
+   * Temporal runs in which a decision may have been made. For live code only (INV-D4): the value differs after a reset.
+   */
   get decidedIn(): readonly string[] {
     return decidedIn(this.#execution);
   }
 
-  /** Of the turns before this one, where some rule asks for it. */
+  /** Call counts of the turns before this one, if some rule asks for them. */
   get earlier(): { readonly earlier?: Tally } {
     return this.prepared.tally === undefined ? {} : { earlier: this.run.tally ?? EMPTY_TALLY };
   }
@@ -184,7 +196,7 @@ export class LiveRun {
     this.onChange();
   }
 
-  /** What a call gets that is not run because the run ends. */
+  /** Outcome of a call that is not run because the run ends. */
   get withdrawal(): Outcome {
     return { kind: 'cancelled', reason: this.#whyItEnds() };
   }
@@ -212,7 +224,10 @@ export class LiveRun {
     this.onChange();
   }
 
-  /** The run has come to its end, and is over once it is stored; `stored` says that it is, or that nobody waits for it. */
+  /**
+   * Marks the run as ended; it is over once it is stored. `stored` says that it is stored, or that nobody waits for
+   * that.
+   */
   endAs(status: EndStatus): void {
     if (this.#prepared?.endings === 'stored') this.endsAs = status;
     this.enter(status);

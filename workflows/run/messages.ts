@@ -1,4 +1,4 @@
-/** Updates, signals and queries of a run, by the names that `contracts/names.ts` fixes. */
+/** Definitions of the updates, signals and queries of a run, under the names that `contracts/names.ts` fixes. */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
 import type { DecisionAck, ForgetAck, PauseAck } from '../../contracts/schemas/answer.ts';
@@ -6,7 +6,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { Advance, LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { HeldAck, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 
-// Inputs are `unknown`: whoever may write to the namespace may send anything, so each handler parses first.
+// Inputs are `unknown`: anyone who may write to the namespace may send anything, so each handler parses first.
 export const decideUpdate = defineUpdate<DecisionAck, [unknown]>(UPDATES.decide);
 export const sayUpdate = defineUpdate<Advance, [unknown]>(UPDATES.say);
 export const advanceUpdate = defineUpdate<Advance, []>(UPDATES.advance);
@@ -15,7 +15,7 @@ export const stopUpdate = defineUpdate<Advance, [unknown]>(UPDATES.stop);
 export const resolveOutcomeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.resolveOutcome);
 export const provideInputUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.provideInput);
 export const authorizeUpdate = defineUpdate<PauseAck, [unknown]>(UPDATES.authorize);
-/** From a dispatch, not from people. */
+/** A dispatch sends this update, not a person. */
 export const inputAskedUpdate = defineUpdate<HeldAck, [unknown]>(UPDATES.inputAsked);
 export const refreshTrustUpdate = defineUpdate<Advance, []>(UPDATES.refreshTrust);
 

@@ -1,9 +1,10 @@
 /**
- * Requests about something else than consent, as the run opens them and takes their answers. Handlers record and return (INV-D3).
+ * Opens requests about something other than consent, and takes their answers. Handlers record and return (INV-D3).
  *
- * 1. A validator reads only; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
- * 2. Only runs that were prepared for a kind of pause open one: others end as they did before. The first one leaves a marker, so that
- *    no build that knows of none takes the run up; where such a build has gone on without, it is not asked afterwards (INV-D1).
+ * 1. A validator only reads; the handler behind it compares nothing that depends on the Temporal run (INV-D4).
+ * 2. Only runs that were prepared for a kind of pause open one; others end as before. The first pause leaves a marker,
+ *    so that no build without pauses takes the run up. If such a build has continued without asking, nobody is asked
+ *    afterwards (INV-D1).
  */
 import type { UpdateDefinition } from '@temporalio/common';
 import { patched, setHandler } from '@temporalio/workflow';
@@ -47,13 +48,13 @@ import { assertSignedAnswer, openedAnswer } from './trust.ts';
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** What takes the answers to one kind of request. */
+/** Handler of the answers to one kind of request. */
 interface Taker<Answer extends PauseAnswer> {
   readonly asked: PauseKind;
   readonly description: string;
   readonly purpose: AnswerPurpose;
   readonly parse: (message: unknown) => Parsed<Answer>;
-  /** Of an answer that is otherwise taken. */
+  /** Refuses an answer that every other check admits. */
   readonly refuse: (live: LiveRun, state: Paused, answer: Answer) => Refusal | undefined;
   readonly record: (live: LiveRun, state: Paused, answer: Answer, at: number) => Change & { readonly ack: PauseAck };
 }
@@ -64,7 +65,7 @@ const OUTCOME: Taker<SignedResolution> = {
   purpose: 'resolveOutcome',
   parse: parseResolution,
   refuse: (live, _, resolution) => refuseLongResult(resolution, live.prepared.limits),
-  // Sound: it was admitted for a request about this kind; so below.
+  // Sound: the answer was admitted for a request about this kind. The same holds for the casts below.
   record: (live, state, resolution, at) => resolve(live.run, state as Paused<OutcomePause>, resolution, live.ids, at),
 };
 
@@ -124,22 +125,22 @@ function take<Answer extends PauseAnswer>(live: LiveRun, taker: Taker<Answer>, i
   const now = Date.now();
   const admission = admitAnswer(live.run, taker.asked, answer, live.ids, now);
   if (admission.kind === 'repeat') return admission.ack;
-  // Only one that raced another in the same task gets here refused: its validator ran before the other's handler.
+  // An answer is refused here only if it raced another in the same task: its validator ran before the other's handler.
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
   const { ack, ...change } = taker.record(live, admission.state, answer, now);
   live.commit(change);
-  // It may be asked of others now.
+  // The next question may now be put to other people.
   live.commit(interrupted(live.run));
   return ack;
 }
 
-/** Nothing has run for want of an authorization that people can give: they are asked. False where nobody is. */
+/** Asks people for an authorization without which nothing has run. Returns false if nobody is asked. */
 export function askAuthorization(live: LiveRun, flight: InFlight, { authorization, outcome }: Ended): boolean {
   if (authorization === undefined || !asksAbout(live, 'authorization') || live.work.consideredCancelled) return false;
   if (outcome.kind !== 'failed' || outcome.executed) return false;
   const about = authorizationPause(flight, authorization);
   if (about === undefined || !patched('pauses')) return false;
-  // A call waits for weeks, and policy changes: consent by whom it asks no more would grant nothing.
+  // A call may wait for weeks while policy changes: consent of people whom policy no longer asks would grant nothing.
   const answerers = authorization.asked ?? whoAnswers(live, flight);
   const approvers = about.wants === 'grant' ? grantorOf(live.prepared.initiator.id) : answerers.approvers;
   const pausing = { approvers, deadlineSeconds: answerers.deadlineSeconds, at: Date.now() };
@@ -148,11 +149,15 @@ export function askAuthorization(live: LiveRun, flight: InFlight, { authorizatio
   return true;
 }
 
+/** True if this run was prepared to ask people about this kind of question. */
 export function asksAbout(live: LiveRun, kind: PauseKind): boolean {
   return live.prepared.pauses?.includes(kind) === true;
 }
 
-/** Nobody knows what became of the call: a person is asked. False where nobody is. @param handedAt epoch ms */
+/**
+ * Asks a person about a call whose outcome is unknown. Returns false if nobody is asked.
+ * @param handedAt epoch ms
+ */
 export function askOutcome(live: LiveRun, flight: InFlight, ending: Ended, handedAt: number): boolean {
   if (!isUnsure(ending) || !asksAbout(live, 'outcome') || live.work.consideredCancelled || !patched('pauses'))
     return false;
@@ -167,7 +172,10 @@ function isUnsure(ending: Ended): ending is Ended & { readonly outcome: Unsure }
   return ending.outcome.kind === 'unknown';
 }
 
-/** The server asks for something before it goes on: a person is asked. An earlier build leaves the call where it stands, which ends it. */
+/**
+ * Asks a person for the input that the server wants before it continues. An earlier build leaves the call in its state,
+ * and that ends the call.
+ */
 export function askInput(live: LiveRun, flight: InFlight, asked: Extract<DispatchResult, { kind: 'input' }>): void {
   if (!patched('pauses')) return;
   const pausing = { ...whoAnswers(live, flight), at: Date.now() };
@@ -175,14 +183,14 @@ export function askInput(live: LiveRun, flight: InFlight, asked: Extract<Dispatc
   live.commit(interrupted(live.run));
 }
 
-/** Of a run that can wait for input: what was answered, and where the server takes the call up again. */
+/** Gives the answers so far and the point at which the server resumes the call, if the run can wait for input. */
 export function inputTo(live: LiveRun, { input }: InFlight): Pick<DispatchInput, 'input'> {
   if (!asksAbout(live, 'input')) return {};
   if (input === undefined) return { input: { provided: [] } };
   return { input: { provided: provisionProofs(input.provided), leg: input.leg } };
 }
 
-/** The word that it is sent again does not hold: the same is asked again. */
+/** Asks the same question again after a dispatch found its answer no longer valid. */
 export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchResult, { kind: 'reopen' }>): boolean {
   const { retry } = flight;
   if (why.asks === 'input') {
@@ -202,12 +210,12 @@ export function askAnew(live: LiveRun, flight: InFlight, why: Extract<DispatchRe
   return true;
 }
 
-/** How long people have, where no rule of a call says so. */
+/** How long people have, in seconds, if no rule of a call says so. */
 export function deadlineOfAnswers({ prepared }: LiveRun): number {
   return prepared.answerers?.deadlineSeconds ?? DEFAULT_DEADLINE_SECONDS;
 }
 
-/** Whoever was asked for consent; of a call that nobody was asked for, whom policy names. */
+/** Names who answers: the people asked for consent, or those whom policy names if nobody was asked. */
 export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlight): Answerers {
   const { verdict } = judgement;
   const { approvers, deadlineSeconds } = prepared.answerers ?? {
@@ -220,13 +228,13 @@ export function whoAnswers({ prepared }: LiveRun, { request, judgement }: InFlig
   };
 }
 
-// What a dispatch is given of answers to requests about something else than consent: each with what was shown to whoever gave it.
+// A dispatch gets each answer together with what its author was shown.
 
 export function authorizationProofs(live: LiveRun, state: InFlight): Pick<DispatchInput, 'authorizations'> {
   return proofsOf(authorizationsOf(live.run, state));
 }
 
-/** For listing: the grant that took the place of the run's own, and in which Temporal runs it may have been given. */
+/** Gives a listing the grant that replaced the run's own, and the Temporal runs in which it may have been given. */
 export function grantProofs(live: LiveRun, server: string): Pick<DiscoverInput, 'authorizations' | 'decidedIn'> {
   const given = grantsFor(live.run, server);
   return given.length === 0 ? {} : { ...proofsOf(given), decidedIn: live.decidedIn };
@@ -245,6 +253,7 @@ function proofsOf(given: readonly Authorized[]): Pick<DispatchInput, 'authorizat
   };
 }
 
+/** Proof of the decision to send a call again, with what its author was shown. */
 export function retryProof({ resolution, ...shown }: Retry): RetryProof {
   return { resolution, ...shownThen(shown) };
 }

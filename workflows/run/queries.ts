@@ -1,7 +1,8 @@
 /**
- * What a run answers without a trace in history. All by run id: an answer is about one execution.
+ * Answers the queries of a run, which leave no trace in history. All go by run id, because an answer is about one
+ * execution.
  *
- * Some are refused before they get here: those for which the worker took in more than its workflow tasks (`query-guard.ts`).
+ * `query-guard.ts` refuses some before they get here: those for which the worker loaded more than its workflow tasks.
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
@@ -65,7 +66,7 @@ function stateOf(live: LiveRun): RunState {
   };
 }
 
-/** The request of a call of this turn, if a person was ever asked. */
+/** Shows the request of a call of this turn, or nothing if nobody was ever asked. */
 function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   const request = 'request' in state ? state.request : undefined;
   const judgement = 'judgement' in state ? state.judgement : undefined;
@@ -111,7 +112,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
   ];
 }
 
-/** Who has said yes so far, where one is not enough. */
+/** Lists the approvals so far, if one is not enough. */
 function votesOn(
   state: CallState,
   { about }: OpenRequest,
@@ -132,7 +133,7 @@ function decidedBy(
 ): Pick<ApprovalRequest, 'decidedBy' | 'decidedAt'> {
   const pause = state.status === 'settled' ? state.pause : undefined;
   if (pause?.status === 'resolved') return { decidedBy: pause.by, decidedAt: instant(pause.at) };
-  // The consent that it left with is none to what is asked now.
+  // The consent with which the call left is no answer to the question that is open now.
   if (about !== undefined || made === undefined) return {};
   return { decidedBy: made.decision.approver, decidedAt: instant(made.decidedAt) };
 }
@@ -189,7 +190,10 @@ export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Boun
 
 type Bounds = readonly [from: unknown, to: unknown];
 
-/** Of what nobody names, all. @throws ApplicationFailure where one is no number */
+/**
+ * Bounds of a page; a missing bound means everything.
+ * @throws ApplicationFailure if a bound is not a whole number
+ */
 function boundsOf([from, to]: Bounds, length: number): readonly [number, number] {
   return [numberOr(from, 0, 'from'), numberOr(to, length, 'to')];
 }

@@ -1,4 +1,4 @@
-/** How a run refuses a message: as a failure with a code, before it changes anything. */
+/** Refuses messages to a run as failures with a code, before they change anything. */
 import type { ApplicationFailure } from '@temporalio/common';
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -8,13 +8,16 @@ import type { Parsed } from '../../domain/shapes/messages.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** A message that could no longer be read must not be accepted (INV-D3). */
+/**
+ * Returns the parsed message. A run that is closing refuses it, because the message could no longer be read (INV-D3).
+ */
 export function openFor<T>(live: LiveRun, shape: Parsed<T>): T {
   const message = parsed(shape, 'MESSAGE_INVALID');
   if (live.closing) throw closed();
   return message;
 }
 
+/** @throws ApplicationFailure with the code of the refusal, if there is one */
 export function refuseWith(refusal: Refusal | undefined): void {
   if (refusal !== undefined) throw failureOf(refusal.code, refusal.message, refusal.facts);
 }
@@ -23,7 +26,10 @@ export function closed(): ApplicationFailure {
   return failureOf('RUN_CLOSED', 'The run is ending; start another one.', { runId: workflowInfo().workflowId });
 }
 
-/** A run that ends makes no further calls: that is why it does not know the one that a message names. */
+/**
+ * Replaces `CALL_UNKNOWN` while the run is ending: such a run makes no further calls and so does not know the one
+ * named.
+ */
 export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
   if (refusal.code !== 'CALL_UNKNOWN' || !(live.closing || live.work.consideredCancelled)) return refusal;
   const { callId = '' } = refusal.facts;
@@ -33,12 +39,13 @@ export function endingOr(live: LiveRun, refusal: Refusal): Refusal {
   });
 }
 
-/** What a query asks about. */
+/** Returns the argument of a query, if it could be decoded. */
 export function askedAbout(about: unknown): unknown {
   if (isUndecodable(about)) throw failureOf('MESSAGE_INVALID', `What is asked about ${about.says}.`);
   return about;
 }
 
+/** @throws ApplicationFailure with this code, if the message has not the right shape */
 export function parsed<T>(shape: Parsed<T>, code: ErrorCode): T {
   if (shape.kind === 'ok') return shape.value;
   throw failureOf(code, `${shape.path === '' ? 'The message' : shape.path} ${shape.reason}; nothing was changed.`, {

@@ -1,7 +1,7 @@
 /**
- * Continue-as-new at a safe point, with requests open (INV-D3).
+ * Continues a run as new at a safe point, with requests open (INV-D3).
  *
- * 1. Transcript and ledger stand in the artifact store, acknowledged, before they leave this execution.
+ * 1. Transcript and ledger are in the artifact store, acknowledged, before they leave this execution.
  * 2. A decision that arrives meanwhile is carried; nothing is dispatched until the next execution.
  */
 import {
@@ -21,10 +21,13 @@ import { answered, type Answering } from '../entity/unread.ts';
 import { storeActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** A run that is spoken to without a pause continues all the same; a sender whose answer is lost then asks again. */
+/**
+ * Attempts to find a moment without messages. A run that gets messages without a pause continues all the same; a
+ * sender whose answer is lost then asks again.
+ */
 const MOST_TRIES = 3;
 
-/** Ledger entries that the next execution is given in its input; up to 13 kB each where a long comment is among them. */
+/** Ledger entries passed to the next execution in its input; one takes up to 13 kB if it holds a long comment. */
 const MOST_CARRIED = 200;
 
 export function wantsToRoll(live: LiveRun): boolean {
@@ -39,7 +42,7 @@ function reasonToRoll(live: LiveRun): RollReason | undefined {
   return rollReason({ nudged, updates, turns, suggested });
 }
 
-/** Never returns: continue-as-new is thrown. */
+/** Hands over to the next execution. It never returns: continue-as-new is thrown. */
 export async function roll(live: LiveRun): Promise<never> {
   live.rolling = true;
   live.commit({
@@ -47,16 +50,17 @@ export async function roll(live: LiveRun): Promise<never> {
     facts: [{ kind: 'run.rolled', turn: live.run.turn, because: reasonToRoll(live) ?? 'request' }],
   });
   let stored = await storeOnce(live);
-  // What the store's own delay let in goes with the run, within what one payload takes.
+  // Entries that arrived during a slow store are carried with the run, within what one payload holds.
   while (live.journal.ledgerLength - stored.ledgerLength > MOST_CARRIED) stored = await storeOnce(live);
-  // What it says of the keys is carried.
+  // The result of a reading of the keys is carried too.
   if (live.isReadingTrust) await condition(() => !live.isReadingTrust);
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const length = live.journal.ledgerLength;
     await condition(allHandlersFinished);
-    // A task of its own, so that no decision is answered in the task that ends this execution (temporalio/temporal#6375).
+    // The sleep starts a new task, so that no decision is answered in the task that ends this execution
+    // (temporalio/temporal#6375).
     await sleep(1, { summary: 'before continue-as-new' });
-    // An edit that came meanwhile is in the ledger only once it is judged.
+    // An edit that arrived meanwhile is in the ledger only once it is judged.
     if (live.journal.ledgerLength === length && live.judging.size === 0) break;
   }
   if (live.judging.size > 0) {
@@ -64,14 +68,14 @@ export async function roll(live: LiveRun): Promise<never> {
     await condition(() => live.judging.size === 0);
     await sleep(1, { summary: 'before continue-as-new' });
   }
-  // Temporal forgets a cancellation that the execution ending now has heard and not acted on.
+  // Temporal forgets a cancellation that this execution has received and not acted on.
   if (live.work.consideredCancelled) throw new CancelledFailure('The run was cancelled while it handed over.');
   const next = makeContinueAsNewFunc<(spec: RunSpecInput, carry: Carry) => Promise<RunResult>>();
-  // What was asked first stands in the transcript by now.
+  // The first user messages are in the transcript by now.
   return await next({ ...live.spec, input: [] }, live.carry(live.journal.head(stored.segment, stored.ledgerLength)));
 }
 
-/** Puts all that this execution holds into the artifact store, for its end: nothing is recorded any more once it is closing. */
+/** Stores the whole journal of this execution at its end. Nothing more is recorded once the run is closing. */
 export async function storeJournal(
   live: LiveRun,
   store: Answering<Pick<RunActivities, 'storeSegment'>> = storeActivities(),
@@ -82,7 +86,7 @@ export async function storeJournal(
   }
 }
 
-/** The segment, and up to where it holds the ledger: more may have come while it was stored. */
+/** Stores one segment. `ledgerLength` says how far it holds the ledger: more entries may have come meanwhile. */
 export async function storeOnce(
   live: Pick<LiveRun, 'journal' | 'looked'>,
   { storeSegment } = storeActivities(),

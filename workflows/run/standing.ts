@@ -1,4 +1,4 @@
-/** Approvals that are remembered, as the run applies them: what they answer, and how they are taken back. */
+/** Applies remembered approvals in a run: which calls they answer, and how they are taken back. */
 import { failureOf } from '../../contracts/failure.ts';
 import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -11,7 +11,10 @@ import { hashOf } from '../../domain/text/canonical.ts';
 import type { LiveRun } from './live-run.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
-/** Records an admitted decision, and what it lets through besides. @param at epoch ms */
+/**
+ * Records an admitted decision. If it stands, also releases the waiting calls that it covers.
+ * @param at epoch ms
+ */
 export function acceptAll(live: LiveRun, state: Asking, decision: Decision, at: number): DecisionAck {
   const { ack, ...change } = accept(live.run, state, decision, at);
   const { server } = state.judgement.target;
@@ -21,12 +24,16 @@ export function acceptAll(live: LiveRun, state: Asking, decision: Decision, at: 
   return ack;
 }
 
-/** @throws ApplicationFailure where nothing of that name stands, or for others */
+/** @throws ApplicationFailure if no standing decision has that name, or if it is not for this sender to take back */
 export function assertForgettable(live: LiveRun, message: Forget): void {
   const admission = admitForget(live.run, message);
   if (admission.kind === 'refuse') throw failureOf(admission.code, admission.message, admission.facts);
 }
 
+/**
+ * Takes a standing decision back; a repeated message gets the first answer.
+ * @throws ApplicationFailure as `assertForgettable` does
+ */
 export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   live.updates += 1;
   const admission = admitForget(live.run, message);
@@ -38,7 +45,10 @@ export function forgetStanding(live: LiveRun, message: Forget): ForgetAck {
   return ack;
 }
 
-/** Why a call that was answered by what stood before must be asked after all. @param now epoch ms */
+/**
+ * Says why people must be asked after all about a call that a standing decision had answered.
+ * @param now epoch ms
+ */
 export function noLongerAnswered(
   live: LiveRun,
   { made }: Approved,
@@ -48,12 +58,12 @@ export function noLongerAnswered(
   return { kind: 'reopen', code: 'STANDING_LOST', message: FORGOTTEN };
 }
 
-/** A dispatch that did not take it as consent ends it: the next call is asked. */
+/** Ends a standing decision that a dispatch did not accept as consent, so that people are asked about the next call. */
 export function dropRefused(live: LiveRun, { made }: InFlight, code: string): void {
   if (made?.standing !== undefined) live.commit(lost(live.run, made.standing, code));
 }
 
-/** For a dispatch, as it stands now. */
+/** Gives a dispatch the standing decision as it is now. */
 export function standingProof(live: LiveRun, { made }: InFlight): DispatchProof | undefined {
   const standing = live.run.standing?.find(({ id }) => id === made?.standing);
   return standing === undefined ? undefined : proofOf(standing);

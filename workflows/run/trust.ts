@@ -1,11 +1,13 @@
 /**
- * What a run believes of who sent a message: everything in trust mode `temporal`; in mode `signed`, what a trusted key has signed.
+ * Checks who sent a message: in trust mode `temporal` every sender is believed, in mode `signed` only a trusted key's
+ * signature.
  *
- * Owns: signatures where messages arrive, and reading the keys anew. Does not own: what a signature proves (`domain/signing/message.ts`).
- * 1. A validator verifies, so that nothing unproven enters history (INV-G2). What a handler gets is in history: it takes the
- *    signature off. A signal is in history anyway: its handler verifies.
- * 2. Until a run that was started signed has read its keys, it takes no message (INV-G4).
- * 3. Keys are read when a sender asks for it, once at a time and seldom: a run that waits has no timer for it.
+ * It owns checking signatures on arrival, and reading the keys again. It does not own what a signature proves
+ * (`domain/signing/message.ts`).
+ * 1. A validator verifies, so that nothing unproven enters history (INV-G2). A handler's input is already in history,
+ *    so the handler only removes the signature. A signal is in history in any case, so its handler verifies.
+ * 2. A run that was started signed takes no message until it has read its keys (INV-G4).
+ * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
  */
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
@@ -23,22 +25,22 @@ import { answered, assertFailure, type Unread } from '../entity/unread.ts';
 import { trustActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** Between two readings: whoever may write to the namespace may ask for one. */
+/** Shortest time between two readings: anyone who may write to the namespace may ask for one. */
 const MOST_OFTEN_MS = 30_000;
 
 const KEYLESS = 'The run has just begun and has not read its keys yet. Send the message again.';
 
-/** Takes the signature off where this run wants one, and reads what is left. */
+/** Removes the signature if this run wants one, and parses the rest. */
 export function opened<T>(live: LiveRun, input: unknown, parse: (message: unknown) => Parsed<T>): Parsed<T> {
   return parse(live.isSigned ? openMessage(input).message : input);
 }
 
-/** A decision keeps its signature: dispatch asks for it. */
+/** Parses a decision and keeps its signature, which the dispatch asks for. */
 export function openedDecision(live: LiveRun, input: unknown): Parsed<SignedDecision> {
   return openedAnswer(live, input, parseDecision);
 }
 
-/** So does every answer to a request. */
+/** Parses an answer to a request and keeps its signature. */
 export function openedAnswer<T extends object>(
   live: LiveRun,
   input: unknown,
@@ -50,7 +52,7 @@ export function openedAnswer<T extends object>(
   return { kind: 'ok', value: { ...shape.value, signature } };
 }
 
-/** For validators. */
+/** Checks a signed answer, for validators. */
 export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer: PauseAnswer): void {
   const trust = freshTrust(live, answer.signature);
   if (trust === undefined) return;
@@ -58,7 +60,10 @@ export function assertSignedAnswer(live: LiveRun, purpose: AnswerPurpose, answer
   if (checked.kind === 'refuse') throw refusal(checked);
 }
 
-/** For the signal, whose sender is not told that the keys have to be read first: they are. */
+/**
+ * Checks a signed decision by signal. The sender cannot be told that the keys must be read first, so stale keys are
+ * read here.
+ */
 export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal | undefined {
   if (!live.isSigned) return undefined;
   const { trust } = live;
@@ -71,7 +76,10 @@ export function refuseUnsigned(live: LiveRun, decision: SignedDecision): Refusal
   return checked.kind === 'refuse' ? checked : undefined;
 }
 
-/** For validators of updates that are no decision, each with senders of its own. @param message as it was read, defaults written out */
+/**
+ * Checks the signature of an update that is not a decision and has senders of its own, for validators.
+ * @param message the parsed message, with its defaults filled in
+ */
 export function assertSigned(
   live: LiveRun,
   purpose: Exclude<SignedPurpose, 'start' | AnswerPurpose | CatalogPurpose>,
@@ -89,7 +97,7 @@ export function assertSigned(
     namespace,
     tenant,
     workflowId,
-    // Of this execution, or of one before it that counts as it does.
+    // The id of this execution, or of an earlier one that counts as this one.
     runId: live.decidedIn.find((earlier) => earlier === claimed) ?? runId,
     payload: hashOf(message),
     person,
@@ -98,7 +106,7 @@ export function assertSigned(
   };
   const checked = checkSignature(signature, about, trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(checked);
-  // Whoever may decide such a call: that is asked of its rule.
+  // The rule of the standing decision says who may forget it; that check is made elsewhere.
   if (purpose === 'forget') return;
   if (maySend(purpose, trust, live.prepared.initiator.id, person, checked.groups)) return;
   throw coded(
@@ -107,7 +115,10 @@ export function assertSigned(
   );
 }
 
-/** Undefined in trust mode `temporal`. @throws where the keys have to be read first */
+/**
+ * Returns the keys; undefined in trust mode `temporal`.
+ * @throws if the keys have to be read first
+ */
 function freshTrust(live: LiveRun, signature: string | undefined): TrustSet | undefined {
   if (!live.isSigned) return undefined;
   if (signature === undefined) throw coded('SIGNATURE_MISSING', UNSIGNED);
@@ -124,7 +135,7 @@ function isStale(live: LiveRun, { maxAgeSeconds }: TrustSet): boolean {
   return Date.now() - (live.trustReadAt ?? 0) > maxAgeSeconds * 1_000;
 }
 
-/** For the validator of `refreshTrust`. */
+/** Checks that the keys may be read again, for the validator of `refreshTrust`. */
 export function assertRefreshable(live: LiveRun): void {
   if (!live.isPrepared || live.prepared.trust === undefined)
     throw coded('TRUST_REFRESH_TOO_SOON', 'The run has no keys yet, or is in trust mode temporal and needs none.');
@@ -135,7 +146,7 @@ export function assertRefreshable(live: LiveRun): void {
     );
 }
 
-/** Begins to read the keys; nobody waits for it (INV-D3). */
+/** Begins to read the keys; nobody waits for the result (INV-D3). */
 export function refreshTrust(live: LiveRun): void {
   if (live.isReadingTrust) return;
   live.isReadingTrust = true;
@@ -145,10 +156,11 @@ export function refreshTrust(live: LiveRun): void {
     .then(
       (answer) => {
         const trust = trustIn(live, answer);
-        // A worker in trust mode `temporal` knows no keys: the run keeps those that it has.
+        // A worker in trust mode `temporal` knows no keys, so the run keeps those that it has.
         if (trust !== undefined) live.believe(trust, Date.now());
       },
-      // Nobody awaits what is thrown here, so that it fails the workflow task. Else what was known stays; whoever needs more asks again.
+      // Nobody awaits this promise, so a throw here fails the workflow task. For any other error the known keys stay,
+      // and the next sender who needs newer ones asks again.
       (error: unknown) => assertFailure(error),
     )
     .then(() => {

@@ -1,8 +1,8 @@
 /**
- * One turn: a model step, the verdicts on what it proposed, and every call to its outcome.
+ * Runs one turn: a model step, the verdicts on its proposed calls, and every call to its outcome.
  *
  * 1. Results go to the model in the order of the proposals, whatever the order in which they came (INV-G3).
- * 2. Calls settle side by side; the turn waits, no call does.
+ * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
 import { CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
@@ -25,7 +25,7 @@ import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
 import { closeTurn } from '../../domain/run/tally.ts';
 
-/** Takes the next model step and judges what it proposed. */
+/** Takes the next model step and judges the calls that it proposed. */
 export async function think(live: LiveRun): Promise<ModelStepResult> {
   const { spec, journal, run } = live;
   live.enter('thinking');
@@ -53,10 +53,15 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
   return step;
 }
 
-/** UTF-16 units of JSON: with what else an activity is given, less than the 2 MiB that Temporal takes. */
+/**
+ * Longest tail in UTF-16 units of JSON. With the rest of an activity's input it stays below Temporal's limit of 2 MiB.
+ */
 const LONGEST_TAIL = 524_288;
 
-/** The conversation, as the new messages and a digest of those before; what is too long to be sent is read by query, page by page. */
+/**
+ * Gives the conversation as its new messages and a digest of the earlier ones. A tail that is too long to send is read
+ * by query, page by page.
+ */
 function conversationOf({ journal, seen }: LiveRun): Pick<ModelStepInput, 'base' | 'tail'> {
   const segment = journal.segment === undefined ? {} : { segment: journal.segment };
   const tail = journal.messages(seen.length, journal.transcriptLength);
@@ -86,7 +91,7 @@ async function judgeAll(
     );
   const denied = overLimit(calls, prepared.limits, callsBefore);
   const over: Judgement[] = [...denied].map(([callId, verdict]) => ({ callId, verdict, repeatable: false }));
-  // What goes over a limit is denied whatever policy says: the first judgement of a call counts.
+  // Calls over a limit are denied whatever policy says, because the first judgement of a call counts.
   const judgements = judged.judgements.map((judgement) =>
     linkedOnly(live, callWith(calls, judgement.callId), judgement),
   );
@@ -98,7 +103,9 @@ function callWith(calls: readonly ProposedCall[], callId: string): ProposedCall 
   return calls.find((call) => call.callId === callId);
 }
 
-/** Brings every open call to its outcome. `roll`: the run should continue as new first, with requests open. */
+/**
+ * Brings every open call to its outcome. `roll` means that the run should first continue as new, with requests open.
+ */
 export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   live.enter('acting');
   let done = false;
@@ -106,8 +113,8 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
     done = true;
   });
   live.settling = settling;
-  // Where a call's own code is at fault the error ends the run; nothing is left hanging.
-  // Not cancellable: a stopped run still waits for its calls in flight.
+  // A fault in the code of a call ends the run, so that nothing is left hanging. The scope is not cancellable, because
+  // a stopped run still waits for its calls in flight.
   await CancellationScope.nonCancellable(() =>
     Promise.race([settling, condition(() => done || (wantsToRoll(live) && isSafePoint(live)))]),
   );
@@ -124,19 +131,19 @@ export async function act(live: LiveRun): Promise<'done' | 'roll'> {
   return 'done';
 }
 
-/** Not `async`, as in `call.ts`: what comes next in a recorded run came no promise later. */
+/** Settles all calls of the turn. Not `async`, like `call.ts`: recorded runs did not await another promise here. */
 export function settleAll(live: LiveRun): Promise<unknown> {
   return Promise.all(live.run.calls.map(({ call }) => settleCall(live, call.callId)));
 }
 
-/** Nothing in flight and nothing about to be: every call has ended, or waits for a person or its server. */
+/** True if nothing is in flight or about to be: every call has ended, or waits for a person or its server. */
 function isSafePoint({ run, polling, work }: LiveRun): boolean {
   return run.calls.every(
     (state) =>
       state.status === 'settled' ||
       (state.status === 'asking' && !isHeldOpen(state)) ||
       isHeld(state) ||
-      // Of a run that was stopped nothing is carried: its next execution would know nothing of the stop.
+      // A stopped run carries nothing over, because its next execution would not know of the stop.
       (isOnTask(state) && !polling.has(state.call.callId) && !work.consideredCancelled),
   );
 }
@@ -145,7 +152,7 @@ export type Answer =
   | { readonly kind: 'final'; readonly output: JsonValue; readonly because?: string }
   | { readonly kind: 'invalid'; readonly errors: readonly string[] };
 
-/** What a step without calls answers. A cut or refused answer says so in `because`. */
+/** Returns the answer of a step without calls. `because` says if the answer was cut or refused. */
 export function answerOf({ parts, output, finish }: ModelStepResult): Answer {
   if (output?.kind === 'invalid') return output;
   const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
@@ -156,10 +163,10 @@ export function answerOf({ parts, output, finish }: ModelStepResult): Answer {
   };
 }
 
-// Reads of what no result has linked to, as the run denies them (docs/adr/0042).
+// A read of a resource that no result has linked to is denied (docs/adr/0042).
 //
-// The first one leaves a marker: where a build that denies none has gone on, it stays as it was judged (INV-D1), and the dispatch
-// refuses it.
+// The first denial leaves a marker. If a build without this denial has continued, the judgement stays as it was
+// (INV-D1), and the dispatch refuses the read.
 
 export function linkedOnly(
   { run }: LiveRun,

@@ -1,7 +1,7 @@
 /**
- * What Temporal UI and visibility show of a run.
+ * Shows a run in Temporal UI and visibility.
  *
- * 1. At most one upsert of attributes and memo per workflow task, and none where nothing changed.
+ * 1. At most one upsert of attributes and memo happens per workflow task, and none if nothing changed.
  */
 import { defineSearchAttributeKey, type SearchAttributeUpdatePair } from '@temporalio/common';
 import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
@@ -25,9 +25,10 @@ const KEYS = {
   root: defineSearchAttributeKey('CountersignRoot', 'KEYWORD'),
 };
 
+/** Writes search attributes, memo and current details whenever the run changes. */
 export class Surface {
   readonly #live: LiveRun;
-  /** What visibility shows now. */
+  /** The value that visibility shows now. */
   #shown: string;
   #memoShown: boolean;
   #isScheduled = false;
@@ -35,14 +36,14 @@ export class Surface {
   constructor(live: LiveRun) {
     this.#live = live;
     const { typedSearchAttributes, continuedFromExecutionRunId } = workflowInfo();
-    // What an earlier execution showed last is not known here: shown anew once.
+    // The value that an earlier execution showed last is not known here, so it is shown once more.
     this.#memoShown = continuedFromExecutionRunId !== undefined;
-    // A client that starts a run sets the attributes with it; a plain start leaves them to us.
+    // A client that starts a run sets the attributes with it; a plain start leaves them to this class.
     this.#shown = this.#memoShown || typedSearchAttributes.get(KEYS.tenant) === undefined ? '' : keyOf('preparing', []);
     live.onChange = () => this.#showSoon();
   }
 
-  /** Once for all that changes in one go: a promise is cheap, and a waiting `condition` is not. */
+  /** Shows all changes of one task at once. A promise is cheap, and a waiting `condition` is not. */
   #showSoon(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -63,7 +64,7 @@ export class Surface {
     this.#shown = shown;
   }
 
-  /** A run that ends before its spec is known has nothing else to show. */
+  /** Shows the end of a run whose spec is not known yet; such a run has nothing else to show. */
   #showEarlyEnd(status: RunStatus): void {
     setCurrentDetails(currentDetails(status, this.#live.run, this.#live.because));
     if (shownStatus(status) === RUNNING || this.#shown === status) return;
@@ -102,7 +103,7 @@ export class Surface {
     upsertSearchAttributes(pairs);
   }
 
-  /** A run without requests, started by a client that stored the hash, writes no memo. */
+  /** Writes the memo; a run without requests, started by a client that stored the hash, needs none. */
   #showMemo(waiting: number): void {
     const live = this.#live;
     const hasHash = workflowInfo().memo?.[SPEC_HASH_MEMO] !== undefined;
@@ -117,13 +118,13 @@ export class Surface {
 
 const RUNNING = 'running';
 
-/** Of one request, what lists show of it. */
+/** Key of one request: the parts of it that lists show. */
 function shownAs({ call, request }: Asking): string {
   const { generation, extended, deadline, told } = request;
   return `${call.callId}/${generation}${extended === undefined ? '' : `/${deadline}`}${told === undefined ? '' : `!${told}`}`;
 }
 
-/** Shown anew when it differs. */
+/** Key of everything that lists show; a new key means a new upsert. */
 function keyOf(status: RunStatus, asking: readonly string[]): string {
   return `${shownStatus(status)} ${asking.join(' ')}`;
 }
@@ -141,7 +142,10 @@ function ending({ endsAs, because }: LiveRun): string {
 
 const BUSY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
-/** `thinking` and `acting` change every second and mean the same to a reader of lists; what is being stored is not over. */
+/**
+ * Status in lists. `thinking` and `acting` change every second and mean the same to a reader; a run that is being
+ * stored is not over yet.
+ */
 function shownStatus(status: RunStatus): string {
   return BUSY.has(status) ? RUNNING : status;
 }

@@ -1,4 +1,4 @@
-/** How a request waits for people: until somebody has answered it, it has something to tell, or its time is over. */
+/** Lets a request wait for people until it is answered, its next step is due, or its time is over. */
 import { condition, isCancellation } from '@temporalio/workflow';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import type { Asking } from '../../domain/state/call.ts';
@@ -8,14 +8,17 @@ import { callOf } from '../../domain/state/run.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 
-/** What follows where nobody has answered. */
+/** Endings of a request that nobody has answered. */
 interface Unanswered {
   readonly expired: () => void;
-  /** Nobody waits for it any more. */
+  /** The wait was cancelled: nobody wants an answer any more. */
   readonly withdrawn: () => void;
 }
 
-/** The call ends with its request. Not `async`: a promise more would change the order of commands in recorded runs (INV-D1). */
+/**
+ * Waits for a decision; the call ends with its request. Not `async`: one more promise would change the order of
+ * commands in recorded runs (INV-D1).
+ */
 export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   const { callId } = state.call;
   const deadline = new Date(state.request.deadline).toISOString();
@@ -25,11 +28,11 @@ export function waitForDecision(live: LiveRun, state: Asking): Promise<void> {
   });
 }
 
-/** Until somebody has answered it, or its time is over; it may ask anew then. */
+/** Waits until the request is answered, tells its next step, or is over. The caller may then open a new request. */
 export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Unanswered): Promise<void> {
   const { call, request } = state;
   const { callId } = call;
-  // A request that was postponed or edited, or has told something, is another one: its timer is set anew.
+  // A request that was postponed or edited, or whose step was told, is a new object, so its timer is set again.
   const isAsking = (): boolean => {
     const now = callOf(live.run, callId);
     return now?.status === 'asking' && now.request === request;
@@ -40,9 +43,9 @@ export async function waitForAnswer(live: LiveRun, state: Asking, unanswered: Un
     const next = step === undefined ? '' : `${step.kind} next, `;
     const summary = summaryOf(state, `${next}waits for ${describeRule(shownOf(request).approvers)}`);
     const decidedInTime = await condition(() => !isAsking() || live.rolling, left, { summary });
-    // A decision may have come in the very task in which the timer fired: the first one counts.
+    // A decision may have come in the very task in which the timer fired; the first one counts.
     if (decidedInTime || !isAsking()) return;
-    // Where no worker was there for long, nobody is told of what is over.
+    // If no worker ran for a long time, nobody is told about a request that is already over.
     if (step !== undefined && Date.now() < request.deadline)
       live.commit(tell(live.run, callId, Math.max(step.at, Date.now())));
     else unanswered.expired();

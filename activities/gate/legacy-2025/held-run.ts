@@ -1,9 +1,10 @@
 /**
- * How a dispatch speaks of a question with the run that it belongs to: the question goes by update, the answer is asked for by query
+ * Puts a server's question to the run of a dispatch: the question goes by update, the answer is read by query
  * (docs/adr/0040).
  *
- * 1. To one Temporal run id, which Temporal has named: a run that was reset or has continued as new answers nothing else.
- * 2. One question has one update id, so that it may be told again where its answer was lost.
+ * 1. It addresses one Temporal run id, which Temporal has named. A run that was reset or has continued as new answers
+ *    nothing else.
+ * 2. One question has one update id, so that it may be sent again if its acknowledgement was lost.
  */
 import {
   type Client,
@@ -16,9 +17,9 @@ import { QUERIES, UPDATES } from '../../../contracts/names.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../../contracts/wire/legacy-2025.ts';
 
 export interface HeldRun {
-  /** @throws NotHeld where the run puts it before nobody; what else is thrown may pass */
+  /** @throws NotHeld if the run puts the question to nobody; any other error may pass */
   ask(workflowId: string, runId: string, questions: HeldQuestions, signal: AbortSignal): Promise<HeldAck>;
-  /** @throws as above */
+  /** @throws the same errors as `ask` */
   word(workflowId: string, runId: string, place: HeldPlace, signal: AbortSignal): Promise<HeldWord>;
 }
 
@@ -27,7 +28,7 @@ export class NotHeld extends Error {
   override readonly name = 'NotHeld';
 }
 
-/** Of one request to Temporal. */
+/** Deadline of one request to Temporal. */
 const DEADLINE_MS = 10_000;
 
 export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {
@@ -35,7 +36,8 @@ export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): 
     try {
       return await client.connection.withDeadline(
         Date.now() + DEADLINE_MS,
-        // A signal of its own for each request: the connection never takes its listener off the one it is given.
+        // Each request has a signal of its own, because the connection never removes its listener from the signal that
+        // it is given.
         async () => await client.connection.withAbortSignal(AbortSignal.any([signal]), act),
       );
     } catch (error) {

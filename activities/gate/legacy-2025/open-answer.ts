@@ -1,11 +1,13 @@
 /**
- * Whether what the run says that people have answered to a held question may be given to the server, and how a dispatch asks.
+ * Decides whether the run's answer to an open question may be given to the server, and prepares the asking for a
+ * dispatch.
  *
- * 1. It is believed no more than what a dispatch is given of earlier answers: policy as it is now, the digest of what was shown, and
- *    in trust mode `signed` the signature (`activities/gate/statement-checks.ts`, `activities/trust/dispatch-proof.ts`).
- * 2. It answers what this worker has asked, to the letter, and was given after that. Whoever forges a question in the run gets no
- *    answer to a server (INV-G1).
- * 3. The call has been sent: what no longer counts ends nothing, and the server hears that nobody answers.
+ * 1. The answer is checked like the answers in a dispatch's input: by policy as it is now and by the digest of what was
+ *    shown. In trust mode `signed` the signature is checked too (`activities/gate/statement-checks.ts`,
+ *    `activities/trust/dispatch-proof.ts`).
+ * 2. The answer is to exactly what this worker has asked, and was given after that. A forged question in the run yields
+ *    no answer to a server (INV-G1).
+ * 3. The call has been sent, so an answer that no longer counts ends nothing; the server hears that nobody answers.
  */
 import { Context } from '@temporalio/activity';
 import { SIGNING } from '../../../contracts/crypto.ts';
@@ -47,7 +49,7 @@ export interface HeldCall {
   readonly now: ToolNow;
 }
 
-/** How the server may ask in this call; undefined where it may not. */
+/** Lets the server ask people in this call; undefined if it may not. */
 export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: HeldCall): HeldPeople | undefined {
   const { hold, callId, attempt, server } = input;
   const { heldRun: run } = parts;
@@ -56,7 +58,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   const { definition } = call.now.tool;
   if (run === undefined || workflowId === undefined || runId === undefined || seconds <= 0 || isRead({ definition }))
     return undefined;
-  // Questions come outside the activity, whose context knows its log.
+  // Questions arrive outside the activity; its context, taken here, has its log.
   const { log } = Context.current();
   const warn: HeldAskingParts['warn'] = (message, meta) => {
     log.warn(message, { ...meta });
@@ -76,7 +78,7 @@ export function peopleOf(input: DispatchInput, parts: HeldAnswerParts, call: Hel
   });
 }
 
-/** Of the server, by the operator's word as it is now. */
+/** How long the server may hold a call open, in seconds, by the operator's configuration as it is now. */
 export function holdSeconds({ servers }: Pick<Config, 'servers'>, name: string): number {
   return (Object.hasOwn(servers, name) ? servers[name]?.elicitation?.holdSeconds : undefined) ?? 0;
 }
@@ -87,7 +89,10 @@ interface Asked {
   readonly askedAt: number;
 }
 
-/** Why it may not be given to the server. @throws CountersignError where something that proves it cannot be read */
+/**
+ * Says why the answer may not be given to the server.
+ * @throws CountersignError if a part of the proof cannot be read
+ */
 async function objection(
   input: DispatchInput,
   proof: ProvisionProof,
@@ -98,36 +103,40 @@ async function objection(
   const mistaken = mismatch(proof, question);
   if (mistaken !== undefined) return mistaken;
   const { run, runPolicy, callId, earlier, server } = input;
-  // People may have taken an hour: what was known of it as the call left is not how things are.
+  // People may have taken an hour, so the state that was known as the call left is read again.
   const catalog = await readCatalog({ tenant: run.initiator.tenant, server: server.name });
   const disconnected = checkCatalog(server, catalog);
   if (disconnected !== undefined) return disconnected;
   const judged = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
   const verdict = await verdictOn(config, conditions, judged);
-  // Whoever denies the tool by now lets nothing more be said to its server.
+  // A tool that is denied by now stops every further word to its server.
   if (verdict.kind === 'deny') return { kind: 'refused', code: verdict.code, message: verdict.message };
   const { round, requests } = question.asked;
   const hashes = Object.entries(requests).map(([key, { hash }]) => [key, { hash }] as const);
   const leg = { round, requests: Object.fromEntries(hashes), used: [] };
   const answered: DispatchInput = { ...input, input: { provided: [proof], leg } };
   const leaving = { ...answerersNow(input, config, verdict), definitionHash: now.tool.hash, at: Date.now() };
-  // What was asked is compared above.
+  // The question was compared above.
   return checkProvided(answered, leaving, () => true) ?? (await checkSignatures?.(answered, scheduler));
 }
 
-/** What cannot be read may be in a moment; anything else that goes wrong is no proof. @throws as `objection` */
+/**
+ * Rethrows a failure that may pass; any other failure is no proof.
+ * @throws the same errors as `objection`
+ */
 function lasting(error: unknown): Pick<Refused, 'code'> {
   if (error instanceof CountersignError && error.traits.retryable) throw error;
   return { code: error instanceof CountersignError ? error.code : 'DISPATCH_FORBIDDEN' };
 }
 
-/** Is it an answer to this question, asked by this worker? */
+/** Checks that the answer is to this question, asked by this worker. */
 function mismatch({ about, decidedAt }: ProvisionProof, { asked, askedAt }: Asked): Refused | undefined {
   const isAnswer =
     about.held === true &&
     about.round === asked.round &&
     canonicalJson(about.requests) === canonicalJson(asked.requests) &&
-    // Clocks of a worker and of Temporal differ; an answer to the same question of an earlier dispatch is older than that.
+    // The clocks of a worker and of Temporal differ. An answer to the same question of an earlier dispatch is older
+    // than the allowance.
     Date.parse(decidedAt) >= askedAt - SIGNING.recordedWithin * 1_000;
   return isAnswer
     ? undefined

@@ -1,13 +1,22 @@
 /**
- * Questions that a server asks while its call is held open, put before people by the run (docs/adr/0040).
+ * Has the run put a server's questions to people while the call's connection is held open (docs/adr/0040).
  *
- * Owns how long, how often and one after the other. Does not own what a question is (`activities/mcp/server-questions.ts`), nor whether an answer
- * counts (`open-answer.ts`).
+ * It owns how long, how often and in which order questions are asked, and the MAC on questions (`QuestionMacs`). It
+ * does not own what a question is (`activities/mcp/server-questions.ts`), nor whether an answer counts
+ * (`open-answer.ts`, `statement-checks.ts`).
  * 1. The server hears an answer that was proven, or `cancel`: never a yes of this worker's own.
- * 2. By this worker's own clock all questions of a dispatch together have the time that the operator gave, and are at most as many as
- *    a call may ask. A run that is silent is waited for as long as for people.
- * 3. A run asks one question of a call at a time, each under a number of its own: the next one closes what the server has taken back.
- * 4. What is wrong is said to the log once in a dispatch, however often a server brings it about.
+ * 2. All questions of a dispatch share the time that the operator gave, by this worker's own clock. Their number is at
+ *    most what a call may ask. A silent run is waited for as long as people are.
+ * 3. A run asks one question of a call at a time, each under its own number; the next one closes one that the server
+ *    has taken back.
+ * 4. A fault is logged once in a dispatch, however often a server causes it.
+ * 5. Only a worker of the zone can make a question's MAC: its key is derived from the zone's private key
+ *    (`grants.keys`), for this purpose alone. Ending a dispatch in its worker's place can show people a text, but no
+ *    answer to it reaches a server (INV-G1).
+ * 6. The MAC covers the whole question as people see it, the hash that matches an answer with a server's request, and
+ *    the call, its arguments and server. The hash itself needs no key, so it and an answer with it survive a key
+ *    rotation.
+ * 7. The first key makes the MAC, and all keys prove it. If the key is gone, the question is asked anew.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,14 +34,17 @@ import { type HeldRun, NotHeld } from './held-run.ts';
 /** People are slow, and the server waits already. */
 const FIRST_LOOK_MS = 1_000;
 const NEXT_LOOK_MS = 2_000;
-/** Whoever has not answered by then is looked for less often; within `GRACE_MS`, so that no answer comes too late. */
+/**
+ * After this time the worker looks for an answer less often, but still within `GRACE_MS`, so that no answer comes too
+ * late.
+ */
 const SOON_MS = 120_000;
 const LATER_LOOK_MS = 5_000;
 
-/** A run that is silent for so long is told to the log; its worker is starting again, or Temporal is. */
+/** A run that is silent for so long is logged; its worker or Temporal is probably restarting. */
 const SILENT_MS = 60_000;
 
-/** Beyond the operator's time, so that an answer which the run took in its last moment is not lost. */
+/** Time beyond the operator's, so that an answer which the run took in its last moment is not lost. */
 export const GRACE_MS = 10_000;
 
 const CANCEL: InputResponse = { action: 'cancel' };
@@ -43,17 +55,17 @@ export interface HeldAskingParts {
   /** Temporal's word on who scheduled the dispatch. */
   readonly scheduler: { readonly workflowId: string; readonly runId: string };
   readonly call: { readonly callId: string; readonly attempt: number };
-  /** Of all questions together. */
+  /** Time for all questions together. */
   readonly seconds: number;
-  /** The answer to give, or why it does not count. */
+  /** Returns the answer to give, or the code that says why it does not count. */
   readonly proven: (
     word: Extract<HeldWord, { kind: 'answered' }>,
     asked: HeldQuestions,
     askedAt: number,
   ) => Promise<InputResponse | { readonly code: string } | undefined>;
-  /** To the log of the worker: no text of a server or a person. */
+  /** Writes to the worker's log: no text of a server or a person. */
   readonly warn: (message: string, meta: Readonly<Record<string, unknown>>) => void;
-  /** Shorter, for tests. */
+  /** Shorter times, for tests. */
   readonly times?: {
     readonly lookMs: number;
     readonly soonMs?: number;
@@ -65,7 +77,7 @@ export interface HeldAskingParts {
 
 export interface HeldPeople {
   readonly ask: AskPeople;
-  /** What the server was told so far to what the run has put before people, in that order. */
+  /** Answers that the server has got so far to the questions that people were asked, in that order. */
   readonly told: () => readonly HeldTold[];
 }
 
@@ -76,7 +88,7 @@ export function createHeldAsking(parts: HeldAskingParts): HeldPeople {
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** What the server is told, and why where it is not what people have said. */
+/** The response to the server, with a code if people did not give it. */
 interface Given {
   readonly response: InputResponse;
   readonly code?: string;
@@ -123,20 +135,20 @@ class HeldAsking {
     const own = AbortSignal.timeout(Math.ceil(this.#leftMs));
     try {
       const given = await this.#asked(requests, AbortSignal.any([signal, own]));
-      // Taken back while the answer was looked at: the server is told nothing.
+      // The question was taken back while its answer was checked: the server is told nothing.
       if (given === undefined || signal.aborted) return CANCEL;
       this.#tells(given, said);
       return given.response;
     } catch (error) {
-      // Nobody waits for the answer any more: nothing is told.
+      // Nobody waits for the answer any more, so nothing is told.
       if (signal.aborted) return CANCEL;
-      // The time is over.
+      // The abort of `own` means that the time is over.
       if (!own.aborted)
         this.#warn('A question of a server could not be put before people; it is told that nobody answers.', error);
       this.#tells({ response: CANCEL }, said);
       return CANCEL;
     } finally {
-      // A timer may fire a moment before the clock says so.
+      // A timer may fire a moment before the clock agrees.
       this.#leftMs = own.aborted ? 0 : this.#leftMs - (performance.now() - began);
     }
   }
@@ -155,11 +167,12 @@ class HeldAsking {
     });
   }
 
-  /** Undefined where the run has put it before nobody. */
+  /** Asks one question; undefined if the run has put it to nobody. */
   async #asked(requests: HeldQuestions['requests'], signal: AbortSignal): Promise<Given | undefined> {
     const { run, scheduler, call, proven } = this.#parts;
     const { workflowId, runId } = scheduler;
-    // Whatever the run says: it may have taken a question whose answer was lost, and one that it refuses has its number all the same.
+    // The number is used up whatever the run replies. The run may have taken a question whose acknowledgement was lost,
+    // and a refused question has its number too.
     this.#round += 1;
     const place: HeldPlace = { ...call, round: this.#round };
     const asked: HeldQuestions = { ...place, requests };
@@ -171,7 +184,7 @@ class HeldAsking {
       await pause(ms, undefined, { signal });
       const word = await this.#reaching(signal, async (each) => await run.word(workflowId, runId, place, each));
       if (word === undefined || word.kind === 'closed') return { response: CANCEL };
-      // What proves it may not be readable for a moment, and people have answered.
+      // The proof may be unreadable for a moment although people have answered.
       if (word.kind === 'answered') {
         const given = await this.#reaching(signal, async () => await proven(word, asked, askedAt));
         return answerIn(given) ?? { response: CANCEL, code: FORBIDDEN };
@@ -183,7 +196,10 @@ class HeldAsking {
     return performance.now() - since < this.#times.soonMs ? this.#times.nextMs : this.#times.laterMs;
   }
 
-  /** Undefined where the run refuses; while it is silent it is asked again. @throws where `signal` says that it is over */
+  /**
+   * Repeats a request while the run is silent; undefined if the run refuses.
+   * @throws if `signal` says that the time is over
+   */
   async #reaching<T>(signal: AbortSignal, act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const since = performance.now();
     for (;;) {
@@ -207,40 +223,33 @@ class HeldAsking {
     if (this.#warned.has(message)) return;
     this.#warned.add(message);
     const { callId, attempt } = this.#parts.call;
-    // Its name alone: what it says may quote what was asked.
+    // Only the name is logged: the message may quote what was asked.
     const name = error instanceof Error ? { error: error.name } : {};
     this.#parts.warn(message, { callId, attempt, ...name, ...(code === undefined ? {} : { code }) });
   }
 }
 
-/** As MCP has it, whatever the run said. */
+/** Checks that the response has the form of MCP, whatever the run said. */
 function answerIn(given: InputResponse | { readonly code: string } | undefined): Given | undefined {
   if (given !== undefined && 'code' in given) return { response: CANCEL, code: given.code };
   const response = InputResponse.safeParse(given).data;
   return response && { response };
 }
 
-// That a server has asked a question in the middle of a call, by the word of a worker of its zone.
-//
-// Owns the key and what the word is of. Does not own what becomes of an answer to a question without it (`activities/gate/statement-checks.ts`).
-// 1. Only a worker of the zone can give it: the key is derived from the zone's private key (`grants.keys`), for this alone. Whoever
-//    ends a dispatch in its worker's place can show people a text, and no answer to that goes to a server (INV-G1).
-// 2. It is of the whole question as people are shown it, of the hash by which an answer is matched with what a server asks, and of
-//    the call, its arguments and server. The hash itself needs no key: it stays the same when keys rotate, and an answer with it.
-// 3. The first key gives it, all prove it. Where the key is gone, the question is asked anew.
+// The MAC by which a worker of the zone proves that a server has asked a question in the middle of a call.
 
 const PURPOSE = 'countersign/question/v1';
 
-/** In which it was asked. */
+/** The call in which the question was asked. */
 type AskedCall = Pick<DispatchInput, 'run' | 'callId' | 'target' | 'server' | 'arguments'>;
 
 export interface QuestionMacs {
   marked(requests: InputRequests, call: AskedCall): InputRequests;
-  /** Was a worker of the zone asked each of them, in this call and by this server? */
+  /** Tells whether a worker of the zone was asked each of them, in this call and by this server. */
   areOurs(requests: InputRequests, call: AskedCall): boolean;
 }
 
-/** @param baseDirectory of the configuration file. The files are those that `loadPrivateKeys` has checked. */
+/** @param baseDirectory directory of the configuration file; `loadPrivateKeys` has checked the key files */
 export async function loadQuestionMacs(
   keys: readonly SealingKey[],
   baseDirectory: string,
@@ -290,7 +299,7 @@ function dataOf(
     server: server.name,
     serverUrl: target.serverUrl,
     tool: target.tool,
-    // After a reset another call may have its id.
+    // After a reset another call may have the same id.
     argumentsHash: hashOf(args),
     name,
     request: shown,

@@ -1,11 +1,14 @@
 /**
- * The activity that asks a server how far a task is. Short, and safe to repeat: it executes nothing.
+ * The activity that asks a server about the progress of a task. It is short, and safe to repeat because it executes
+ * nothing.
  *
- * Owns the order open → token → question → outcome. Does not own when it is asked (`domain/legacy-2025/tasks.ts`), nor the protocol.
- * 1. The seal is the proof that the call has left by the gate (`task-seal.ts`); nothing else in the input is believed.
- * 2. A token is minted for each poll and dropped with it; one that names the call, by which it could be executed, is not (INV-S2).
- * 3. Whatever stands in the way is said, and may pass. That it will not is for the time to say.
- * 4. The last question has as many tries as Temporal gives it, and what it says in the last of them is final.
+ * It owns the order open → token → question → outcome. It does not own when to ask (`domain/legacy-2025/tasks.ts`), nor
+ * the protocol.
+ * 1. The seal proves that the call has left by the gate (`task-seal.ts`); nothing else in the input is believed.
+ * 2. A token is minted for each poll and dropped with it. It never names the call, so nothing can be executed by it
+ *    (INV-S2).
+ * 3. Every obstacle is reported and may pass; only the end of the task's time makes it final.
+ * 4. The last question has as many tries as Temporal gives it, and the report of its last try is final.
  */
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import { CountersignError } from '../../../contracts/errors.ts';
@@ -25,7 +28,10 @@ import { accessTo, connectionOf, credentialsOf } from '../server-access.ts';
 import { withToken } from '../with-token.ts';
 import { openedTask } from './task-seal.ts';
 
-/** A server that is deployed is back by then, or soon; by as much longer the later the try. Somebody waits for the end of the run. */
+/**
+ * Pause before another try, in ms, multiplied by the number of the try. A server that is being deployed is back by
+ * then, or soon. The bound is there because somebody waits for the end of the run.
+ */
 const AGAIN_MS = 5_000;
 const LONGEST_AGAIN_MS = 30_000;
 
@@ -47,7 +53,7 @@ export function createPollTask(parts: PollTaskParts): (input: PollInput) => Prom
     const isLast = input.giveUp !== undefined && isLastTry();
     const report = await polled(parts, input, isLast).catch(unreachedBy);
     if (report.kind === 'unreached') {
-      // This worker goes, or whoever asked wants to ask something else: nothing that is said of it then is final.
+      // This worker shuts down, or the caller wants to ask something else: no report of that moment is final.
       cancellationSignal().throwIfAborted();
       if (input.giveUp !== undefined && !isLast) throw again(report);
     }
@@ -63,7 +69,7 @@ function unreachedBy(error: unknown): Unreached {
   return { kind: 'unreached', reason: coded.message, ...(typeof retryAfterMs === 'number' ? { retryAfterMs } : {}) };
 }
 
-/** Temporal tries it once more, at another worker where this one is gone by then. */
+/** Makes Temporal try once more, at another worker if this one is gone by then. */
 function again(report: Unreached): Error {
   const wanted = report.retryAfterMs ?? AGAIN_MS * activityInfo().attempt;
   return failureOf('TOOL_UNAVAILABLE', reasonOf(report), {}, Math.min(wanted, LONGEST_AGAIN_MS));
@@ -132,7 +138,7 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
   const because = giveUp === undefined ? '' : `${GIVEN_UP[giveUp]}; `;
   switch (report.kind) {
     case 'working':
-      // Not while it is given up: then the server was asked to cancel it.
+      // A task that is given up no longer counts as running: its server was asked to cancel it.
       return giveUp === undefined ? report : unknown(`${because}the server still works on it`);
     case 'unreached': {
       const { reason, retryAfterMs, ended } = report;
@@ -159,7 +165,7 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
   }
 }
 
-/** Whether it did what it should stands in the result. */
+/** The result, which cannot be had, says whether the task did what it should. */
 const COMPLETED = 'and has completed, as its server says; with what result cannot be had';
 
 const GIVEN_UP: Readonly<Record<NonNullable<PollInput['giveUp']>, string>> = {

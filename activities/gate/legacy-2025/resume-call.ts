@@ -1,14 +1,15 @@
 /**
  * The activity that asks a server for the answer to a call whose worker is lost (docs/adr/0039).
  *
- * Owns what must still hold before anything is asked. Does not own the asking (`activities/mcp/legacy-2025/answer-stream.ts`).
- *
+ * It owns what must still hold before anything is asked. It does not own the asking
+ * (`activities/mcp/legacy-2025/answer-stream.ts`).
  * 1. It cannot send a call: it holds no `ToolServer` (INV-G1, INV-X1).
- * 2. That the call passed the gate is proven by what its worker left, which opens for this call alone. Asked again is what makes a
- *    token: who schedules this, what was signed, and that policy, as it is now, does not deny the tool.
- * 3. The token is of the grant and the scopes of the call, and says of none that it was countersigned (INV-S2): at a server that wants
- *    to be told, nothing can be run with it. One that is refused (401) is replaced once, as for a call.
- * 4. Whatever goes wrong, the call was sent: the end is `unknown`, and says why.
+ * 2. The sealed point that the lost worker left proves that the call passed the gate, and opens for this call alone.
+ *    Before a token is minted, three things are checked again: who schedules this, what was signed, and that policy now
+ *    does not deny the tool.
+ * 3. The token has the grant and scopes of the call, and names no countersigned call (INV-S2): nothing can be run with
+ *    it at a server that wants one named. A refused token (401) is replaced once, as for a call.
+ * 4. The call was sent, so whatever goes wrong here, the end is `unknown` and says why.
  */
 import { cancellationSignal, heartbeat } from '@temporalio/activity';
 import { CountersignError } from '../../../contracts/errors.ts';
@@ -34,7 +35,7 @@ import { withToken } from '../with-token.ts';
 import { type LeftBehind, openPoint, sealFor } from './resume-point.ts';
 import { taskResult } from './task-seal.ts';
 
-/** What a server gets in any case to find an answer, however late it is by then. */
+/** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;
 
 export interface ResumeCallParts extends Omit<CallToolParts, 'server' | 'limits' | 'liveTools'> {
@@ -50,7 +51,7 @@ interface Admitted extends LeftBehind {
 export function createResumeCall(parts: ResumeCallParts): (input: ResumeInput) => Promise<DispatchResult> {
   return async (input) => {
     const told: Told = { last: { phase: 'sent', resume: input.resume } };
-    // First of all, and however long admission takes: whoever asks after this worker must know where.
+    // The heartbeat starts before admission, however long that takes: the next worker must know where the answer comes.
     const { callId } = input;
     const pulse = startPulse({ heartbeat: (details) => heartbeat({ ...details, callId }) }, told.last);
     try {
@@ -99,7 +100,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
   return resultOf(ending, token, told);
 }
 
-/** @throws CountersignError where the server is not asked */
+/** @throws CountersignError if the server is not asked */
 async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitted> {
   const { run, server } = input;
   const scheduler = currentScheduler();
@@ -119,11 +120,11 @@ async function admit(parts: ResumeCallParts, input: ResumeInput): Promise<Admitt
   const { runPolicy, callId, earlier } = input;
   const call = { run, runPolicy, now, catalog, callId, arguments: input.arguments, earlier };
   const verdict = await verdictOn(parts.config, parts.conditions, call);
-  // A halt, a tool that is denied by now: its server is not spoken to, not even to learn what has happened.
+  // A halt or a denied tool keeps the worker from speaking to its server, even to learn what has happened.
   if (verdict.kind === 'deny') throw new CountersignError(verdict.code, verdict.message);
   const access = accessTo(parts.config, server, catalog);
   const { definition } = now.tool;
-  // Consent is to a call that leaves; this one has left, and is not weighed again.
+  // Consent is for a call that leaves; this one has left, so its consent is not checked again.
   const { grant, ...asked } = tokenRequest(input, said, catalog, undefined);
   const own = [grant, input.grant].filter((each) => each !== undefined);
   const authorization = authorizationOf(left.authority, own);
@@ -136,7 +137,10 @@ function refuseIf(refused: Refused | undefined): void {
   if (refused !== undefined) throw new CountersignError('DISPATCH_FORBIDDEN', refused.message);
 }
 
-/** The call's own time, of which some has passed: not while people were asked. Clocks of two workers differ: never more than all of it. */
+/**
+ * Returns the rest of the call's own time, in ms. Time in which people were asked does not count. The clocks of two
+ * workers differ, so the rest is never more than the whole.
+ */
 function timeLeft({ sentAt, heldMs = 0 }: ResumePoint, { limits }: DispatchInput): number {
   const all = limits.callTimeoutSeconds * 1_000;
   const left = all - (Date.now() - Date.parse(sentAt) - heldMs);

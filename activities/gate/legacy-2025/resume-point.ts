@@ -1,11 +1,12 @@
 /**
- * Where the answer to a call comes, between the worker that sent the call and the one that asks for its answer.
+ * Carries the place where a call's answer comes from the worker that sent the call to the one that asks for its answer.
  *
- * Owns what it is bound to, and that it is in clear in the two processes alone (INV-S1). Does not own the sealing
- * (`activities/mcp/state-seal.ts`).
- *
- * 1. Whatever opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing stands behind the gate.
- * 2. With it goes with what the call was made: whoever asks gets no other authorization, and knows what the server was shown.
+ * It owns what the place is bound to, and that it is in clear in these two processes alone (INV-S1). It does not own
+ * the sealing (`activities/mcp/state-seal.ts`).
+ * 1. A point that opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing happens
+ *    after the gate.
+ * 2. The authority of the call is sealed with the point. The asking worker gets no other authorization, and knows what
+ *    the server saw.
  */
 import type { DispatchInput, ResumeInput } from '../../../contracts/wire/tools.ts';
 import { hashOf } from '../../../domain/text/canonical.ts';
@@ -18,7 +19,7 @@ export interface LeftBehind {
   readonly authority: CallAuthority;
 }
 
-/** Nothing where the run would not know what to do with it, or no key can seal it. */
+/** Returns nothing if the run would not know what to do with the point, or if no key can seal it. */
 export function sealFor(
   input: DispatchInput,
   seal: StateSeal | undefined,
@@ -27,17 +28,19 @@ export function sealFor(
   if (input.resumable !== true || seal === undefined) return {};
   return {
     seal: (point) => {
-      // Of now: another token may have come with the answer of a person.
+      // The authority is read now, because another token may have come with a person's answer.
       const left: LeftBehind = { point, authority: authority() };
       return seal.seal(JSON.stringify(left), bindingOf(input));
     },
   };
 }
 
-/** Undefined where it does not open here: for another call, changed, or sealed to a key that is gone. */
+/**
+ * Returns undefined if the point does not open here: it is for another call, changed, or sealed to a key that is gone.
+ */
 export async function openPoint(input: ResumeInput, seal: StateSeal | undefined): Promise<LeftBehind | undefined> {
   const text = await seal?.open(input.resume, bindingOf(input));
-  // Sound: only `sealFor` seals under this binding, and what it seals is of this form.
+  // Sound: only `sealFor` seals under this binding, and what it seals has this form.
   return text === undefined ? undefined : (JSON.parse(text) as LeftBehind);
 }
 

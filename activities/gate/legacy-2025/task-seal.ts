@@ -1,10 +1,12 @@
 /**
- * What a run keeps of a task between two polls: sealed, and proof in itself.
+ * Seals what a run keeps of a task between two polls; the seal is also the proof that the call has left.
  *
- * Owns when the ids of a task are in clear: in this process, for one poll (INV-S1). Does not own the sealing (`activities/mcp/state-seal.ts`).
- * 1. Only a worker of the zone can make one, and it does so for a call that has passed the gate and was sent (INV-G1). Whoever polls
- *    need not be shown that again: what does not open, or names another run, gets no token.
- * 2. It names who the call was made for and with which authorization; a poll has no other, and none that is wider (INV-S2).
+ * It owns when the ids of a task are in clear: in this process, for one poll (INV-S1). It does not own the sealing
+ * (`activities/mcp/state-seal.ts`).
+ * 1. Only a worker of the zone can make the seal, for a call that has passed the gate and was sent (INV-G1). A poll
+ *    need not prove that again. A seal that does not open, or that names another run, gets no token.
+ * 2. The seal names for whom the call was made and with which authority; a poll has no other, and none that is wider
+ *    (INV-S2).
  */
 import type { TokenEvidence } from '../../../contracts/schemas/call.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
@@ -19,7 +21,7 @@ import type { Told } from '../dispatch-result.ts';
 import type { StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
 import type { RunIdentity } from '../../../contracts/wire/identity.ts';
 
-/** Beyond its time, so that a result which is there in time can still be had. */
+/** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */
 const KEPT_LONGER_MS = 600_000;
 
 type Begun = Extract<CallEnding, { kind: 'task' }>;
@@ -29,13 +31,16 @@ interface SealedTask extends TaskId, CallAuthority {
 }
 
 export type TaskWish =
-  /** As every call. */
+  /** An ordinary call. */
   | { readonly kind: 'plain' }
   | { readonly kind: 'task'; readonly task: WantedTask }
-  /** It can only be called as a task, and here it cannot be. */
+  /** The tool can only be called as a task, and this run cannot do so. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Is the call to be a task? What its server says of the tool counts, and where the tool may be called either way, the operator. */
+/**
+ * Decides whether the call is to be a task. The server's word on the tool counts; if the tool may be called either way,
+ * the operator's configuration decides.
+ */
 export function taskWish(
   { tasks, server, limits }: Pick<DispatchInput, 'tasks' | 'server' | 'limits'>,
   { name, taskSupport }: ToolDefinition,
@@ -68,7 +73,7 @@ export function noTask({ target, server }: DispatchInput, reason: string): Dispa
   return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
 }
 
-/** What the run is told of a task that was begun. */
+/** Tells the run of a task that was begun. */
 export async function taskResult(
   ending: Begun,
   input: DispatchInput,
@@ -77,7 +82,7 @@ export async function taskResult(
   told: Pick<Told, 'sentAt'>,
   token: TokenEvidence,
 ): Promise<DispatchResult> {
-  // It is asked for only where there is one (`taskWish`).
+  // A task is asked for only if there is a seal (`taskWish`).
   if (seal === undefined) throw new Error('a task was begun that nothing can seal');
   const { id, pollMs, ttlMs, message } = ending;
   const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
@@ -89,7 +94,7 @@ export async function taskResult(
     task: {
       sealed: await seal.seal(JSON.stringify(sealed), bindingOf(input)),
       sentAt: new Date(sentAt).toISOString(),
-      // The server forgets it then.
+      // The server forgets the task at that time.
       until: new Date(sentAt + Math.min(ownMs, ttlMs ?? ownMs)).toISOString(),
       ...(pollMs === undefined ? {} : { pollMs }),
       ...(message === undefined ? {} : { message }),
@@ -100,11 +105,11 @@ export async function taskResult(
 export interface OpenedTask {
   readonly id: TaskId;
   readonly authorization: NonNullable<ReturnType<typeof authorizationOf>>;
-  /** Tokens that its server has seen: it may say them in what comes of the task. */
+  /** Tokens that the server has seen; it may repeat them in the task's result. */
   readonly shown: readonly string[];
 }
 
-/** Undefined where it was sealed elsewhere, or for something else. */
+/** Returns undefined if it was sealed elsewhere, or for something else. */
 export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
   const text = await seal?.open(input.sealed, bindingOf(input));
   if (text === undefined) return undefined;

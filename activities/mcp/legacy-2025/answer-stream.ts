@@ -2,13 +2,14 @@
  * Asks a server of the legacy era for the answer to a call that another worker has sent (MCP 2025-11-25, transports,
  * "Resumability and Redelivery").
  *
- * Owns how long and how often it is asked. Does not own what an answer means (`activities/mcp/classify-result.ts`).
- *
- * 1. Nothing is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). There is no MCP client
- *    here that could send anything else, and whatever else would be sent is refused on its way.
- * 2. Only what answers the very request counts: a server that mixes its streams up proves nothing of this call, and where its answer
- *    comes is not moved by what is said of another one.
- * 3. Bounded: some servers keep events under a name by which they do not find them again, and then say nothing for ever.
+ * It owns how long and how often the server is asked. It does not own what an answer means
+ * (`activities/mcp/classify-result.ts`).
+ * 1. No call is sent: only GET with `Last-Event-ID` leaves, and DELETE for the session in the end (INV-X1). There is no
+ *    MCP client here that could send anything else, and any other request is refused on its way.
+ * 2. Only an answer to the very request counts. A server that mixes its streams up proves nothing of this call, and
+ *    events about another request do not move the place of the answer.
+ * 3. The asking is bounded: some servers keep events under a name by which they do not find them again, and then stay
+ *    silent for ever.
  */
 import {
   isJSONRPCErrorResponse,
@@ -29,7 +30,7 @@ import { leaveSession } from '../session.ts';
 import { LONGEST_RETRY_MS, type RawAnswer } from '../transport.ts';
 import { isTaskAnswer } from './begun-task.ts';
 
-/** Between two requests, where the server names no time: it may be starting again. */
+/** Pause in ms between two requests if the server names no time: it may be starting again. */
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 
@@ -40,15 +41,19 @@ export interface AnswerStreamOptions extends Pick<
   readonly connection: ServerConnection;
   readonly pulse: Pulse;
   readonly egress: Egress;
-  /** In place of a guarded one, for tests. */
+  /** Replaces the guarded fetch, for tests. */
   readonly fetch?: GuardedFetch;
 }
 
 export type SoughtAnswer =
   | RawAnswer
-  /** `reason` goes on after "and …". `unauthorized`: another token may bring it, and the session is left open. */
+  /**
+   * `reason` continues a text after "and …". `unauthorized`: another token may bring the answer, and the session is
+   * left open.
+   */
   | { readonly kind: 'none'; readonly reason: string; readonly unauthorized?: true };
 
+/** Asks until the answer comes, the time is over, or the asking is cancelled. */
 export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
   const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
@@ -68,7 +73,8 @@ export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnsw
   } finally {
     clearTimeout(late);
     signal.removeEventListener('abort', onCancel);
-    // The session is for whoever asks next, with another token perhaps, or for the task that the server works on in it.
+    // The session stays for the next worker that asks, perhaps with another token, or for the task that the server
+    // works on in it.
     const isTask = options.mayBeTask === true && answer !== undefined && isTaskAnswer(answer);
     const isKept = isHandedOn || isTask || (answer?.kind === 'none' && answer.unauthorized === true);
     await leaveSession(stream.transport, wire, isKept ? 'kept' : undefined);
@@ -86,7 +92,7 @@ class AnswerStream {
   #eventId = '';
   /** The event that is being read. */
   #event = { isForeign: false };
-  /** Since something was heard: requests that brought nothing. */
+  /** Requests that brought nothing since something was heard. */
   #silences = 0;
 
   constructor(options: AnswerStreamOptions, wire: Wire) {
@@ -104,7 +110,7 @@ class AnswerStream {
       requestInit: { headers: { ...connection.headers } },
       redirectPolicy: 'same-origin',
       onInsufficientScope: 'throw',
-      // A stream that has ended is told here, and opened again by nobody but this class.
+      // The end of a stream is reported here, and only this class opens it again.
       reconnectionScheduler: (_, delayMs) => this.#onClosed(delayMs),
       reconnectionOptions: {
         initialReconnectionDelay: FIRST_PAUSE_MS,
@@ -115,7 +121,7 @@ class AnswerStream {
       ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
     });
     this.transport.onmessage = (message) => this.#read(message);
-    // What goes wrong is told by what follows.
+    // The next step reports any error.
     this.transport.onerror = () => undefined;
   }
 
@@ -127,12 +133,12 @@ class AnswerStream {
   async ask(eventId: string): Promise<SoughtAnswer> {
     this.#eventId = eventId;
     await this.transport.start();
-    // What it does is told by `end`; it throws nothing.
+    // `end` reports its result; it throws nothing.
     void this.#follow();
     return await this.#ended;
   }
 
-  /** Opens the stream behind what has passed, as often as it ends without the answer. */
+  /** Opens the stream after the last event, as often as it ends without the answer. */
   async #follow(): Promise<void> {
     while (this.#found === undefined) {
       const closed = new Promise<number>((resolve) => {
@@ -144,10 +150,11 @@ class AnswerStream {
         failure === undefined
           ? Math.min(await Promise.race([closed, this.#ended.then(() => 0)]), LONGEST_RETRY_MS)
           : (failure.afterMs ?? 0);
-      // Of whatever it was: in this stream come messages of every kind. What does not open may pass.
+      // The large message may be of any kind, because this stream brings messages of every kind. A stream that does not
+      // open may open later.
       if (failure === undefined && this.#wire.exchange().tooLarge === true)
         return this.end(none('what the server says there is larger than this service reads'));
-      // By then it is known of every event that has come what it holds (`#passed`).
+      // By then `#passed` knows what every event that has come holds.
       await settled();
       const backoffMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#silences, LAST_PAUSE_MS);
       this.#silences += 1;
@@ -155,11 +162,12 @@ class AnswerStream {
     }
   }
 
-  /** Undefined where the stream is open; else whether it is worth another try. */
+  /** Returns undefined if the stream is open; else says whether another try is worth it. */
   async #open(): Promise<{ readonly final?: SoughtAnswer; readonly afterMs?: number } | undefined> {
     try {
-      // `resumeStream`, which is this without the last: a stream that has held any response is not opened again by the SDK, and its end
-      // would be told to nobody. It is private; the suite of lost answers fails where this does not reach it.
+      // This is `resumeStream` without its last option. The SDK does not reopen a stream that has held any response,
+      // and would tell nobody of its end. The method is private; the suite of lost answers fails if this does not reach
+      // it.
       const opened: StartSSEOptions = {
         resumptionToken: this.#eventId,
         onresumptiontoken: (eventId) => this.#passed(eventId),
@@ -174,18 +182,18 @@ class AnswerStream {
       if (status === 401)
         return { final: { ...none('its server does not accept the token for asking (HTTP 401)'), unauthorized: true } };
       if (status !== undefined && isFinal(status)) return { final: none(`${reasonFor(status)} (HTTP ${status})`) };
-      // Where it cannot be reached it may be starting again.
+      // A server that cannot be reached may be starting again.
       if (networkCodeOf(error) === undefined && status === undefined)
         return { final: none('its answer could not be asked for') };
       return afterMs !== undefined && (status === 429 || status === 503) ? { afterMs } : {};
     }
-    // The SDK takes it for a server that has no streams, and says nothing.
+    // The SDK takes it for a server without streams, and reports nothing.
     return this.#wire.exchange().status === 405
       ? { final: none('the server gives no answer twice (HTTP 405)') }
       : undefined;
   }
 
-  /** Deferred, so that the event which holds the answer is not passed over by whoever asks after this worker. */
+  /** Deferred, so that the next worker that asks does not skip the event which holds the answer. */
   #passed(eventId: string): void {
     const event = { isForeign: false };
     this.#event = event;
@@ -217,7 +225,7 @@ interface Opener {
   _startOrAuthSse(options: StartSSEOptions): Promise<void>;
 }
 
-/** Of another request. The SDK gives each the token of its id. */
+/** True if the message is of another request. The SDK gives each request the progress token of its id. */
 function isForeign(message: JSONRPCMessage, requestId: RequestId): boolean {
   if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) return message.id !== requestId;
   return isProgress(message) && message.params?.['progressToken'] !== requestId;
@@ -227,7 +235,10 @@ function isProgress(message: JSONRPCMessage): message is JSONRPCNotification {
   return isJSONRPCNotification(message) && message.method === 'notifications/progress';
 }
 
-/** The server does not know the session or the event, does not let us ask, or is elsewhere. At 409 the lost connection stands still. */
+/**
+ * True if the server does not know the session or the event, does not let us ask, or is elsewhere. A 409 means that the
+ * lost connection still stands.
+ */
 function isFinal(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }

@@ -1,9 +1,12 @@
 /**
- * A call that its server has made a task of (MCP 2025-11-25, "Creating a Task"), and how far one is.
+ * Reads a server's word on a task: that it made a call a task (MCP 2025-11-25, "Creating a Task"), and the task's
+ * progress.
  *
- * Pure. Owns what is believed of a server's word on a task. Does not own when it is asked (`domain/legacy-2025/tasks.ts`).
- * 1. Its id, and that of its session, find the task again and are secret: nothing else that is kept holds them (INV-S1).
- * 2. Times of a server are hints: what is no number that makes sense is left out.
+ * Pure. It owns what is believed of that word. It does not own when the server is asked
+ * (`domain/legacy-2025/tasks.ts`).
+ * 1. The task's id, and that of its session, find the task again and are secret: no other kept value holds them
+ *    (INV-S1).
+ * 2. Times of a server are hints: a number that makes no sense is left out.
  */
 import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
 import { bounded } from '../../../domain/text/escape.ts';
@@ -12,7 +15,7 @@ import { halfway, type Names, type Trace, unknown } from '../classify-failure.ts
 import { quoted } from '../classify-result.ts';
 import type { CallEnding, TaskId } from '../port.ts';
 
-/** UTF-16 units, of each id. */
+/** UTF-16 units, for each id. */
 const LONGEST_ID = 2_048;
 const LONGEST_MESSAGE = 200;
 
@@ -32,12 +35,12 @@ interface TaskAnswer {
   readonly result: Readonly<Record<string, unknown>> & { readonly task: Fields };
 }
 export interface TaskTrace {
-  /** What finds its session again. */
+  /** Finds its session again. */
   readonly session: NonNullable<Answered['session']>;
   readonly answer: TaskAnswer;
 }
 
-/** Is it a task that was given in place of a result? A server that knows no tasks answers with the result all the same. */
+/** True if a task was given instead of a result. A server that knows no tasks answers with the result all the same. */
 export function isTask(ended: Trace | CallEnding): ended is Answered & TaskTrace {
   return ended.kind === 'answered' && ended.session !== undefined && isTaskAnswer(ended.answer);
 }
@@ -54,7 +57,7 @@ export function noTasks(names: Names): CallEnding {
   return { kind: 'refused', code: 'TOOL_REFUSED', message };
 }
 
-/** @param scrubbing of the connection's secrets and these */
+/** @param scrubbing makes a scrubber of the connection's secrets and these */
 export function begunTask(
   { answer, session }: TaskTrace,
   names: Names,
@@ -76,7 +79,7 @@ export function secretsOf({ taskId, sessionId }: TaskId): string[] {
   return [taskId, ...(sessionId === undefined ? [] : [sessionId])];
 }
 
-/** Undefined where it has no status that the protocol knows. */
+/** Undefined if its status is not one of the protocol's. */
 export function wordOf(task: Fields, scrub: Scrubber): TaskWord | undefined {
   const { status, statusMessage, pollInterval, ttl } = task;
   const known = STATUSES.find((each) => each === status);

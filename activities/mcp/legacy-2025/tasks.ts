@@ -1,12 +1,23 @@
 /**
- * How far a task at a server is, and what it came to (MCP 2025-11-25, "Tasks").
+ * Asks a server how far a task is and what became of it (MCP 2025-11-25, "Tasks"), in the session in which the task was
+ * begun.
  *
- * Owns the order of questions, and what an answer says of the call. Does not own the way there (`tasks.ts`).
- * 1. Executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
- * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection till then.
- * 3. What may pass says nothing of the task. Only the server's own word that it does not know it, or its session, ends it.
- * 4. Of a task that has completed nothing is known without its result, which may say that the tool has failed (INV-X1).
+ * It owns the order of questions, their requests, what an answer says of the call, and which listed tools may be called
+ * as tasks. It does not own when a task is polled (`domain/legacy-2025/tasks.ts`).
+ * 1. It executes nothing: the task was begun by the one `tools/call` of its dispatch (INV-X1). Asking again is safe.
+ * 2. A result is asked for only once the server has said that there is one: `tasks/result` would hold the connection
+ *    till then.
+ * 3. A failure that may pass says nothing of the task. Only the server's own word that it does not know the task, or
+ *    its session, ends it.
+ * 4. A completed task without its result is unknown: the result may say that the tool has failed (INV-X1).
  * 5. Everything returned is scrubbed, also of the ids (INV-S1).
+ * 6. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
+ *    Nothing is negotiated anew, and the session goes on afterwards.
+ * 7. Each request has its time; no connection stands between two polls.
+ * 8. A list for a caller that does not wait for tasks leaves out tools that can only be called as one. Runs wait for
+ *    tasks if the operator configures `tasks` of some server: workers of earlier releases read no list with such a
+ *    tool, and refuse such a configuration.
+ * 9. A tool that may be called as a task keeps that mark only if the operator wants it (`servers.NAME.tasks.optional`).
  */
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
@@ -22,13 +33,13 @@ import { SessionTransport } from '../transport.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;
-/** JSON-RPC 2.0 §5.1: what a server says of an id that it does not know (MCP 2025-11-25, tasks, "Protocol Errors"), or of a method. */
+/** JSON-RPC 2.0 §5.1: the server does not know an id (MCP 2025-11-25, tasks, "Protocol Errors"), or a method. */
 const NOT_KNOWN = new Set([-32_602, -32_601, -32_600]);
 
 export interface TaskQuestion extends Answered {
   readonly id: TaskId;
   readonly tool: string;
-  /** What has not ended is to be cancelled. */
+  /** A task that has not ended is to be cancelled. */
   readonly giveUp: boolean;
   /** Nobody asks after this question, whatever comes of it: the session is ended. */
   readonly isLast: boolean;
@@ -43,12 +54,12 @@ export type TaskReport =
       readonly reason: string;
       readonly unauthorized?: true;
       readonly retryAfterMs?: number;
-      /** The server has said that it has ended so; its result may be had yet. */
+      /** The server has said that the task has ended so; its result may still be had. */
       readonly ended?: Ended;
     }
-  /** Nobody will say what became of it; `completed`: save that it was done, by the server's word. */
+  /** Nobody will say what became of the task. `completed` means that, by the server's word, it was done. */
   | { readonly kind: 'lost'; readonly reason: string; readonly completed?: true }
-  /** It has run to its end. */
+  /** The task has run to its end. */
   | { readonly kind: 'over'; readonly ending: CallEnding };
 
 export interface TaskServer {
@@ -81,9 +92,9 @@ export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
         report = await reportOf({ ...options, question, names, scrub, link });
       } finally {
         const goesOn = report === undefined || report.kind === 'working' || report.kind === 'unreached';
-        // Another token may be taken where this one was not.
+        // Another token may be accepted after this one was refused.
         const isRefused = report?.kind === 'unreached' && report.unauthorized === true;
-        // Withdrawn: whoever withdrew it may not hear of the result, and asks once more.
+        // The poll was withdrawn: its caller may not hear of the result, and asks once more.
         await link.close((goesOn && !question.isLast) || isRefused || signal.aborted ? 'kept' : undefined);
       }
       return report;
@@ -102,7 +113,7 @@ async function reportOf(asking: Asking): Promise<TaskReport> {
   const said = answer.answer.kind === 'error' ? undefined : wordOf(answer.answer.result, asking.scrub);
   if (said !== undefined && isOver(said)) return await followed(asking, said);
   if (answer.answer.kind === 'error') {
-    // Turned away: it may have ended in this very moment.
+    // The server refused to cancel: the task may have ended in this very moment.
     const last = await look(asking);
     if (last.kind === 'unreached' || (last.kind === 'word' && isOver(last.word)))
       return last.kind === 'word' ? await followed(asking, last.word) : last;
@@ -154,7 +165,7 @@ async function look(asking: Asking): Promise<Look> {
   return word === undefined ? { kind: 'lost', reason: 'the server gives the task no status' } : { kind: 'word', word };
 }
 
-/** A session that is gone takes its tasks with it; anything else may pass. */
+/** A lost session takes its tasks with it; any other failure may pass. */
 function unanswered(
   { names, question: { id } }: Pick<Asking, 'names' | 'question'>,
   trace: Extract<Trace, { kind: 'failed' }>,
@@ -162,7 +173,7 @@ function unanswered(
   const { error, exchange, stopped } = trace;
   if (exchange.forbidden !== undefined) return { kind: 'unreached', reason: exchange.forbidden.message };
   const refusal = refusalIn(error, exchange, names.quote);
-  // 404 is what the spec has a server say (MCP 2025-11-25, "Session Management"); others say it in words.
+  // 404 is the status that the spec names (MCP 2025-11-25, "Session Management"); other servers say it in words.
   const isGone = isSessionRefusal(trace) || (exchange.status === 404 && id.sessionId !== undefined);
   if (stopped === undefined && isGone)
     return { kind: 'lost', reason: `the server does not know its session any more (${refusal?.reason ?? 'HTTP 404'})` };
@@ -188,7 +199,7 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   const trace = await link.ask('tasks/result', RESULT_MS);
   if (trace.kind === 'failed') {
     const { tooLarge, status: http, streamed } = trace.exchange;
-    // In a stream it need not have been the result that was too large, as with calls (`activities/mcp/mcp-server.ts`).
+    // In a stream the large message need not have been the result, as with calls (`activities/mcp/mcp-server.ts`).
     if (tooLarge === true && streamed === true) return lostResult(status, TOO_LARGE);
     if (tooLarge === true && http === 200)
       return { kind: 'over', ending: status === 'failed' ? failedWithout(TOO_LARGE) : oversized() };
@@ -198,7 +209,7 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
   if (trace.answer.kind === 'error') {
     const { code, message: text } = trace.answer;
     const reason = `JSON-RPC error ${code}: ${names.quote(text)}`;
-    // Of a call that has failed with an error, that is the result (MCP 2025-11-25, tasks, "Result Retrieval").
+    // For a call that has failed with an error, the error is the result (MCP 2025-11-25, tasks, "Result Retrieval").
     if (status === 'failed')
       return { kind: 'over', ending: failedWithout(message === undefined ? reason : `${message}; ${reason}`) };
     return NOT_KNOWN.has(code) ? lostResult(status, reason) : { kind: 'unreached', reason, ended: status };
@@ -210,7 +221,7 @@ async function resultIn(asking: Asking, { status, message }: Over): Promise<Task
 
 const TOO_LARGE = 'its result is larger than this service reads, and is lost';
 
-/** The server has said how it ended, and will not say with what. */
+/** The server has said how the task ended, and will not give its result. */
 export function lostResult(status: Ended, reason: string): Extract<TaskReport, { kind: 'lost' | 'over' }> {
   return status === 'failed'
     ? { kind: 'over', ending: failedWithout(reason) }
@@ -220,12 +231,6 @@ export function lostResult(status: Ended, reason: string): Extract<TaskReport, {
 function failedWithout(reason: string): CallEnding {
   return { kind: 'executed', isError: true, result: { content: [{ type: 'text', text: reason }] } };
 }
-
-// Short questions about a task in the session in which it was begun: nothing is agreed on anew, and the session goes on afterwards.
-//
-// Owns the requests. Does not own what is asked (`tasks.ts`).
-// 1. The SDK's client is left out: it has no tasks, and takes up no session without its own memory of the handshake.
-// 2. Each request has its time; no connection stands between two polls.
 
 interface TaskLink {
   ask(method: 'tasks/get' | 'tasks/result' | 'tasks/cancel', ms: number): Promise<Trace>;
@@ -257,7 +262,7 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
   });
   let heard: () => void = () => undefined;
   transport.onAnswer = () => heard();
-  // Told by what `send` throws; without a listener the transport is as silent.
+  // `send` throws the error; without a listener the transport is as silent.
   transport.onerror = () => undefined;
   await transport.start();
   let next = firstId();
@@ -300,21 +305,17 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
   };
 }
 
-// Tools that can only, or may, be called as tasks, as they are listed for a run or a catalog.
-//
-// 1. Whoever does not wait for tasks is offered none that can only be called as one. Runs wait for them where the operator says `tasks` of
-//    some server: workers of earlier releases read no list with such a tool, and do not start with such a configuration.
-// 2. That a tool may be called as one is kept where the operator wants it (`servers.NAME.tasks.optional`), and nowhere else.
+// Listed tools that can, or must, be called as tasks.
 
 const NOBODY_WAITS =
   'it can only be called as a task, and tasks are not waited for: configure `tasks` of its server ({} is enough), and start the run, or refresh the catalog, again';
 
-/** For runs that are prepared, and lists of catalogs that are made, from now on. */
+/** True for runs that are prepared, and catalog lists that are made, from now on. */
 export function waitsForTasks({ servers }: Pick<Config, 'servers'>): boolean {
   return Object.values(servers).some(({ tasks }) => tasks !== undefined);
 }
 
-/** @param waits for tasks: whoever the list is for */
+/** @param waits true if the caller of the list waits for tasks */
 export function withTaskSupport(
   { servers }: Pick<Config, 'servers'>,
   server: string,
