@@ -22,7 +22,8 @@ const pages = [
   'CONTRIBUTING.md',
   'SECURITY.md',
   'README.md',
-  ...[...tree].filter((path) => path.endsWith('.md') && /^docs\/(?!adr\/)/.test(path)),
+  'REVIEW.md',
+  ...[...tree].filter((path) => path.endsWith('.md') && !path.startsWith('docs/adr/')),
 ];
 
 /** From the root; what holds a placeholder, such as `<port>`, is none. */
