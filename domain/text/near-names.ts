@@ -1,3 +1,5 @@
+/** A wrong tool name gets a hint here: the known names that were probably meant. */
+
 /** Longest possible model name; the wanted name may be any text. */
 const MOST_CHARACTERS = 64;
 const MOST_EDITS = 2;

@@ -1,3 +1,5 @@
+/** URLs of servers are compared and judged here without the `URL` class, which workflow code does not have. */
+
 /**
  * Returns the canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no
  * fragment, no default port, no trailing slash on an otherwise empty path. Workflow code has no `URL` type, so this is
