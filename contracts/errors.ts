@@ -8,7 +8,10 @@ export interface ErrorTraits {
   readonly retryable: boolean;
   /** Status of an HTTP surface (RFC 9110). */
   readonly httpStatus: number;
-  /** Exit code of the command line. 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault. */
+  /**
+   * Exit code of the command line: 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70
+   * fault.
+   */
   readonly exitCode: number;
 }
 

@@ -105,7 +105,7 @@ const BRACKET_END = 0x5d;
 const BRACE = 0x7b;
 const BRACE_END = 0x7d;
 
-// The value that replaces an unreadable payload.
+// An `Undecodable` replaces a value whose payload cannot be read.
 
 /** Reasons, as they follow "The message …". */
 export const UNDECODABLE = {

@@ -15,6 +15,7 @@ export const REFUSED_QUERY = `${MARK}: the run was between two workflow tasks. N
 const MOST_OFTEN = 6;
 const FIRST_PAUSE_MS = 50;
 
+/** True if the error, or one of its causes up to ten deep, is such a refusal. */
 export function isRefusedQuery(error: unknown): boolean {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1)
     if (at.message.includes(`${MARK}: `)) return true;

@@ -67,7 +67,8 @@ export interface ProvenFailure {
   readonly facts?: unknown;
 }
 
-// Claims and marks as bytes in payload metadata, for the sandbox, which has no codec of its own. All of them are ASCII.
+// Claims and marks become bytes in payload metadata here, for the sandbox, which has no codec of its own.
+// All of them are ASCII.
 
 /**
  * Adds claims to a value's payload. The codec of the worker adds the MAC.

@@ -115,7 +115,7 @@ export const Stop = z.strictObject({
 });
 export type Stop = z.infer<typeof Stop>;
 
-// Answers that record the outcome of a call whose outcome is unknown.
+// These answers settle a call whose outcome is unknown.
 
 export const Resolution = z.discriminatedUnion('kind', [
   /** Sends the call again, with the same idempotency key. */
@@ -140,7 +140,7 @@ export type ResolutionInput = z.input<typeof Resolution>;
 /** A resolution with its JWS, in trust mode `signed`. */
 export type SignedResolution = Resolution & { readonly signature?: string };
 
-// Answers to the questions of a server.
+// These answers go to the questions of a server.
 
 const comment = z.string().max(4_096).optional();
 
@@ -162,7 +162,7 @@ export type ProvisionInput = z.input<typeof Provision>;
 /** A provision with its JWS, in trust mode `signed`. */
 export type SignedProvision = Provision & { readonly signature?: string };
 
-// Answers to a server that requires another authorization.
+// These answers go to a server that requires another authorization.
 
 /** Turn 0 is allowed here: a list of tools before the first turn may lack an authorization, too. */
 const toAny = {
@@ -183,7 +183,7 @@ export type AuthorizationInput = z.input<typeof Authorization>;
 /** An authorization with its JWS, in trust mode `signed`. */
 export type SignedAuthorization = Authorization & { readonly signature?: string };
 
-// Requests for something other than consent, and the acknowledgement of their answers.
+// A pause is a request for something other than consent; its answer is acknowledged.
 
 /** The call was sent, and its outcome is unknown. Answered by `resolveOutcome`. */
 export const OutcomePause = z.strictObject({

@@ -67,7 +67,7 @@ export const Verdict = z.discriminatedUnion('kind', [
 ]);
 export type Verdict = z.infer<typeof Verdict>;
 
-/** What the judge activity returns for one call, in the order of the calls. */
+/** The judge activity's result for one call, in the order of the calls. */
 export const Judgement = z.strictObject({
   callId: z.string(),
   verdict: Verdict,
@@ -123,7 +123,7 @@ export const TokenEvidence = z.strictObject({
 });
 export type TokenEvidence = z.infer<typeof TokenEvidence>;
 
-/** What a server answered. */
+/** The content of a server's answer. */
 export const ToolResult = z.strictObject({
   content: z.array(ResultPart),
   structured: JsonValue.optional(),

@@ -207,7 +207,7 @@ export const CatalogRules = z.strictObject({
 });
 export type CatalogRules = z.infer<typeof CatalogRules>;
 
-// A catalog as a file that people review and import.
+// People review and import a catalog as a file.
 
 /** The whole policy of a tool: an absent field is not set. */
 export const FiledTool = z.strictObject({
@@ -241,7 +241,7 @@ export const ToolList = z.array(
 );
 export type ToolList = z.infer<typeof ToolList>;
 
-// Facts of a catalog's ledger, which is the same kind of chain as a run's.
+// A catalog's ledger is the same kind of chain as a run's, with these facts.
 
 const by = Approver;
 /** Evidence of the signature of `by`, in trust mode `signed`. */

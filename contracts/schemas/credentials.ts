@@ -132,8 +132,8 @@ export const TokenExchange = z
 export type TokenExchange = z.infer<typeof TokenExchange>;
 
 /**
- * Enterprise-managed authorization of MCP (RFC 8693, RFC 7523). The assertion that the caller sealed is exchanged at
- * its identity provider for an ID-JAG, which is exchanged for a token at the server's own authorization server.
+ * Enterprise-managed authorization of MCP (RFC 8693, RFC 7523). The identity provider exchanges the caller's sealed
+ * assertion for an ID-JAG. The server's own authorization server exchanges that for a token.
  */
 export const EnterpriseManaged = z
   .strictObject({

@@ -92,7 +92,9 @@ export type InputResponse = z.infer<typeof InputResponse>;
 export const InputAnswer = z.strictObject({ hash, response: InputResponse });
 export type InputAnswer = z.infer<typeof InputAnswer>;
 
-/** A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open. */
+/**
+ * A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open.
+ */
 export const SealedState = z.strictObject({
   protected: z.string(),
   iv: z.string(),

@@ -262,7 +262,7 @@ export const Segment = z.strictObject({
 });
 export type Segment = z.infer<typeof Segment>;
 
-// Ledgers outside Temporal: the input and the records of a ledger sink.
+// Ledgers leave Temporal in this form: the input and the records of a ledger sink.
 
 const place = {
   namespace: z.string(),
@@ -287,7 +287,7 @@ export const LedgerHead = z.strictObject({
 });
 export type LedgerHead = z.infer<typeof LedgerHead>;
 
-/** JWS compact serialization (RFC 7515) over the canonical JSON of a `LedgerHead`: `alg` EdDSA, `typ` as in `HEAD_TYPE`. */
+/** Compact JWS (RFC 7515) over the canonical JSON of a `LedgerHead`: `alg` EdDSA, `typ` as in `HEAD_TYPE`. */
 const SignedHead = z.string().regex(/^[\w-]+\.[\w-]+\.[\w-]+$/);
 
 /** Body of a webhook. The same entries make the same body, byte for byte. */

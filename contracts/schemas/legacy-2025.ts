@@ -27,7 +27,7 @@ export const HeldQuestions = z.strictObject({
 });
 export type HeldQuestions = z.infer<typeof HeldQuestions>;
 
-// Tasks.
+// A server may work on a call as a task.
 
 /**
  * Task settings of one configured server. A tool that requires task execution is called so without being named here.

@@ -31,7 +31,7 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
   );
 }
 
-// Problems of a schema as paths and reasons for people.
+// Problems of a schema are told as paths and reasons for people.
 
 export interface Problem {
   /** `servers.notes.url`, `grants[0].jwe`, `["odd name"].x`; empty for the whole value. */
@@ -102,7 +102,7 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
 
 function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: unknown, at: unknown): Explained[] {
   if (issue.errors.length === 0) {
-    // Sound: zod adds the field to issues of discriminated unions without saying so in their type; it is read as unknown.
+    // Sound: zod adds this field to issues of discriminated unions without typing it; it is read as unknown.
     const { options } = issue as { options?: unknown };
     return [{ path, reason: Array.isArray(options) ? mismatch(oneOf(options), at) : plainReason(issue) }];
   }

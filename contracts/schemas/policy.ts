@@ -8,7 +8,10 @@ import { Identifier, Instant, Name } from './json.ts';
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
 
-/** `always`: ask for every call; `never`: ask for none; `annotations`: ask unless a trusted server says `readOnlyHint: true`. */
+/**
+ * `always`: ask for every call. `never`: ask for none.
+ * `annotations`: ask unless a trusted server says `readOnlyHint: true`.
+ */
 export const Strategy = z.enum(['always', 'never', 'annotations']);
 export type Strategy = z.infer<typeof Strategy>;
 

@@ -147,7 +147,7 @@ export const GrantBinding = z.strictObject({
 });
 export type GrantBinding = z.infer<typeof GrantBinding>;
 
-// Priority and fairness between tenants.
+// The operator sets priority and fairness between tenants.
 
 const turn = {
   /** Default for a run that names no priority. */

@@ -132,7 +132,7 @@ export const RunResult = z.strictObject({
 });
 export type RunResult = z.infer<typeof RunResult>;
 
-// Counts of earlier outcomes by tool.
+// A run counts the outcomes of its earlier calls by tool.
 
 /** Outcome kinds, and `open` for calls of the same turn. */
 export type Counted = Outcome['kind'] | 'open';

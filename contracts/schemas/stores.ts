@@ -61,7 +61,7 @@ export const StoreNamespace = z.strictObject({
 });
 export type StoreNamespace = z.infer<typeof StoreNamespace>;
 
-// Entries of a vault: a secret that outlives the call, and who may use it where.
+// A vault entry is a secret that outlives the call, with the runs that may use it and its server.
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
 /** Never logged, never part of an error. */

@@ -14,8 +14,8 @@ export interface CatalogIdentity {
 /** Input with which a catalog workflow starts. */
 export interface CatalogBeginning extends CatalogIdentity {
   /**
-   * Set if a signer created the catalog: from its first event on it accepts only signed messages of the zone
-   * (docs/adr/0047).
+   * Set if somebody with a key created the catalog: from its first event on it believes only what a key of the zone
+   * proves (docs/adr/0047).
    */
   readonly signed?: true;
 }

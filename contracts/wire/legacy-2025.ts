@@ -44,7 +44,7 @@ export interface HeldTold {
   readonly code?: string;
 }
 
-// Polling a task.
+// A run polls a task through an activity.
 
 /** A call that its server has made a task. */
 export interface BegunTask {

@@ -133,7 +133,7 @@ export type DispatchResult =
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
-// Listing the tools of a server.
+// An activity lists the tools of one server.
 
 export interface DiscoverInput {
   readonly run: RunIdentity;
@@ -157,7 +157,7 @@ export interface TurnedAway {
   readonly authorization: AuthorizationNeed;
 }
 
-// Questions that a server asked before, and people's answers.
+// A dispatch carries the questions that a server asked before, and people's answers.
 
 interface DispatchedInput {
   /** Oldest first. */

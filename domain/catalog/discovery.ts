@@ -135,7 +135,7 @@ function refreshedFact(
   };
 }
 
-// The difference of two definitions, field by field; people read it before they acknowledge the newer one.
+// People read the difference of two definitions, field by field, before they acknowledge the newer one.
 
 export interface FieldDifference {
   /** Path in readable form: `inputSchema.properties.path.type`. */

@@ -157,7 +157,7 @@ export function refuse(code: ErrorCode, message: string, facts: ErrorFacts = {})
   return { kind: 'refuse', code, message, facts };
 }
 
-// The policy of one tool: the effect of a change, and its direction.
+// A change of one tool's policy has a direction: it loosens, tightens, or does both.
 
 export type Direction = 'loosens' | 'tightens';
 
@@ -209,7 +209,7 @@ function letsIn(list: ApproverList | undefined, other: ApproverList | undefined)
   return list.ids.some((id) => !other.ids.includes(id)) || list.groups.some((group) => !other.groups.includes(group));
 }
 
-// Rights of administrators.
+// Administrators have their rights from the configuration.
 
 export function rightsOf({ administrators }: CatalogRules, { id, groups }: Approver): ReadonlySet<CatalogRight> {
   return new Set(

@@ -32,7 +32,7 @@ export type Activation =
   /** A query that came alone. */
   | { readonly kind: 'direct' };
 
-/** What a run in a worker's memory has been handed so far. */
+/** Everything that a run in a worker's memory has been handed so far. */
 export interface Intake {
   readonly task?: string;
   readonly event?: number;
@@ -52,6 +52,7 @@ export const NOTHING: Intake = { isBehind: false, isDoubtful: false };
  */
 const OLD_MS = 2_000;
 
+/** Returns the intake after an activation. */
 export function taken(intake: Intake, activation: Activation): Intake {
   switch (activation.kind) {
     case 'replayed':
@@ -71,6 +72,7 @@ export function taken(intake: Intake, activation: Activation): Intake {
   }
 }
 
+/** True if the activation is a direct query that must not be answered. */
 export function isRefused({ isDoubtful }: Intake, { kind }: Activation): boolean {
   return kind === 'direct' && isDoubtful;
 }

@@ -24,9 +24,10 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 
 export type HeldOpen = Paused<InputPause> & { readonly heldOpen: Pick<HeldProgress, 'rounds' | 'waited'> };
 
-/** Who is asked, for how long, and how long the server may be kept waiting over all rounds. */
+/** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
 export type HeldPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & { readonly holdSeconds: number };
 
+/** True if the call waits for people while its server keeps the connection open. */
 export function isHeldOpen(state: CallState | undefined): state is HeldOpen {
   return state?.status === 'asking' && state.heldOpen !== undefined;
 }

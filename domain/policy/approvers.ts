@@ -135,7 +135,7 @@ function describeSeconds(seconds: number): string {
   return `${seconds / size} ${unit}`;
 }
 
-// Approvers of requests for something other than consent.
+// Requests for something other than consent have these approvers.
 
 export interface Answerers {
   readonly approvers: ApproverRule;
@@ -166,7 +166,7 @@ export function answerersOf(
   };
 }
 
-// Clauses of a rule, made from the approver lists of policies.
+// Each approver list of a policy becomes a clause of the request's rule.
 
 type Stated = NonNullable<PolicyInput['approvers']>;
 

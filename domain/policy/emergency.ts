@@ -2,9 +2,9 @@
  * An organisation in an emergency halts calls, or breaks glass: it lets pass what would be asked.
  *
  * 1. A halt is above all else, also above approvals and broken glass.
- * 2. Breaking glass withdraws the questions of the organisation and of a catalog. It lifts no denial, and does nothing
- *    if the run's own policy asks: else the starter of a run could get rid of the other approvers. Its rule must match
- *    for certain, and has an end (INV-G4).
+ * 2. Breaking glass withdraws the questions of the organisation and of a catalog, and lifts no denial. If the run's own
+ *    policy asks, breaking glass does nothing: else the starter of a run could get rid of the other approvers. The rule
+ *    must match for certain, and has an end (INV-G4).
  */
 import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
 import type { Halt, OrganisationRule } from '../../contracts/schemas/policy.ts';

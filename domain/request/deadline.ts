@@ -49,6 +49,7 @@ export function refuseExtension({ request }: Asking, decision: Postponement, end
   return undefined;
 }
 
+/** Moves the deadline, and keeps the extension as proof. */
 export function extended(state: Asking, decision: Postponement, decidedAt: number): Asking {
   const { request } = state;
   // The ledger has the comment, so the state drops it. A signed decision is kept whole, as its signature covers it.
@@ -101,7 +102,7 @@ function instantOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-// Reminders and escalations.
+// Reminders and escalations happen by time alone.
 
 interface Step {
   readonly kind: 'reminder' | 'escalation';
@@ -159,7 +160,7 @@ export function tell(run: Run, callId: string, now: number): Change {
   return { run: replaceCall(run, state), facts };
 }
 
-/** What people see of reminders and escalations. Times are epoch ms. */
+/** Reminders and escalations as people see them. Times are epoch ms. */
 export interface Shown {
   readonly remindedAt?: number;
   /** Time of the last escalation. */
@@ -180,7 +181,7 @@ export function shownOf(request: OpenRequest): Shown {
   };
 }
 
-// Validity of an approval: consent to a call means consent to it now, or soon.
+// An approval holds for a limited time: consent to a call means consent to it now, or soon.
 
 /**
  * Returns the time at which the approval ceased to hold, in epoch ms; undefined while it holds.

@@ -27,6 +27,7 @@ export interface DigestParts {
   readonly about?: Pause | undefined;
 }
 
+/** Returns the digest of a request: lower-case hexadecimal sha256 over canonical JSON (RFC 8785). */
 export function requestDigest(parts: DigestParts): string {
   return hashOf({
     namespace: parts.namespace,

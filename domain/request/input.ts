@@ -91,7 +91,7 @@ export function withAnswers(
   return [...answers.filter(({ hash }) => !hashes.has(hash)), ...fresh];
 }
 
-// Forms.
+// The answer to a form is checked field by field.
 
 interface Problem {
   readonly path: string;
@@ -189,8 +189,8 @@ function isOption({ options }: Of<'choice' | 'choices'>, value: unknown): boolea
   return options.some((option) => option.value === value);
 }
 
-// Bytes that a run keeps for questions and answers. They travel from execution to execution and with each dispatch, of
-// which Temporal takes 2 MiB (`limit.blobSize.error`).
+// A run keeps questions and answers within bounds, in bytes. They travel from execution to execution and with each
+// dispatch, of which Temporal takes 2 MiB (`limit.blobSize.error`).
 
 /** Bound over all open calls of questions, states and answers as canonical JSON; a question beyond it is not asked. */
 export const MOST_ASKED_BYTES = 393_216;

@@ -118,7 +118,7 @@ function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution)
   };
 }
 
-// The request that asks for the outcome.
+// The request for an outcome shows what the run and the worker know of the call.
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 

@@ -2,8 +2,8 @@
  * A pause is a request for something other than consent: a call's outcome, a server's question, a missing
  * authorization.
  *
- * This file owns how a call comes to wait for such an answer and leaves again, and which answers count. What an answer
- * does is for `outcome.ts`, `provision.ts` and `authorization.ts`.
+ * This file owns how a call comes to wait for such an answer and leaves again, and which answers count. The effects of
+ * an answer are in `domain/request/outcome.ts`, `domain/request/provision.ts` and `domain/request/authorization.ts`.
  *
  * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it
  *    (INV-G2).
@@ -47,6 +47,7 @@ export interface Pausing {
   readonly because?: string;
 }
 
+/** Pauses a call in flight: it keeps its consent, and waits for an answer about the subject `about`. */
 export function paused<P extends Pause>(
   state: InFlight,
   about: P,
@@ -173,7 +174,7 @@ function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): 
   return hashOf({ asked, answer }).slice(0, 32);
 }
 
-// The ledger fact of every such answer.
+// Every answer to a pause is one ledger fact, with the same fields for each kind.
 
 interface Said<Kind extends string> extends Answerable {
   readonly kind: Kind;

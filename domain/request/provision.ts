@@ -1,8 +1,8 @@
 /**
  * A call waits here for a person's answers to its server's questions, and takes them.
  *
- * This file owns which questions a person is asked, and what an answer does. `domain/request/input.ts` checks the form of an answer;
- * `domain/request/pause.ts` says which answers count.
+ * This file owns which questions a person is asked, and what an answer does. `domain/request/input.ts` checks the form
+ * of an answer; `domain/request/pause.ts` says which answers count.
  *
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
  * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.

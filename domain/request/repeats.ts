@@ -1,10 +1,11 @@
 /**
  * Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
  *
- * 1. A call that a person rejected or policy denied in a closed turn is refused again without asking or sending, until
- *    a message of the user is read. A remembered answer is always the refusal that was given (INV-G1).
- * 2. Only refusals that hold are kept. An expired or cancelled call may ask again, and so may one that was denied by a
- *    limit, by the catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
+ * 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
+ *    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
+ *    (INV-G1).
+ * 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
+ *    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
  * 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
  *    it. Only a standing decision answers it too.
  */

@@ -25,6 +25,7 @@ export function isHolding(result: DispatchResult): result is Holding {
   return result.kind === 'not-sent' && result.held !== undefined;
 }
 
+/** True if the call may run, but waits because of its server's limits. */
 export function isHeld(state: CallState): state is Held {
   return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;
 }
@@ -87,7 +88,8 @@ export function shownHeld({ call, judgement, held }: Held): HeldCall {
   };
 }
 
-// Attempts of one call and the waits between them. `workflows/run/call.ts` says which endings allow another attempt.
+// A call has a bounded number of attempts, with growing waits. `workflows/run/call.ts` says which endings allow another
+// one.
 
 /** Attempts of one call, the first included. */
 const MOST_ATTEMPTS = 5;

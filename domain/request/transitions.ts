@@ -92,7 +92,7 @@ export function askedAgain(
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
-// Asking again. A new generation gives the request another digest (INV-G2).
+// A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2).
 
 /** Returns the generation of a request that opens now. */
 export function nextGeneration(state: InFlight | Sendable): number {

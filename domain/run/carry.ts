@@ -1,7 +1,7 @@
 /**
- * This file defines what an execution hands to the next one at continue-as-new, and when it hands over.
+ * An execution hands this state to the next one at continue-as-new, for the reasons named here.
  *
- * It serves runs and, for the reasons to roll, catalogs. `workflows/run/roll.ts` does the handing over.
+ * The reasons apply to runs and catalogs alike. `workflows/run/roll.ts` does the handing over.
  *
  * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
@@ -49,7 +49,7 @@ function wasPaused(state: CallState): boolean {
   return [about, asked, retry, input, authorized].some((each) => each !== undefined);
 }
 
-// Reasons to continue as new, and their bounds.
+// An execution hands over for one of these reasons, within these bounds.
 
 /**
  * Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the lower bound leaves room for those under
@@ -57,7 +57,7 @@ function wasPaused(state: CallState): boolean {
  */
 export const MOST_UPDATES = 1_500;
 
-/** What an execution has used up so far. */
+/** Everything that an execution has used up so far. */
 export interface Taken {
   /** Set if a `nudge` signal asked for a new execution. */
   readonly nudged: boolean;

@@ -1,8 +1,8 @@
 /**
- * This file holds one execution's part of the transcript and the ledger: each message and entry once, older ones by
+ * A journal holds one execution's part of the transcript and the ledger: each message and entry once, older ones by
  * reference.
  *
- * It owns appending and the two hash chains. The callers decide what is worth recording.
+ * The journal owns appending and the two hash chains. The callers decide what is worth recording.
  *
  * 1. A journal is append-only. `head` says where both chains end; a journal made from a head goes on there.
  * 2. Extending the transcript digest costs the new message only, so bytes and work per turn do not grow with the run

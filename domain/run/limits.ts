@@ -110,7 +110,7 @@ export function overLimit(
   }
 }
 
-// Costs.
+// The cost of model steps is counted in whole millionths of one currency.
 
 const MILLION = 1_000_000n;
 

@@ -1,8 +1,8 @@
 /**
  * These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
  *
- * An answer that does not fit counts as lost; else the workflow task would fail for ever. The file is pure. It does not
- * own what the fields mean, nor if a worker of the zone wrote them (docs/adr/0047).
+ * An answer that does not fit counts as lost; else the workflow task would fail for ever. The file is pure. The meaning
+ * of the fields, and the proof that a worker of the zone wrote them (docs/adr/0047), belong to others.
  *
  * 1. Further fields are allowed: other releases answer with more.
  */

@@ -2,9 +2,9 @@
  * This file holds the life of one call as a state machine: its states, what each one carries, and the plain
  * transitions.
  *
- * It owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
- * `domain/request/deadline.ts`. The file is over 400 lines because the union of states is read together with the
- * records that its states carry.
+ * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
+ * `domain/request/deadline.ts`. With over 400 lines the file is still read whole, because the union of states makes
+ * sense only beside the records that its states carry.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
@@ -256,6 +256,7 @@ export function voted(state: Asking, votes: readonly Vote[]): Asking {
   return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
 }
 
+/** Sends a cleared or approved call, and counts the attempt. */
 export function sent(state: Sendable): InFlight {
   const consent = state.status === 'approved' ? { request: state.request, made: state.made } : {};
   return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...consent };
@@ -309,7 +310,7 @@ export function resolvedOf({
   };
 }
 
-// An open request, and how its deadline became what it is.
+// An open request states its approvers, and how its deadline became what it is.
 
 /** A request that waits for people. Times are epoch ms. */
 export interface OpenRequest {
@@ -323,7 +324,7 @@ export interface OpenRequest {
   /** Time of the last reminder, escalation or other event that happens by time alone (`domain/request/deadline.ts`). */
   readonly told?: number;
   readonly because?: string;
-  /** What the request asks for, if not consent to the call (`domain/request/pause.ts`). */
+  /** The subject of the request, if not consent to the call (`domain/request/pause.ts`). */
   readonly about?: Pause;
 }
 
@@ -335,8 +336,13 @@ export interface Extension {
   readonly decidedAt: number;
 }
 
-// Closing a call.
+// A call is settled in one way, whatever ended it.
 
+/**
+ * Settles a call. An earlier dispatch that may have run keeps the outcome `unknown` (invariant 3).
+ * @param made the decision that ended the call, if another one than that which let the call leave
+ * @param ending how an open pause closed; by default `expired` or `cancelled`, by the outcome
+ */
 export function settled(
   state: Exclude<CallState, { status: 'settled' }>,
   outcome: Outcome,
@@ -371,7 +377,7 @@ function isKnown(outcome: Outcome): boolean {
   return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
 }
 
-// Answers of people that are not consent, each with what the person read. The dispatch proves each of them again.
+// People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
 /** A person's answer that a call which may have run is sent again. */
 export interface Retry {
@@ -393,15 +399,14 @@ export interface Provided {
   readonly definitionHash: string;
 }
 
-/** Where a call resumes after its server asked for input, and the answers so far, oldest first. */
+/** The place at which a call resumes after its server asked for input, and the answers so far, oldest first. */
 export interface InputProgress {
   readonly leg: InputLeg;
   readonly provided: readonly Provided[];
 }
 
 /**
- * What a server asked on the open connection of one dispatch, which waits for the answer
- * (`domain/legacy-2025/open-question.ts`).
+ * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
  */
 export interface HeldProgress {
   /** Number of rounds of questions so far. */

@@ -133,6 +133,7 @@ export function callOf(run: Run, callId: string): CallState | undefined {
   return run.calls.find(({ call }) => call.callId === callId);
 }
 
+/** Returns the run with this call in place of the one with the same id. */
 export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }

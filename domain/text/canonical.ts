@@ -39,6 +39,7 @@ export function sha256Hex(text: string): string {
   return bytesToHex(sha256(utf8ToBytes(text)));
 }
 
+/** Returns the lower-case hexadecimal sha256 of a value's canonical JSON. */
 export function hashOf(value: unknown): string {
   return sha256Hex(canonicalJson(value));
 }
