@@ -22,7 +22,7 @@ import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
-/** Also applies to servers without limits, which may ask for time themselves. */
+/** This default also applies to servers without limits, which may ask for time themselves. */
 export const DEFAULT_WAIT_SECONDS = 3_600;
 const HttpUrl = z.url({ protocol: /^https?$/ });
 

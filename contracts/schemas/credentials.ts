@@ -159,7 +159,7 @@ export const RefreshedTokens = z
     scopes: RefreshScopes,
     /**
      * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC
-     * 9700 §4.14.2). `reusable`: the issuer does not, and a token whose answer was lost is used again.
+     * 9700 §4.14.2). `reusable`: the issuer does not, and a refresh token whose answer was lost is used again.
      */
     refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
   })

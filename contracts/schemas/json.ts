@@ -1,6 +1,4 @@
-/**
- * JSON values on the wire (RFC 8259), and the basic texts of all schemas: hashes, times, identifiers, references, keys.
- */
+/** All schemas build on these values: JSON on the wire (RFC 8259), hashes, times, identifiers, references and keys. */
 import { z } from 'zod';
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;

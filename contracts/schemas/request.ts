@@ -1,4 +1,4 @@
-/** An approval request: one call that waits for a countersignature. */
+/** An approval request is one call that waits for a countersignature. */
 import { z } from 'zod';
 import { Explanation } from './call.ts';
 import { Approver, Pause } from './answer.ts';

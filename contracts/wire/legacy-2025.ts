@@ -1,5 +1,6 @@
 /**
- * Messages between a run and its activities for features of MCP 2025-11-25: questions on an open connection, and tasks.
+ * A run and its activities exchange these messages for two features of MCP 2025-11-25: questions on an open connection,
+ * and tasks.
  *
  * While a server holds a connection open with a question (docs/adr/0040), the dispatch tells the run by update, and
  * asks for the answer by query. Task messages are written into history: no task id stands here in clear (INV-S1).

@@ -166,8 +166,8 @@ export interface Stretch {
 }
 
 /**
- * The activity reads the content by query of the run. As an input it would double every history, and might exceed an
- * input.
+ * The activity reads the content by query of the run: sent as an input, the content would double every history, and
+ * might be larger than one input can be.
  */
 export interface StoreSegmentInput {
   readonly workflowId: string;

@@ -7,7 +7,7 @@
  * 2. An extension is no vote: digest, generation and approvals stay as they are.
  * 3. Reminders and escalations have absolute times, and the last one told is remembered. Nothing is told twice, also
  *    after continue-as-new (INV-D3).
- * 4. Telling changes what people see. Who may decide depends on the time alone (`domain/policy/approvers.ts`).
+ * 4. Telling changes what people see. The right to decide depends on the time alone (`domain/policy/approvers.ts`).
  * 5. A reminder or escalation due at the deadline or later never happens.
  * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */

@@ -1,4 +1,7 @@
-/** The verdicts of a turn take effect here: each call is denied, cleared, asked, or answered by an earlier decision. */
+/**
+ * The verdicts of a turn take effect here: each call is denied, cleared, asked, answered by a standing decision, or
+ * refused again.
+ */
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Change, Run, RunIds } from '../state/run.ts';

@@ -2,7 +2,7 @@
  * This file counts the outcomes of a run's earlier calls by tool; policy conditions read the counts as `earlier`.
  *
  * 1. Outcomes count only for calls of closed turns. Calls of the current turn that stand before the judged call count
- *    as `open`. What happens to them meanwhile does not matter, so that no decision on one changes another (INV-G3).
+ *    as `open` from their proposal on, whatever happens to them, so that no decision on one changes another (INV-G3).
  * 2. The tally is small enough to be sent with each call. Outcomes of tools that no longer fit are counted in `beyond`.
  */
 import type { Counted, Tally } from '../../contracts/schemas/run-state.ts';
