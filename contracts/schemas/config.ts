@@ -127,7 +127,7 @@ const Server = z.strictObject({
   /** `read`: the run's model may read resources that results of this server link to, if the server has any. */
   resourceLinks: z.enum(['keep', 'read']).default('keep'),
   limits: ServerLimits.optional(),
-  /** For servers of 2025-11-25 that work on calls as tasks; set, runs that start from now on wait for tasks. */
+  /** For servers of 2025-11-25 that work on calls as tasks. Runs that start after this is set wait for tasks. */
   tasks: TaskSettings.optional(),
   /**
    * For servers of 2025-11-25 and before, which may ask people in the middle of a call: total time of an open

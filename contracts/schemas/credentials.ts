@@ -58,7 +58,7 @@ const SomeScopes = Scopes.min(
   'must name a scope: a refresh token that is exchanged for none gives all of its grant (RFC 6749 §6)',
 );
 
-/** Like `ScopeTemplates`, but each entry must name at least one scope. */
+/** Like `ScopeTemplates`, but scopes for listing and calling must be stated, and no stated list may be empty. */
 const RefreshScopes = ScopeTemplates.extend({
   discovery: SomeScopes,
   default: SomeScopes,

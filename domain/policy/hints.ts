@@ -17,7 +17,7 @@ const ABSENT: Required<Hints> = {
   openWorldHint: true,
 };
 
-/** Returns `unknown` if the answer depends on an untrusted server. */
+/** Returns `unknown` if the server is not trusted, or if a stated hint is not boolean. */
 export function hintsHold(
   wanted: Hints | undefined,
   annotations: ToolAnnotations | undefined,
