@@ -1,5 +1,5 @@
 /**
- * How an `authorization` is written: a plain OAuth access token. `Bearer ` is added where the header is built, nowhere else.
+ * An `authorization` is a plain OAuth access token. `Bearer ` is added where the header is built, and nowhere else.
  *
  * 1. A value that is no token is refused in words that do not show it (INV-S1).
  * 2. No free-form header carries a credential: the only way for one is the field made for it, which is sealed.
@@ -10,13 +10,13 @@ export type ReadAuthorization =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Characters. Above what header parsers take by default, a token only fails later and elsewhere. */
+/** Characters. A token above the default of header parsers would only fail later and elsewhere. */
 const LONGEST_TOKEN = 16_384;
 
 /** RFC 6750 §2.1 `b64token`. */
 const B64_TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-/** A `Bearer` prefix in any case is taken off, so that the header never says it twice. */
+/** Reads a token. A `Bearer` prefix in any case is removed, so that the header never says it twice. */
 export function readAuthorization(given: string): ReadAuthorization {
   if (/[\r\n\u0085\u2028\u2029]/.test(given))
     return { kind: 'refused', reason: 'holds a line break; give one token on one line' };
@@ -36,8 +36,10 @@ export function readAuthorization(given: string): ReadAuthorization {
 }
 
 /**
- * @param path where the headers stand, for the message: `servers.notes.headers`.
- * @param instead the field to use.
+ * Refuses credentials in free-form headers.
+ * @param path of the headers, for the message: `servers.notes.headers`
+ * @param instead the field to use
+ * @throws CountersignError `AUTHORIZATION_IN_HEADERS`
  */
 export function assertNoAuthorizationHeader(
   headers: Readonly<Record<string, unknown>>,

@@ -1,14 +1,17 @@
 /**
- * The one table of error codes. A code names what happened for a machine; its page `docs/errors/<CODE>.md` tells a
- * person what to do. Adding a code without its traits does not compile.
+ * This is the one table of error codes. A code names what happened for a machine; its page `docs/errors/<CODE>.md`
+ * tells a person what to do. Adding a code without its traits does not compile.
  */
 
 export interface ErrorTraits {
-  /** May the same request succeed when sent again unchanged? */
+  /** True if the same request may succeed when sent again unchanged. */
   readonly retryable: boolean;
   /** Status of an HTTP surface (RFC 9110). */
   readonly httpStatus: number;
-  /** Exit code of the command line. 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70 fault. */
+  /**
+   * Exit code of the command line: 2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check, 70
+   * fault.
+   */
   readonly exitCode: number;
 }
 
@@ -39,7 +42,7 @@ export const ERRORS = {
   RUN_ID_CONFLICT: conflict,
   RUN_FAILED: upstream,
   RUN_CANCELLED: conflict,
-  // Passes with the overload or the build that makes it. One that `recover` alone helps looks the same to whoever asks.
+  // The state passes with its cause, an overload or a build. Callers cannot tell it from one that only `recover` helps.
   RUN_STUCK: unavailable,
   LIMIT_REACHED: refused,
   // Decisions.
@@ -60,7 +63,7 @@ export const ERRORS = {
   SIGNATURE_INVALID: refused,
   SIGNATURE_EXPIRED: refused,
   SIGNER_NOT_ENTITLED: refused,
-  // A key may be newer than what was read last.
+  // A key may be newer than the set that was last read.
   TRUST_KEY_UNKNOWN: unavailable,
   TRUST_REFRESH_TOO_SOON: unavailable,
   TRUST_UNAVAILABLE: unavailable,
@@ -92,7 +95,7 @@ export const ERRORS = {
   GRANT_EXPIRED: refused,
   GRANT_FORBIDDEN: refused,
   GRANT_MISSING: refused,
-  // What it was exchanged for is not known.
+  // The result of exchanging the grant was lost.
   GRANT_LOST: refused,
   SEALING_KEY_MISSING: usage,
   TOKEN_REFUSED: upstream,
@@ -124,7 +127,7 @@ export const ERRORS = {
   ARTIFACT_CORRUPT: fault,
   SWEEP_REFUSED: refused,
   LEDGER_BROKEN: failedCheck,
-  // Both may pass: a person mends what conflicts, and the run waits until then.
+  // Both may pass: a person resolves the conflict, and the run waits until then.
   LEDGER_UNAVAILABLE: unavailable,
   LEDGER_CONFLICT: unavailable,
   REPLAY_FAILED: failedCheck,
@@ -149,19 +152,19 @@ export function traitsOf(code: ErrorCode): ErrorTraits {
 
 /** Facts that go with a code. Never a secret, a prompt or a tool argument. */
 export interface ErrorFacts {
-  /** Where in the caller's input, as a path: `servers[0].url`. */
+  /** Path in the caller's input: `servers[0].url`. */
   readonly path?: string;
   readonly runId?: string;
   readonly callId?: string;
-  /** Who decided first, for `ALREADY_DECIDED`. */
+  /** The first approver, for `ALREADY_DECIDED`. */
   readonly decidedBy?: string;
   readonly decidedAt?: string;
   readonly [fact: string]: string | number | boolean | undefined;
 }
 
 /**
- * An error with a code of the table. The message says what happened, to which id, and what to do next.
- * Expected refusals inside `domain/` are values; this class is for the edges.
+ * An error with a code of the table. The message says what happened, to which id, and what to do next. Expected
+ * refusals inside `domain/` are values; this class is for the edges.
  */
 export class CountersignError extends Error {
   override readonly name = 'CountersignError';

@@ -1,6 +1,8 @@
 /**
- * The only two functions that carry a code across Temporal: only `type`, `message`, `nonRetryable` and `details` of an
- * `ApplicationFailure` survive the wire (Temporal TypeScript SDK, failure converter).
+ * Error codes cross Temporal only through these functions and this converter.
+ *
+ * Only `type`, `message`, `nonRetryable` and `details` of an `ApplicationFailure` survive the wire (Temporal TypeScript
+ * SDK, failure converter).
  */
 import {
   ApplicationFailure,
@@ -20,8 +22,9 @@ export interface CodedFailure {
 }
 
 /**
- * @param retryAfterMs delay before Temporal's next attempt; only for what is tried again.
- * @param retryable where a place knows better than the table
+ * Makes a failure with a code.
+ * @param retryAfterMs delay before Temporal's next attempt, if there is one
+ * @param retryable overrides the table if the caller knows better
  */
 export function failureOf(
   code: ErrorCode,
@@ -39,11 +42,11 @@ export function failureOf(
   });
 }
 
-/** The code that an error carries, however deep in its chain of causes; undefined where it carries none. */
+/** Returns the code of an error or of its causes, up to ten deep; undefined if there is none. */
 export function codedFailureIn(error: unknown): CodedFailure | undefined {
   for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < 10; depth += 1) {
     if (at instanceof CountersignError) return { code: at.code, message: at.message, facts: at.facts };
-    // Sound: an object may be read at any name; what comes out is unknown.
+    // Sound: an object may be read at any name; the value is unknown.
     const { type, message, details, cause } = at as {
       type?: unknown;
       message?: unknown;
@@ -61,8 +64,8 @@ export function codedFailureIn(error: unknown): CodedFailure | undefined {
   return undefined;
 }
 
-// Failures as Temporal stores them. Reading never throws: what cannot be read is a failure without a code, at the place in the chain of
-// causes where it stood (docs/adr/0046). Loaded by path, as the payload converter is.
+// Reads failures as Temporal stores them, and never throws. An unreadable failure becomes one without a code, at its
+// place in the chain of causes (docs/adr/0046). Temporal loads the converter by path, like the payload converter.
 
 export class TotalFailureConverter extends DefaultFailureConverter {
   override failureToError(
@@ -80,7 +83,10 @@ export class TotalFailureConverter extends DefaultFailureConverter {
 
 export const failureConverter: FailureConverter = new TotalFailureConverter();
 
-/** Whether a code may pass is said of what failed: a run as a whole is never repeated, since its calls have been made (INV-X1). */
+/**
+ * Makes a failure final whatever its code says: a run is never repeated as a whole, since its calls have been made
+ * (INV-X1).
+ */
 export function final({ message, type, details }: ApplicationFailure): ApplicationFailure {
   return ApplicationFailure.nonRetryable(message, type, ...(details ?? []));
 }

@@ -1,4 +1,4 @@
-/** Ids that are ours. A branded string cannot be passed where another is meant. */
+/** Our own ids are branded strings, so that one cannot be passed in place of another. */
 
 declare const brand: unique symbol;
 
@@ -11,7 +11,7 @@ export function callIdOf(turn: number, index: number): CallId {
   return `t${turn}.c${index}` as CallId;
 }
 
-/** The turn that proposed a call, from its id; 0 where that is none of ours. */
+/** Returns the turn that proposed a call, read from its id; 0 for an id that is not ours. */
 export function turnOf(callId: string): number {
   return Number(/^t(\d{1,9})\.c\d+$/.exec(callId)?.[1] ?? 0);
 }

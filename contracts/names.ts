@@ -1,5 +1,5 @@
 /**
- * Every name that two processes must agree on. Frozen as literals in `test/pins/names.test.ts`.
+ * Two processes must agree on every name in this file. The names are frozen as literals in `test/pins/names.test.ts`.
  */
 
 /** Temporal workflow type of a run. */
@@ -8,7 +8,7 @@ export const RUN_WORKFLOW = 'agentRun';
 /** Temporal workflow type of a catalog. */
 export const CATALOG_WORKFLOW = 'toolCatalog';
 
-/** Task queue of workflows, model steps and, where a server names no queue of its own, tool calls. */
+/** Task queue of workflows, model steps, and tool calls of servers without a queue of their own. */
 export const DEFAULT_TASK_QUEUE = 'countersign';
 
 export const UPDATES = {
@@ -16,34 +16,40 @@ export const UPDATES = {
   say: 'say',
   advance: 'advance',
   stop: 'stop',
-  /** Reads the trusted keys anew; says nothing, and so is never signed. */
+  /** Reads the trusted keys anew. The message has no content, and so is never signed. */
   refreshTrust: 'refreshTrust',
   /** Takes a standing decision back. */
   forget: 'forget',
-  /** Says what became of a call whose outcome is not known. */
+  /** Records the outcome of a call whose outcome is unknown. */
   resolveOutcome: 'resolveOutcome',
-  /** Answers what a server asks for in the middle of a call. */
+  /** Answers the questions of a server in the middle of a call. */
   provideInput: 'provideInput',
-  /** Consents to scopes, or gives another grant, where a server wants another authorization. */
+  /** Consents to scopes, or gives another grant, if a server requires another authorization. */
   authorize: 'authorize',
-  /** From the dispatch of a call: its server asks people, and holds the connection open. Never signed: what a person says to it is. */
+  /**
+   * The dispatch of a call tells that its server asks people and keeps the connection open. Never signed; the people's
+   * answers are.
+   */
   inputAsked: 'inputAsked',
 } as const;
 
-/** Of a catalog. */
+/** Updates of a catalog. */
 export const CATALOG_UPDATES = {
   connect: 'connect',
   refresh: 'refresh',
   setToolPolicies: 'setToolPolicies',
   disconnect: 'disconnect',
-  /** A second administrator's word on a loosening. */
+  /** Decides a pending change as its second administrator. */
   decide: 'decide',
-  /** As that of a run; it also begins a catalog, which then can be signed for. */
+  /**
+   * Reads the trusted keys anew, as for a run. The update also creates a catalog, so that messages can be signed for
+   * it.
+   */
   refreshTrust: 'refreshTrust',
 } as const;
 
 export const SIGNALS = {
-  /** Twin of the update for senders that cannot send updates; a refused one becomes a ledger entry. */
+  /** The same as the update, for senders that cannot send updates; a refused signal becomes a ledger entry. */
   decide: 'decide',
   /** Makes an idle run take a workflow task, so that it may continue as new on a newer build. */
   nudge: 'nudge',
@@ -54,9 +60,9 @@ export const QUERIES = {
   requests: 'requests',
   transcript: 'transcript',
   ledger: 'ledger',
-  /** From the dispatch of a call: what became of what `inputAsked` told. */
+  /** The dispatch of a call asks for the answer to its `inputAsked`. */
   heldInput: 'heldInput',
-  /** Of a catalog. */
+  /** Query of a catalog. */
   snapshot: 'snapshot',
 } as const;
 
@@ -79,10 +85,10 @@ export const SEARCH_ATTRIBUTES = {
 
 export type SearchAttributeName = keyof typeof SEARCH_ATTRIBUTES;
 
-/** Memo key under which a run lists what waits (see `PendingMemo`). */
+/** Memo key under which a run lists its open requests (see `PendingMemo`). */
 export const PENDING_MEMO = 'countersignPending';
 
-/** Memo key that holds the hash of the spec a run was started with. Makes start idempotent. */
+/** Memo key of the hash of the spec that started the run. The hash makes start idempotent. */
 export const SPEC_HASH_MEMO = 'countersignSpecHash';
 
 export const ACTIVITIES = {
@@ -99,7 +105,7 @@ export const ACTIVITIES = {
   discoverCatalog: 'discoverCatalog',
 } as const;
 
-/** The tool of ours with which linked resources are read. A server cannot list one of this name: listed names have no colon. */
+/** Our tool for reading linked resources. Servers cannot list this name: listed names have no colon. */
 export const READ_RESOURCE = 'resources:read';
 
 /** Metrics of a worker process, beside those of Temporal's SDK. */
@@ -110,7 +116,9 @@ export const METRICS = {
   refusedQueries: 'countersign_queries_refused',
 } as const;
 
-/** What a worker's health port answers, frozen in `test/pins/names.test.ts`: probes and tool servers have these paths. */
+/**
+ * Paths of a worker's health port, frozen in `test/pins/names.test.ts`: probes and tool servers have them configured.
+ */
 export const PUBLISHED_PATHS = {
   alive: '/healthz',
   /** RFC 7517: public keys of the issuer. */
@@ -119,7 +127,8 @@ export const PUBLISHED_PATHS = {
   metadata: '/.well-known/oauth-authorization-server',
 } as const;
 
-// How a replay is told apart that reads what a run would answer (`workflows/interceptors/replay-reader.ts`): asking costs more than replaying.
+// The name of the task queue marks a replay that also reads answers (`workflows/interceptors/replay-reader.ts`);
+// reading costs more than replaying.
 
-/** Begins the name of the queue that the replayed run sees. */
+/** Prefix of the queue's name that the replayed run sees. */
 export const READING_QUEUE = 'countersign-reading';

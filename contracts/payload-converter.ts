@@ -1,34 +1,43 @@
 /**
- * Values as Temporal stores them: as the SDK writes them, so that Temporal UI and other SDKs read them; reading never throws, it hands
- * over an `Undecodable` (docs/adr/0046). The sandbox and the worker's own process load it by path, under the name that the SDK asks for.
+ * Temporal payloads are converted here as the SDK does, so that Temporal UI and other SDKs read them.
+ *
+ * Reading never throws: an unreadable payload becomes an `Undecodable` (docs/adr/0046), since a converter that throws
+ * would stop a run for good. The sandbox and the worker's own process load this file by path, under the name that the
+ * SDK expects.
+ *
+ * 1. An `Undecodable` gives its reason as one of the words below, and holds nothing that the sender wrote.
+ * 2. A registered symbol marks an `Undecodable`, not `instanceof`: code that is loaded twice has two classes.
  */
 import { DefaultPayloadConverter, type Payload, type PayloadConverter } from '@temporalio/common';
 import { CountersignError } from './errors.ts';
 
-/** The mark of a payload that a codec could not read. Whoever sends it has sent what cannot be read, and nothing else. */
+/**
+ * Encoding that marks a payload which a codec could not read. A sender who uses it has sent an unreadable payload,
+ * nothing else.
+ */
 export const UNDECODABLE_ENCODING = 'countersign/undecodable';
-/** The encoding of what `encryption.keys` encrypts. */
+/** Encoding of payloads that `encryption.keys` encrypts. */
 export const SEALED_ENCODING = 'binary/countersign-aes256gcm';
 
 const READ_HERE = new Set(['binary/null', 'binary/plain', 'json/plain']);
-/** Code that walks a value by recursion would end with the stack beyond some thousands. */
+/** Deeper values would overflow the stack of recursive code, which happens beyond some thousand levels. */
 const MOST_LEVELS = 1_000;
 
-/** The payload that stands for one that cannot be read. */
+/** Returns the payload that replaces an unreadable one. */
 export function undecodablePayload(reason: UndecodableReason): Payload {
   return { metadata: { encoding: asciiBytes(UNDECODABLE_ENCODING), reason: asciiBytes(reason) } };
 }
 
-/** Hands over an `Undecodable` where the SDK's converter would throw. */
+/** Returns an `Undecodable` where the SDK's converter would throw. */
 export class TotalPayloadConverter implements PayloadConverter {
   readonly #sdk = new DefaultPayloadConverter();
 
   toPayload: PayloadConverter['toPayload'] = (value, context, hint) =>
-    // What could not be read cannot be read where it is handed on to either.
+    // An unreadable value stays unreadable when it is passed on.
     isUndecodable(value) ? undecodablePayload(value.reason) : this.#sdk.toPayload(value, context, hint);
 
   fromPayload<T>(...[payload, context, hint]: Parameters<PayloadConverter['fromPayload']>): T {
-    // Sound as in the SDK: nobody checks what comes over the wire against the type that is asked for; handlers parse it.
+    // Sound as in the SDK: values from the wire are not checked against the requested type; handlers parse them.
     return this.#read(payload, context, hint) as T;
   }
 
@@ -60,7 +69,7 @@ function whyNot(payload: Payload | null | undefined): UndecodableReason | undefi
   return encoding === 'json/plain' && isTooDeep(data) ? 'depth' : undefined;
 }
 
-/** The names that are known here are ASCII; whatever else stands there is none of them. */
+/** Known names are ASCII; any other bytes match none of them. */
 function textOf(payload: Payload | null | undefined, name: string): string | undefined {
   const value = payload?.metadata?.[name];
   return value === null || value === undefined || value.length > 100 ? undefined : String.fromCharCode(...value);
@@ -70,7 +79,7 @@ function asciiBytes(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
-/** By its brackets outside of texts. UTF-8 has no such bytes within other characters. */
+/** Counts brackets outside of strings. UTF-8 has no such bytes within other characters. */
 function isTooDeep(data: Uint8Array): boolean {
   if (data.length < MOST_LEVELS) return false;
   let levels = 0;
@@ -96,13 +105,9 @@ const BRACKET_END = 0x5d;
 const BRACE = 0x7b;
 const BRACE_END = 0x7d;
 
-// A value whose payload cannot be read: what a workflow or an activity gets in place of it, since a converter that throws would stop
-// a run for good (docs/adr/0046).
-//
-// 1. It says why by one of these words, and holds nothing that the sender wrote.
-// 2. It is told by a registered symbol and not by `instanceof`: code that is loaded twice has two classes.
+// An `Undecodable` replaces a value whose payload cannot be read.
 
-/** Why, as it follows "The message …". */
+/** Reasons, as they follow "The message …". */
 export const UNDECODABLE = {
   metadata: 'names no encoding',
   encoding: 'is in an encoding that is not read here',
@@ -124,12 +129,12 @@ export class Undecodable {
     this.reason = reason;
   }
 
-  /** On the prototype, so that no copy of the fields passes for one. */
+  /** The brand is on the prototype, so that a copy of the fields does not pass for an `Undecodable`. */
   get [BRAND](): true {
     return true;
   }
 
-  /** As it follows "The message …". */
+  /** The reason as it follows "The message …". */
   get says(): string {
     return UNDECODABLE[this.reason];
   }
@@ -143,7 +148,7 @@ function isUndecodableReason(value: unknown): value is UndecodableReason {
   return typeof value === 'string' && Object.hasOwn(UNDECODABLE, value);
 }
 
-/** For clients, who are told which setting is missing. */
+/** Makes the error for clients, which names the missing setting. */
 export function unreadable({ says }: Undecodable): CountersignError {
   return new CountersignError(
     'CONFIG_INVALID',

@@ -1,63 +1,65 @@
 /**
- * What goes beside a value that a worker of the zone writes for a workflow in trust mode `signed` (docs/adr/0047): names in payload
- * metadata, and the header in which a workflow says where an answer belongs.
+ * In trust mode `signed`, workers of a zone prove the values that they write for workflows (docs/adr/0047).
+ *
+ * This file has the names of the proofs in payload metadata, and the header with which a workflow says where an answer
+ * belongs.
  */
 import { defaultPayloadConverter, type Payload, RawValue } from '@temporalio/common';
 
-/** Canonical JSON of `ZoneClaims`: what the value is. */
+/** Canonical JSON of `ZoneClaims`, which says what the value is. */
 export const CLAIMS_FIELD = 'countersign-claims';
 /** HMAC-SHA256 over claims, encoding and data. */
 export const MAC_FIELD = 'countersign-mac';
 /** Id of the key of `MAC_FIELD`. */
 export const KEY_FIELD = 'countersign-key';
-/** In memory only, set by a worker's codec: the claims, where the MAC holds. */
+/** In memory only, set by a worker's codec: the claims, if the MAC holds. */
 export const PROVEN_FIELD = 'countersign-proven';
-/** In memory only: the MAC is of a key that this worker does not have. */
+/** In memory only: the MAC was made with a key that this worker does not have. */
 export const UNKNOWN_KEY_FIELD = 'countersign-unknown-key';
 
 /** Header of an activity: `Place` as JSON. */
 export const PLACE_HEADER = 'countersign-place';
 
 /**
- * Where an answer belongs. All three are the same in each replay, and no two activities have them in common: what a reset undoes and
- * does again it does at another time.
+ * Place to which an answer belongs. All three fields are the same in each replay, and no two activities share them:
+ * work that a reset undoes is scheduled again at another time.
  */
 export interface Place {
-  /** `originalExecutionRunId`, which a reset leaves as it is and continue-as-new does not. */
+  /** `originalExecutionRunId`, which stays the same after a reset and changes at continue-as-new. */
   readonly chain: string;
-  /** The number of the activity in its execution. */
+  /** Number of the activity in its execution. */
   readonly place: number;
   /** Epoch ms of the workflow task that scheduled it. */
   readonly at: number;
 }
 
-/** Of what an activity answers, or fails with. */
+/** Claims of an activity's result or failure. */
 export interface AnswerClaims extends Place {
   readonly kind: 'result' | 'failure';
-  /** Its type. */
+  /** Type of the activity. */
   readonly activity: string;
   readonly namespace: string;
   readonly workflowId: string;
-  /** Digest of its arguments. */
+  /** Digest of the activity's arguments. */
   readonly input: string;
 }
 
-/** Of what an execution hands to the next one. */
+/** Claims of the carry that an execution hands to the next one. */
 export interface CarryClaims {
   readonly kind: 'carry';
-  /** Type of the workflow that goes on. */
+  /** Type of the workflow that continues. */
   readonly workflow: string;
   readonly namespace: string;
   readonly workflowId: string;
-  /** The Temporal run that wrote it. */
+  /** The Temporal run that wrote the carry. */
   readonly runId: string;
-  /** Digest of the arguments beside it. */
+  /** Digest of the arguments beside the claims. */
   readonly input: string;
 }
 
 export type ZoneClaims = AnswerClaims | CarryClaims;
 
-/** What a failure says by the detail that is proven; its other fields are text. */
+/** The proven detail of a failure; its other fields are unproven text. */
 export interface ProvenFailure {
   readonly type?: string;
   readonly message: string;
@@ -65,9 +67,13 @@ export interface ProvenFailure {
   readonly facts?: unknown;
 }
 
-// Claims and marks as bytes in payload metadata (docs/adr/0047), for the sandbox, which has no codec of its own. All of it is ASCII.
+// Claims and marks become bytes in payload metadata here, for the sandbox, which has no codec of its own.
+// All of them are ASCII.
 
-/** The value as ever, with what it is. The codec of the worker makes the MAC. @param claims as `claimsText` writes them */
+/**
+ * Adds claims to a value's payload. The codec of the worker adds the MAC.
+ * @param claims as `claimsText` writes them
+ */
 export function claimedValue(value: unknown, claims: string): RawValue {
   const payload = defaultPayloadConverter.toPayload(value);
   const bytes = Uint8Array.from(claims, (character) => character.charCodeAt(0));

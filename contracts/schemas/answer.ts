@@ -1,42 +1,42 @@
-/** What a person says to a request, and what the run answers. */
+/** People answer a request with these messages, and the run replies with these acknowledgements. */
 import { z } from 'zod';
 import { TokenEvidence } from './call.ts';
 import { InputRequests, InputResponse } from './input.ts';
 import { Identifier, Instant, JsonObject, Sha256Hex } from './json.ts';
 import { Grant } from './run-spec.ts';
 
-/** Who decides. In `temporal` trust mode this is what the sender of the update says. */
+/** A person who decides. In trust mode `temporal` the sender of the update is believed. */
 export const Approver = z.strictObject({
   id: Identifier,
   groups: z.array(Identifier).max(100).default([]),
 });
 export type Approver = z.infer<typeof Approver>;
 
-/** What every answer to a request says, whatever was asked. */
+/** The fields of every answer to a request. */
 export const answerTo = {
   /** Chosen by the sender, also used as Temporal's update id: a resent decision gets its first answer. */
   decisionId: Identifier,
   callId: z
     .string()
     .regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/, 'must look like t1.c0; a list of tools (t0.c0) is answered by authorize'),
-  /** Echo of the digest that was shown. */
+  /** Repeats the digest that was shown. */
   digest: Sha256Hex,
   /** Temporal run id under which the request was shown. */
   runId: z.string().min(1).max(200),
   approver: Approver,
 };
 
-/** An approval that answers later calls of the run, too. Only where the rule lets it be remembered. */
+/** Extends an approval to later calls of the run, if the rule permits it. */
 export const Remember = z.discriminatedUnion('scope', [
-  /** Of the same tool with the same arguments. */
+  /** Covers calls of the same tool with the same arguments. */
   z.strictObject({ scope: z.literal('call'), until: Instant.optional() }),
-  /** Of the same tool, where these top-level arguments are the same. */
+  /** Covers calls of the same tool in which these top-level arguments are the same. */
   z.strictObject({
     scope: z.literal('arguments'),
     names: z.array(z.string().min(1).max(200)).min(1).max(20),
     until: Instant.optional(),
   }),
-  /** Of the same tool, whatever the arguments. */
+  /** Covers calls of the same tool with any arguments. */
   z.strictObject({ scope: z.literal('tool'), until: Instant.optional() }),
 ]);
 export type Remember = z.infer<typeof Remember>;
@@ -46,16 +46,16 @@ export const Decision = z.discriminatedUnion('kind', [
     kind: z.literal('approve'),
     ...answerTo,
     comment: z.string().max(4_096).optional(),
-    /** Sent in place of those that were shown, all of them. Only where the rule lets arguments be edited. */
+    /** All arguments to be sent in place of the shown ones, if the rule permits editing. */
     arguments: JsonObject.optional(),
     remember: Remember.optional(),
   }),
   z.strictObject({ kind: z.literal('reject'), ...answerTo, reason: z.string().min(1).max(4_096) }),
-  /** Takes back an approval of one's own while others are still needed. */
+  /** Takes back one's own approval while others are still needed. */
   z.strictObject({ kind: z.literal('withdraw'), ...answerTo, comment: z.string().max(4_096).optional() }),
-  /** Postpones the deadline, where the rule permits it. Says nothing of the call. */
+  /** Postpones the deadline, if the rule permits it. An extension is no vote. */
   z.strictObject({ kind: z.literal('extend'), ...answerTo, until: Instant, comment: z.string().max(4_096).optional() }),
-  /** An answer in the tool's place, which is not run. Only where the rule lets it be answered. */
+  /** Answers in the tool's place, which does not run, if the rule permits it. */
   z.strictObject({
     kind: z.literal('respond'),
     ...answerTo,
@@ -65,24 +65,24 @@ export const Decision = z.discriminatedUnion('kind', [
 ]);
 export type Decision = z.infer<typeof Decision>;
 export type DecisionInput = z.input<typeof Decision>;
-/** With the JWS that it came with, in trust mode `signed`; then it is kept exactly as it was signed. */
+/** A decision with its JWS, in trust mode `signed`; such a decision is kept exactly as it was signed. */
 export type SignedDecision = Decision & { readonly signature?: string };
 
 export const DecisionAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),
-  /** `counted`: agreed, and more people are needed. `edited`: the call waits for others with the arguments that it was given. */
+  /** `counted`: approved, and more people are needed. `edited`: the call waits for others with its new arguments. */
   status: z.enum(['approved', 'rejected', 'counted', 'withdrawn', 'extended', 'answered', 'edited']),
   decidedBy: z.string(),
   decidedAt: z.string(),
-  /** The deadline as it was set. */
+  /** The new deadline. */
   until: z.string().optional(),
 });
 export type DecisionAck = z.infer<typeof DecisionAck>;
 
-/** Takes a standing decision back. Answered the same however often it is sent. */
+/** Takes a standing decision back. Repeats get the same answer. */
 export const Forget = z.strictObject({
-  /** Id of the decision that is remembered, as the run's state shows it. */
+  /** Id of the standing decision, as the run's state shows it. */
   standing: Identifier,
   by: Approver,
   comment: z.string().max(4_096).optional(),
@@ -99,7 +99,10 @@ export const Say = z.strictObject({
   messageId: Identifier,
   text: z.string().min(1).max(131_072),
   from: Identifier,
-  /** Withdraws the open requests, and those of this turn that would be opened, so that the message is read once nothing is in flight. */
+  /**
+   * Withdraws the open requests, and those that this turn would open, so that the message is read once nothing is in
+   * flight.
+   */
   interrupt: z.literal(true).optional(),
 });
 export type Say = z.infer<typeof Say>;
@@ -112,19 +115,19 @@ export const Stop = z.strictObject({
 });
 export type Stop = z.infer<typeof Stop>;
 
-// What a person says became of a call whose outcome is not known.
+// These answers settle a call whose outcome is unknown.
 
 export const Resolution = z.discriminatedUnion('kind', [
-  /** It is sent again, with the same idempotency key. */
+  /** Sends the call again, with the same idempotency key. */
   z.strictObject({ kind: z.literal('retry'), ...answerTo, comment: z.string().max(4_096).optional() }),
-  /** It did what it should: this is told to the model, as the words of whoever says so. */
+  /** Records success; the model reads the result as the words of the person. */
   z.strictObject({
     kind: z.literal('succeeded'),
     ...answerTo,
     result: z.string().min(1).max(16_384),
     comment: z.string().max(4_096).optional(),
   }),
-  /** It did not. */
+  /** Records failure. */
   z.strictObject({
     kind: z.literal('failed'),
     ...answerTo,
@@ -134,70 +137,70 @@ export const Resolution = z.discriminatedUnion('kind', [
 ]);
 export type Resolution = z.infer<typeof Resolution>;
 export type ResolutionInput = z.input<typeof Resolution>;
-/** With the JWS that it came with, in trust mode `signed`. */
+/** A resolution with its JWS, in trust mode `signed`. */
 export type SignedResolution = Resolution & { readonly signature?: string };
 
-// What a person answers to the questions of a server.
+// These answers go to the questions of a server.
 
 const comment = z.string().max(4_096).optional();
 
 export const Provision = z.discriminatedUnion('kind', [
-  /** Question by question, by the server's keys. */
+  /** Answers each question, by the server's keys. */
   z.strictObject({
     kind: z.literal('provide'),
     ...answerTo,
     responses: z.record(z.string(), InputResponse),
     comment,
   }),
-  /** A no to all of them; the server is told so, and ends the call or goes on without. */
+  /** Declines all questions; the server is told so, and ends the call or goes on without answers. */
   z.strictObject({ kind: z.literal('decline'), ...answerTo, comment }),
-  /** Nobody answers; the server is told that, too. */
+  /** Closes the questions without an answer; the server is told so. */
   z.strictObject({ kind: z.literal('cancel'), ...answerTo, comment }),
 ]);
 export type Provision = z.infer<typeof Provision>;
 export type ProvisionInput = z.input<typeof Provision>;
-/** With the JWS that it came with, in trust mode `signed`. */
+/** A provision with its JWS, in trust mode `signed`. */
 export type SignedProvision = Provision & { readonly signature?: string };
 
-// What a person says where a server wants another authorization than it got.
+// These answers go to a server that requires another authorization.
 
-/** Also of a list of tools before the first turn, which is asked about under turn 0. */
+/** Turn 0 is allowed here: a list of tools before the first turn may lack an authorization, too. */
 const toAny = {
   ...answerTo,
   callId: z.string().regex(/^t(?:0|[1-9][0-9]{0,5})\.c[0-9]{1,3}$/, 'must look like t1.c0'),
 };
 
 export const Authorization = z.discriminatedUnion('kind', [
-  /** The scopes that the request names may be asked for, for this call alone; where it names none, it is tried again. */
+  /** Consents to the scopes that the request names, for this call alone; if it names none, the call is tried again. */
   z.strictObject({ kind: z.literal('consent'), ...toAny, comment }),
-  /** Takes the place of the run's grant for that server; only from whose grant it replaces. */
+  /** Replaces the run's grant for that server; only the subject of that grant may send it. */
   z.strictObject({ kind: z.literal('grant'), ...toAny, grant: Grant, comment }),
-  /** Neither: the call ends. */
+  /** Gives neither: the call ends. */
   z.strictObject({ kind: z.literal('decline'), ...toAny, reason: z.string().min(1).max(4_096) }),
 ]);
 export type Authorization = z.infer<typeof Authorization>;
 export type AuthorizationInput = z.input<typeof Authorization>;
-/** With the JWS that it came with, in trust mode `signed`. */
+/** An authorization with its JWS, in trust mode `signed`. */
 export type SignedAuthorization = Authorization & { readonly signature?: string };
 
-// What a person is asked of a call besides consent to it, and what the run says to their answer.
+// A pause is a request for something other than consent; its answer is acknowledged.
 
-/** The call was sent, and nobody knows what became of it. Answered by `resolveOutcome`. */
+/** The call was sent, and its outcome is unknown. Answered by `resolveOutcome`. */
 export const OutcomePause = z.strictObject({
   kind: z.literal('outcome'),
-  /** When it left, as its worker said. */
+  /** Time of sending, as the worker reported it. */
   sentAt: z.string().optional(),
-  /** Where no worker has said that it left: when the run handed it to one. */
+  /** Time at which the run handed the call to a worker, if no worker has reported the sending. */
   handedAt: z.string().optional(),
-  /** Why it is not known. */
+  /** Why the outcome is unknown. */
   message: z.string(),
-  /** The dispatch that is meant. */
+  /** Attempt of the dispatch in question. */
   attempt: z.int().positive(),
-  /** Of an answer that came in part. */
+  /** Bytes of a partial answer. */
   bytes: z.int().nonnegative().optional(),
-  /** What the server said last of how far it has come (`notifications/progress`). */
+  /** The server's last progress (`notifications/progress`). */
   lastProgress: z.number().optional(),
-  /** Of the token that it was made with: by its id the server's own log may name the call. */
+  /** Evidence of the token of the call: the server's own log may name the call by the token's id. */
   token: TokenEvidence.optional(),
 });
 export type OutcomePause = z.infer<typeof OutcomePause>;
@@ -205,26 +208,29 @@ export type OutcomePause = z.infer<typeof OutcomePause>;
 /** The server asks for something before it goes on. Answered by `provideInput`. */
 export const InputPause = z.strictObject({
   kind: z.literal('input'),
-  /** Times the server has asked in this call, from 1. */
+  /** Number of the server's round of questions in this call, from 1. */
   round: z.int().positive(),
-  /** What nobody has answered yet, in the server's words. */
+  /** The unanswered questions, in the server's words. */
   requests: InputRequests,
-  /** The server waits on an open connection, and the question ends with it (MCP 2025-11-25). */
+  /** Set if the server waits on an open connection, and the question ends with it (MCP 2025-11-25). */
   held: z.literal(true).optional(),
 });
 export type InputPause = z.infer<typeof InputPause>;
 
-/** The server wants another authorization than it got, and nothing has run. Answered by `authorize`. */
+/** The server requires another authorization, and nothing has run. Answered by `authorize`. */
 export const AuthorizationPause = z.strictObject({
   kind: z.literal('authorization'),
   server: z.string(),
-  /** Code of what was in the way. */
+  /** Error code of the refusal. */
   reason: z.string(),
   message: z.string(),
-  /** `consent`: to the scopes, or to try again where none are named. `grant`: a fresh one, of whose grant it replaces. */
+  /**
+   * `consent`: to the scopes, or to another try if none are named. `grant`: a fresh one from the subject of the current
+   * grant.
+   */
   wants: z.enum(['consent', 'grant']),
   scopes: z.array(z.string()).max(20).optional(),
-  /** Times that this call was asked about, this one included. */
+  /** Number of such requests for this call, this one included. */
   round: z.int().positive(),
 });
 export type AuthorizationPause = z.infer<typeof AuthorizationPause>;
@@ -233,7 +239,7 @@ export const Pause = z.discriminatedUnion('kind', [OutcomePause, InputPause, Aut
 export type Pause = z.infer<typeof Pause>;
 export type PauseKind = Pause['kind'];
 
-/** The first answer; whoever sends the same one again gets it again. */
+/** The acknowledgement of the first answer; a resent answer gets it again. */
 export const PauseAck = z.strictObject({
   callId: z.string(),
   decisionId: z.string(),

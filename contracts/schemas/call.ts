@@ -1,17 +1,17 @@
-/** A proposed tool call, what policy says of it, and how it ended. */
+/** A proposed tool call, the verdict of policy on it, and its outcome have these shapes. */
 import { z } from 'zod';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
 
-/** As the model proposed it. `providerCallId` is kept to answer the provider and never used as a key. */
+/** A call as the model proposed it. `providerCallId` is kept to answer the provider and never used as a key. */
 export const ProposedCall = z.strictObject({
   callId: z.string(),
   providerCallId: z.string(),
-  /** The name the model saw. */
+  /** The name that the model used. */
   name: z.string(),
   arguments: JsonObject,
-  /** Set where the model's arguments were no JSON object; holds the reason. */
+  /** Why the model's arguments were not a JSON object; absent for a well-formed call. */
   malformed: z.string().optional(),
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
@@ -25,20 +25,20 @@ export const ToolTarget = z.strictObject({
 });
 export type ToolTarget = z.infer<typeof ToolTarget>;
 
-/** Why, in the words of whoever wrote the rule. */
+/** A rule's own explanation, in its author's words. */
 export const Explanation = z.strictObject({ rule: z.string(), text: z.string() });
 export type Explanation = z.infer<typeof Explanation>;
 
-/** Which rule let a call pass that would have been asked, why, and until when it does. */
+/** The rule that let a call pass which would have been asked, its reason, and its end. */
 export const BrokenGlass = z.strictObject({ rule: z.string(), reason: z.string(), until: z.string() });
 export type BrokenGlass = z.infer<typeof BrokenGlass>;
 
-/** Recorded once; never computed again in replay. */
+/** The verdict is recorded once, and never computed again in replay. */
 export const Verdict = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('allow'),
     rules: z.array(z.string()).min(1),
-    /** It would have been asked. */
+    /** Set if the call would have been asked. */
     breakGlass: BrokenGlass.optional(),
   }),
   z.strictObject({
@@ -67,25 +67,30 @@ export const Verdict = z.discriminatedUnion('kind', [
 ]);
 export type Verdict = z.infer<typeof Verdict>;
 
-/** What the judge activity returns for one call, in the order of the calls. */
+/** The judge activity's result for one call, in the order of the calls. */
 export const Judgement = z.strictObject({
   callId: z.string(),
   verdict: Verdict,
-  /** Absent where the name means no offered tool. */
+  /** Absent if the name means no offered tool. */
   target: ToolTarget.optional(),
-  /** May a call of this tool be sent twice, by the operator's word? */
+  /** True if the operator lets calls of this tool be sent twice. */
   repeatable: z.boolean(),
-  /** Of an asked call: what the approver reads, bounded. */
+  /** For an asked call: the text that the approver reads, bounded. */
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),
-  /** Places in the arguments that policy keeps out of what is shown in passing. */
+  /** Places in the arguments that policy keeps out of lists and summaries. */
   redact: z.array(z.string()).optional(),
-  /** Where an approval may be remembered, and the server stands in a catalog: hash of how the catalog reaches it. */
+  /**
+   * Hash of how the catalog reaches the server; set if an approval may be remembered and the server is in a catalog.
+   */
   connection: Sha256Hex.optional(),
 });
 export type Judgement = z.infer<typeof Judgement>;
 
-/** Result content of a tool (MCP spec, server/tools "Tool Result"). Binary stands in the artifact store, never in history. */
+/**
+ * Result content of a tool (MCP spec, server/tools "Tool Result"). Binary content is in the artifact store, never in
+ * history.
+ */
 export const ResultPart = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('text'), text: z.string() }),
   z.strictObject({ type: z.literal('image'), mimeType: z.string(), artifact: ArtifactRef }),
@@ -107,9 +112,9 @@ export const ResultPart = z.discriminatedUnion('type', [
 ]);
 export type ResultPart = z.infer<typeof ResultPart>;
 
-/** What is known of the token a call was made with. Never the token. */
+/** Facts about the token of a call, never the token. */
 export const TokenEvidence = z.strictObject({
-  /** `none`, `given` (scope as given), or the kind of credentials that it was minted by. */
+  /** `none`, `given` (scope as given), or the kind of credentials that minted the token. */
   strategy: z.string(),
   issuer: z.string().optional(),
   jti: z.string().optional(),
@@ -118,28 +123,28 @@ export const TokenEvidence = z.strictObject({
 });
 export type TokenEvidence = z.infer<typeof TokenEvidence>;
 
-/** What a server answered. */
+/** The content of a server's answer. */
 export const ToolResult = z.strictObject({
   content: z.array(ResultPart),
   structured: JsonValue.optional(),
-  /** The whole result, where `content` is only a preview of it. */
+  /** The whole result, if `content` is only a preview of it. */
   full: ArtifactRef.optional(),
-  /** What was odd but lost nothing: a violated output schema, a dropped unknown content kind. */
+  /** Oddities that lost nothing: a violated output schema, a dropped unknown content kind. */
   warnings: z.array(z.string()).optional(),
 });
 export type ToolResult = z.infer<typeof ToolResult>;
 
 const code = z.string();
 const message = z.string();
-/** The call of an earlier turn, the same as this one, whose refusal answers it: nobody was asked again. */
+/** The equal call of an earlier turn whose refusal answers this one: nobody was asked again. */
 const repeatOf = z.string().optional();
-/** Nobody knew what became of the call, and this person has said it: the words are theirs, not the tool's. */
+/** The person who recorded an unknown outcome: the words are theirs, not the tool's. */
 const recordedBy = z.string().optional();
 
-/** How a call ended. Each kind is told apart for the model, the ledger and the caller. */
+/** How a call ended. The model, the ledger and the caller tell the kinds apart. */
 export const Outcome = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('succeeded'), result: ToolResult, recordedBy }),
-  /** The tool ran and said that it failed (`isError`), or it was proven not to have run. */
+  /** The tool ran and reported failure (`isError`), or the call was proven not to have run. */
   z.strictObject({
     kind: z.literal('failed'),
     code,
@@ -152,9 +157,9 @@ export const Outcome = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('rejected'), by: z.string(), reason: z.string(), repeatOf }),
   z.strictObject({ kind: z.literal('expired'), deadline: z.string() }),
   z.strictObject({ kind: z.literal('cancelled'), reason: z.string() }),
-  /** It may or may not have run. */
+  /** The call may or may not have run. */
   z.strictObject({ kind: z.literal('unknown'), code, message }),
-  /** Not run: a person answered in the tool's place. */
+  /** The call did not run: a person answered in the tool's place. */
   z.strictObject({ kind: z.literal('answered'), by: z.string(), answer: z.string() }),
 ]);
 export type Outcome = z.infer<typeof Outcome>;

@@ -1,4 +1,7 @@
-/** The stored tools of one MCP server for one tenant, and who may say what of them. */
+/**
+ * A catalog holds the tools of one MCP server for one tenant; these are its entries, messages, rules, files and ledger
+ * facts.
+ */
 import { z } from 'zod';
 import { Approver } from './answer.ts';
 import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
@@ -6,13 +9,13 @@ import { DeadlineSeconds, PlainApproverList, ToolName } from './policy.ts';
 import { RefusedTool } from './tool.ts';
 import { SignatureEvidence } from './trust.ts';
 
-/** What operators own of a tool. Discovery never touches it. */
+/** A tool's policy. Operators own it, and discovery never touches it. */
 export const ToolSetting = z.strictObject({
-  /** May agents see and call the tool? */
+  /** True if agents see and may call the tool. */
   enabled: z.boolean(),
-  /** Must a person countersign, whatever the other layers say? */
+  /** True if a person must countersign each call, whatever the other layers say. */
   requiresApproval: z.boolean(),
-  /** Offered, and every call of it refused. */
+  /** True if the tool is offered, but every call of it is refused. */
   denied: z.boolean(),
   approvers: PlainApproverList.optional(),
   deadlineSeconds: DeadlineSeconds.optional(),
@@ -24,15 +27,15 @@ export const SeenDefinition = z.strictObject({ hash: Sha256Hex, refresh: z.int()
 export type SeenDefinition = z.infer<typeof SeenDefinition>;
 
 export const CatalogEntry = z.strictObject({
-  /** As the server spells it. */
+  /** Name as the server spells it. */
   name: ToolName,
   status: z.enum(['available', 'missing']),
-  /** What the server said last. */
+  /** The definition that the server listed last. */
   definition: SeenDefinition,
-  /** What an operator has taken notice of; another one than `definition` is a drift. */
+  /** The definition that an operator acknowledged; if it differs from `definition`, the tool has drifted. */
   acknowledged: SeenDefinition.optional(),
   setting: ToolSetting,
-  /** Operators have said something of it: never forgotten. */
+  /** Set once operators have set a policy: such an entry is never dropped. */
   spokenOf: z.literal(true).optional(),
   firstSeen: Instant,
   lastSeen: Instant,
@@ -40,7 +43,7 @@ export const CatalogEntry = z.strictObject({
 export type CatalogEntry = z.infer<typeof CatalogEntry>;
 
 export const CatalogConnection = z.strictObject({
-  /** Canonical server URL. Nothing invisible, and nothing that two parsers read as two hosts. */
+  /** Canonical server URL, without invisible characters, and without anything that two parsers read as two hosts. */
   url: z
     .string()
     .max(2_048)
@@ -50,9 +53,9 @@ export const CatalogConnection = z.strictObject({
     ),
   /** Name of an entry of `credentials` in the workers' configuration; without it a run's own grant is used, or none. */
   credentials: Name.optional(),
-  /** May the server's annotations exempt a call from asking? */
+  /** True if the server's annotations may exempt a call from asking. */
   trusted: z.boolean(),
-  /** Queue whose workers may reach the server; the catalog's own where absent. */
+  /** Queue whose workers may reach the server; absent means the catalog's own. */
   taskQueue: Name.optional(),
 });
 export type CatalogConnection = z.infer<typeof CatalogConnection>;
@@ -60,7 +63,7 @@ export type CatalogConnection = z.infer<typeof CatalogConnection>;
 export const CatalogStatus = z.enum(['new', 'connected', 'disconnected']);
 export type CatalogStatus = z.infer<typeof CatalogStatus>;
 
-/** How the newest refresh ended. One that failed has changed nothing else. */
+/** Result of the newest refresh. A failed one has changed nothing else. */
 export const RefreshReport = z.strictObject({
   refresh: z.int(),
   at: Instant,
@@ -72,7 +75,7 @@ export const RefreshReport = z.strictObject({
 });
 export type RefreshReport = z.infer<typeof RefreshReport>;
 
-/** What one tool is to be from now on; what is absent stays, null takes a rule away. */
+/** A change of one tool's policy. An absent field stays as it is; null removes a rule. */
 export const ToolChange = z.strictObject({
   tool: ToolName,
   enabled: z.boolean().optional(),
@@ -88,52 +91,55 @@ export type ToolChange = z.infer<typeof ToolChange>;
 /** A loosening that waits for a second administrator. */
 export const PendingChange = z.strictObject({
   changeId: z.string(),
-  /** Over the change and all that it would change: what a second administrator consents to. */
+  /** Covers the change with the state before and after: the second administrator consents to it. */
   digest: Sha256Hex,
   by: Approver,
   openedAt: Instant,
   deadline: Instant,
   trusted: z.boolean().optional(),
   changes: z.array(ToolChange),
-  /** As it came, in trust mode `signed`: who agrees must hold another key, and this one must still count by then. */
+  /**
+   * In trust mode `signed`: the first signature. The second administrator must hold another key, and this one must
+   * still count.
+   */
   signature: z.string().optional(),
 });
 export type PendingChange = z.infer<typeof PendingChange>;
 
-/** Answer of the `snapshot` query: the whole catalog at one moment. Definitions stand in the listings. */
+/** Answer of the `snapshot` query: the whole catalog at one moment. Definitions are in the listings. */
 export const CatalogSnapshot = z.strictObject({
   tenant: Identifier,
   server: Name,
   status: CatalogStatus,
   connection: CatalogConnection.optional(),
-  /** Grows with every change that anybody can see. */
+  /** Grows with every visible change. */
   revision: z.int(),
-  /** Of this state and no other, also after a reset or a new start: what an asker sends to be told only of changes. */
+  /** Names this state and no other, also after a reset or a new start. Pollers send it back, and get only changes. */
   mark: z.string(),
   /** Grows with every change of policy and connection, and not with a refresh. */
   policyVersion: z.int(),
-  /** Refreshes asked for so far; the newest that ended is in `lastRefresh`. */
+  /** Number of refreshes asked for; the newest that ended is in `lastRefresh`. */
   refreshes: z.int(),
   lastRefresh: RefreshReport.optional(),
-  /** What a tool gets that nobody has said anything of. */
+  /** Default for a tool without operator policy. */
   newTools: z.enum(['ask', 'strategy']),
   entries: z.array(CatalogEntry),
-  /** Number of a refresh → the server's tools as it found them (`ServerTools`). */
+  /** Number of a refresh → the server's tools at that refresh (`ServerTools`). */
   listings: z.record(z.string(), ArtifactRef),
   pending: z.array(PendingChange),
   ledgerLength: z.int(),
   ledgerHead: Sha256Hex,
-  /** The catalog takes signed messages only, and this Temporal run stands in them. */
+  /** Set if the catalog accepts signed messages only; signatures name this Temporal run. */
   signing: z.strictObject({ runId: z.string() }).optional(),
 });
 export type CatalogSnapshot = z.infer<typeof CatalogSnapshot>;
 
-/** Answer where the asker knows this state already. */
+/** Answer for a poller that knows this state already. */
 export const CatalogUnchanged = z.strictObject({ unchanged: z.literal(true), mark: z.string() });
 export type CatalogUnchanged = z.infer<typeof CatalogUnchanged>;
 
 const message = {
-  /** Chosen by the sender, also used as Temporal's update id: sent again, it gets its first answer. */
+  /** Chosen by the sender, also used as Temporal's update id: a resent message gets its first answer. */
   requestId: Identifier,
   by: Approver,
 };
@@ -142,7 +148,7 @@ export const CatalogConnect = z.strictObject({
   ...message,
   ...CatalogConnection.shape,
   trusted: z.boolean().default(false),
-  /** Where the catalog is there already: the version that was shown. */
+  /** For an existing catalog: the version that the administrator read. */
   expectedVersion: z.int().min(0).optional(),
 });
 export type CatalogConnect = z.infer<typeof CatalogConnect>;
@@ -166,7 +172,7 @@ export const CatalogDisconnect = z.strictObject({ ...message, expectedVersion: z
 export type CatalogDisconnect = z.infer<typeof CatalogDisconnect>;
 export type CatalogDisconnectInput = z.input<typeof CatalogDisconnect>;
 
-/** A second administrator's word on a loosening. */
+/** A second administrator's decision on a pending change. */
 export const CatalogDecision = z.strictObject({
   ...message,
   changeId: Identifier,
@@ -176,13 +182,13 @@ export const CatalogDecision = z.strictObject({
 export type CatalogDecision = z.infer<typeof CatalogDecision>;
 export type CatalogDecisionInput = z.input<typeof CatalogDecision>;
 
-/** What a catalog answers to every message. */
+/** A catalog's acknowledgement of any message. */
 export const CatalogAck = z.strictObject({
   requestId: z.string(),
   /** `waiting`: a second administrator must agree first (`changeId`). */
   status: z.enum(['applied', 'waiting']),
   policyVersion: z.int(),
-  /** Number of the refresh that was asked for. */
+  /** Number of the requested refresh. */
   refresh: z.int().optional(),
   changeId: z.string().optional(),
 });
@@ -191,7 +197,7 @@ export type CatalogAck = z.infer<typeof CatalogAck>;
 export const CatalogRight = z.enum(['connect', 'loosen', 'tighten']);
 export type CatalogRight = z.infer<typeof CatalogRight>;
 
-/** What the configuration says of one tenant's catalogs; brought to the catalog by an activity for each change. */
+/** The configured rules for one tenant's catalogs; an activity brings them to the catalog for each change. */
 export const CatalogRules = z.strictObject({
   administrators: z.array(
     z.strictObject({ ids: z.array(Identifier), groups: z.array(Identifier), may: z.array(CatalogRight) }),
@@ -201,12 +207,12 @@ export const CatalogRules = z.strictObject({
 });
 export type CatalogRules = z.infer<typeof CatalogRules>;
 
-// A catalog as a file that people review and bring back.
+// People review and import a catalog as a file.
 
-/** All that operators say of a tool: what is absent is not set. */
+/** The whole policy of a tool: an absent field is not set. */
 export const FiledTool = z.strictObject({
   ...ToolSetting.shape,
-  /** Hash of the definition that an operator has taken notice of. */
+  /** Hash of the definition that an operator acknowledged. */
   definition: Sha256Hex.optional(),
 });
 export type FiledTool = z.infer<typeof FiledTool>;
@@ -214,31 +220,31 @@ export type FiledTool = z.infer<typeof FiledTool>;
 export const CatalogFile = z.strictObject({
   tenant: Identifier,
   server: Name,
-  /** Version of the catalog when the file was written; for readers. */
+  /** Version of the catalog when the file was written; only for readers. */
   version: z.int().min(0),
-  /** For readers: a file changes tools only. Names credentials, holds none. */
+  /** Only for readers: a file changes tools only. The connection names credentials, and holds none. */
   connection: CatalogConnection.optional(),
   tools: z.record(ToolName, FiledTool),
 });
 export type CatalogFile = z.infer<typeof CatalogFile>;
 
-/** The older shape: a plain list, which says less of a tool and nothing of its server. */
+/** The older shape: a plain list, with less about a tool and nothing about its server. */
 export const ToolList = z.array(
   z.strictObject({
     name: ToolName,
     description: z.string().nullish(),
     enabled: z.boolean().default(true),
     requires_approval: z.boolean().default(false),
-    /** As the server was found then; a refresh says what is so now. */
+    /** The tool's status at that time; a refresh updates it. */
     status: z.enum(['available', 'missing']).default('available'),
   }),
 );
 export type ToolList = z.infer<typeof ToolList>;
 
-// What a catalog's ledger records: the same chain as a run's, with facts of its own.
+// A catalog's ledger is the same kind of chain as a run's, with these facts.
 
 const by = Approver;
-/** Of the JWS that the message of `by` came with, in trust mode `signed`. */
+/** Evidence of the signature of `by`, in trust mode `signed`. */
 const signature = SignatureEvidence.optional();
 
 export const CATALOG_FACTS = [
@@ -273,7 +279,7 @@ export const CATALOG_FACTS = [
   z.strictObject({
     kind: z.literal('catalog.policy'),
     by,
-    /** Who agreed, where a second administrator had to. */
+    /** The second administrator, if one had to agree. */
     countersignedBy: Approver.optional(),
     policyVersion: z.int(),
     trusted: z.boolean().optional(),
@@ -286,7 +292,7 @@ export const CATALOG_FACTS = [
       }),
     ),
     signature,
-    /** Of whoever agreed. */
+    /** Evidence of the second administrator's signature. */
     countersignature: SignatureEvidence.optional(),
   }),
   z.strictObject({

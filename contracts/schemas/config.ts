@@ -1,4 +1,4 @@
-/** `countersign.yaml`: what an operator says of one deployment. Secrets come as `${NAME}` from the environment. */
+/** `countersign.yaml` configures one deployment. Its secrets come from the environment as `${NAME}`. */
 import { z } from 'zod';
 import { Script } from './script.ts';
 import { ArtifactsConfig } from './stores.ts';
@@ -22,7 +22,7 @@ import { TrustConfig } from './trust.ts';
 
 /** A secret after substitution. Never logged, never part of an error. */
 const Secret = z.string().min(1);
-/** Also of servers without limits, which may ask for time themselves. */
+/** This default also applies to servers without limits, which may ask for time themselves. */
 export const DEFAULT_WAIT_SECONDS = 3_600;
 const HttpUrl = z.url({ protocol: /^https?$/ });
 
@@ -39,16 +39,19 @@ export const Credentials = z.discriminatedUnion('kind', [
 ]);
 export type Credentials = z.infer<typeof Credentials>;
 
-/** Credentials that a catalog names, and where they may go: whoever connects a server must not choose that. */
+/**
+ * Credentials that a catalog names, with the origins they may go to: the person who connects a server must not choose
+ * those.
+ */
 export const NamedCredentials = z.strictObject({
   use: Credentials,
   origins: z.array(HttpUrl).min(1),
-  /** Whose catalogs may name them. */
+  /** Tenants whose catalogs may name the credentials. */
   tenants: z.array(Identifier).min(1).default(['default']),
 });
 export type NamedCredentials = z.infer<typeof NamedCredentials>;
 
-/** Who may say what of the tools of a tenant. */
+/** People who may change the tools of a tenant, with their rights. */
 export const CatalogAdministrators = z.strictObject({
   tenant: Identifier.default('default'),
   ids: z.array(Identifier).max(100).default([]),
@@ -56,10 +59,10 @@ export const CatalogAdministrators = z.strictObject({
   may: z.array(CatalogRight).min(1),
 });
 
-/** A setting that this deployment cannot honour, refused when it is set. */
+/** A setting that this deployment cannot honour; the catalog refuses it. */
 export const UnsupportedSetting = z.strictObject({
   setting: z.enum(['enabled', 'requiresApproval', 'approvers', 'trusted', 'credentials', 'taskQueue']),
-  /** Absent: every tenant, every server, every tool. */
+  /** An absent list means every tenant, server or tool. */
   tenants: z.array(Identifier).optional(),
   servers: z.array(Name).optional(),
   tools: z.array(ToolName).optional(),
@@ -73,19 +76,25 @@ export const CatalogConfig = z.strictObject({
   origins: z.array(HttpUrl).default([]),
   /** `countersign`: a second administrator must agree to every loosening. */
   loosening: z.enum(['allow', 'countersign']).default('allow'),
-  /** What a tool gets when it is first seen: a countersignature, or what the strategy says. */
+  /** Default for a new tool: a countersignature, or the verdict of the strategy. */
   newTools: z.enum(['ask', 'strategy']).default('ask'),
   unsupported: z.array(UnsupportedSetting).max(1_000).default([]),
 });
 export type CatalogConfig = z.infer<typeof CatalogConfig>;
 
-/** What a server is spared, for all its callers together (docs/operations/limits.md). Counted in each worker process. */
+/**
+ * Limits that protect a server from all its callers together (docs/operations/limits.md). Counted in each worker
+ * process.
+ */
 export const ServerLimits = z.strictObject({
-  /** Calls under way at once. */
+  /** Most concurrent calls. */
   concurrency: z.int().min(1).max(1_000).optional(),
-  /** Calls begun in any second; below 1, one in so much longer. */
+  /** Most calls begun in any second; below 1, one call in a correspondingly longer time. */
   perSecond: z.number().min(0.001).max(1_000).optional(),
-  /** After so many failures of the server in a row within that time nothing is sent for `openSeconds`; then one call tries. */
+  /**
+   * After this many consecutive failures within `withinSeconds`, nothing is sent for `openSeconds`; then one call
+   * tries.
+   */
   breaker: z
     .strictObject({
       failures: z.int().min(1).max(1_000).default(5),
@@ -93,14 +102,14 @@ export const ServerLimits = z.strictObject({
       openSeconds: z.int().min(1).max(3_600).default(30),
     })
     .optional(),
-  /** How long a call waits for its turn, all in all, before it ends as failed and not executed. */
+  /** Longest total wait of a call for its turn; after it the call ends as failed and not executed. */
   waitSeconds: z.int().min(1).max(604_800).default(DEFAULT_WAIT_SECONDS),
 });
 export type ServerLimits = z.infer<typeof ServerLimits>;
 
 const Server = z.strictObject({
   url: HttpUrl,
-  /** May this server's annotations exempt a call from asking? */
+  /** True if this server's annotations may exempt a call from asking. */
   trusted: z.boolean().default(false),
   taskQueue: Name.optional(),
   credentials: Credentials.default({ kind: 'given' }),
@@ -109,18 +118,21 @@ const Server = z.strictObject({
     .record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), z.string().regex(/^[\t\x20-\x7e]*$/))
     .default({}),
   protocol: z.enum(['auto', 'legacy', '2026-07-28']).default('auto'),
-  /** For so long a tool counts as it was listed last; 0 asks before every call. */
+  /** Seconds for which a listed tool counts as current; 0 lists before every call. */
   recheckSeconds: z.int().min(0).max(86_400).default(60),
-  /** How long a run waits for this server before its first turn, where it does not answer. Default: until the run's own time is over. */
+  /** Longest wait of a run for this server before its first turn. Default: until the run's own time is over. */
   startWaitSeconds: z.int().min(1).max(2_592_000).optional(),
-  /** Tools that may be sent twice when an answer is lost. The server's own hints do not count. */
+  /** Tools that may be sent twice if an answer is lost. The server's own hints do not count. */
   repeatable: z.array(ToolName).default([]),
   /** `read`: the run's model may read resources that results of this server link to, if the server has any. */
   resourceLinks: z.enum(['keep', 'read']).default('keep'),
   limits: ServerLimits.optional(),
-  /** For servers of 2025-11-25 that work on calls as tasks: where it stands, runs that start from now on wait for tasks. */
+  /** For servers of 2025-11-25 that work on calls as tasks. Runs that start after this is set wait for tasks. */
   tasks: TaskSettings.optional(),
-  /** Servers of 2025-11-25 and before may ask people in the middle of a call, which then holds its connection for so long in all. */
+  /**
+   * For servers of 2025-11-25 and before, which may ask people in the middle of a call: total time of an open
+   * connection.
+   */
   elicitation: z.strictObject({ holdSeconds: z.int().min(30).max(3_600) }).optional(),
 });
 
@@ -128,16 +140,16 @@ export const ServerConfig = Server.refine(saysOfResources, RESOURCES_UNSAID);
 export type ServerConfig = z.infer<typeof ServerConfig>;
 
 const Amount = z.string().regex(/^\d{1,6}(\.\d{1,6})?$/, 'must be a decimal number as text, such as "2.50"');
-/** For a million tokens. */
+/** Price of a million tokens. */
 export const Price = z.strictObject({
   input: Amount,
   output: Amount,
-  /** The same for all models. */
+  /** One currency for all models. */
   currency: z.string().regex(/^[A-Z]{3}$/, 'must be three letters (ISO 4217), such as EUR'),
 });
 export type Price = z.infer<typeof Price>;
 
-/** A run whose spend is limited takes only a model that has one; "0" is a price. */
+/** A run with limited spend takes only a model with a price; "0" is a price. */
 const price = Price.optional();
 
 export const ModelConfig = z.discriminatedUnion('provider', [
@@ -149,7 +161,10 @@ export const ModelConfig = z.discriminatedUnion('provider', [
     apiKey: Secret.optional(),
     baseUrl: HttpUrl.optional(),
     maxOutputTokens: z.int().min(1).default(4_096),
-    /** Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`): a minute earlier the model's name is in the error. */
+    /**
+     * Temporal ends a model step after 15 minutes (`workflows/run/activities.ts`). Ending a minute earlier puts the
+     * model's name into the error.
+     */
     timeoutSeconds: z.int().min(1).max(840).default(600),
     price,
   }),
@@ -157,7 +172,7 @@ export const ModelConfig = z.discriminatedUnion('provider', [
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
 export const SealingKey = z.strictObject({
-  /** Key id that stands in the header of each sealed grant. */
+  /** Key id in the header of each sealed grant. */
   kid: Name,
   /** PEM file (PKCS #8) of a P-256 private key, relative to the configuration file. */
   privateKeyFile: z.string().min(1),
@@ -165,7 +180,7 @@ export const SealingKey = z.strictObject({
 export type SealingKey = z.infer<typeof SealingKey>;
 
 export const LedgerKey = z.strictObject({
-  /** Key id that stands in each signed head. */
+  /** Key id in each signed head. */
   kid: Name,
   /** PEM file (PKCS #8) of an Ed25519 private key, relative to the configuration file. */
   privateKeyFile: z.string().min(1),
@@ -173,16 +188,16 @@ export const LedgerKey = z.strictObject({
 export type LedgerKey = z.infer<typeof LedgerKey>;
 
 export const LedgerWebhook = z.strictObject({
-  /** Over TLS, save to this machine. Not shown in errors and logs. */
+  /** Over TLS, or in clear to this machine only. Not shown in errors and logs. */
   url: HttpUrl,
-  /** Of Standard Webhooks: `whsec_` and 24 to 64 bytes in base64. */
+  /** Secret of Standard Webhooks: `whsec_` and 24 to 64 bytes in base64. */
   secret: z.string().regex(/^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/, 'must be whsec_ and 24 to 64 bytes in base64'),
-  /** Of one POST. An attempt to store a segment has 60 s for all of them. */
+  /** Time limit of one POST. An attempt to store a segment has 60 s for all of them. */
   timeoutSeconds: z.int().min(1).max(30).default(10),
 });
 export type LedgerWebhook = z.infer<typeof LedgerWebhook>;
 
-/** Where ledgers are kept beside Temporal. */
+/** Destinations of ledgers beside Temporal. */
 export const LedgerConfig = z.strictObject({
   sign: LedgerKey,
   /** Relative to the configuration file, shared by all workers of role `runs`. */
@@ -191,13 +206,13 @@ export const LedgerConfig = z.strictObject({
 });
 export type LedgerConfig = z.infer<typeof LedgerConfig>;
 
-/** Where secrets are kept that outlive a call, such as refresh tokens. */
+/** Store of secrets that outlive a call, such as refresh tokens. */
 export const VaultConfig = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('directory'),
     /** Relative to the configuration file, shared by all workers that call the servers. */
     directory: z.string().min(1),
-    /** The first encrypts; all decrypt. */
+    /** The first key encrypts; all decrypt. */
     keys: z.array(CodecKey).min(1).max(10),
   }),
   z.strictObject({
@@ -220,9 +235,9 @@ export const Config = z.strictObject({
     .strictObject({
       /** Origins that a run may name by URL. */
       runServers: z.array(HttpUrl).default([]),
-      /** Origins of token endpoints that lie elsewhere than their issuer. */
+      /** Origins of token endpoints that differ from their issuer's. */
       issuerEndpoints: z.array(HttpUrl).max(100).default([]),
-      /** Development: this machine may be contacted, and over plain HTTP. */
+      /** For development: this machine may be contacted, over plain HTTP too. */
       allowLoopback: z.boolean().default(false),
       /** Private ranges that may be contacted. */
       allowPrivate: z
@@ -235,22 +250,22 @@ export const Config = z.strictObject({
     .prefault({}),
   artifacts: ArtifactsConfig.prefault({}),
   ledger: LedgerConfig.optional(),
-  /** For servers whose credentials are `issued`. */
+  /** Needed for servers whose credentials are `issued`. */
   issuer: Issuer.optional(),
   health: Health.optional(),
   grants: z.strictObject({ keys: z.array(SealingKey).max(10).default([]) }).prefault({}),
   vault: VaultConfig.optional(),
   encryption: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
-  /** Ceilings that no run may exceed; a run that asks for more gets these. */
+  /** Ceilings that no run may exceed; a larger limit is lowered to them. */
   limits: Ceilings.default({}),
   fairness: Fairness.prefault({}),
   worker: z
     .strictObject({
-      /** What the process may use. Absent: the limit of its control group, or the memory of the machine. */
+      /** Memory of the process in MiB. Absent: the limit of its control group, or the memory of the machine. */
       memoryMiB: z.int().min(256).max(1_048_576).optional(),
-      /** Absent: by memory (`workers/memory.ts`). */
+      /** Absent: derived from memory (`workers/memory.ts`). */
       maxCachedWorkflows: z.int().min(0).optional(),
-      /** Of each queue. Absent: by memory. */
+      /** For each queue. Absent: derived from memory. */
       maxConcurrentActivities: z.int().min(1).optional(),
       shutdownGraceSeconds: z.int().min(0).default(30),
       stickyQueueTimeoutMs: z.int().min(100).max(3_000).default(2_000),
@@ -258,7 +273,7 @@ export const Config = z.strictObject({
     .prefault({}),
   metrics: z
     .strictObject({
-      /** Address on which Prometheus finds the metrics of a worker process, Temporal's and ours. */
+      /** Address at which Prometheus scrapes a worker process, for Temporal's metrics and ours. */
       prometheus: z
         .string()
         .regex(

@@ -1,4 +1,6 @@
-/** How a worker names itself to authorization servers, and the kinds of credentials that need a client there. */
+/**
+ * Workers authenticate to authorization servers with these credentials, and obtain tokens with these kinds of grants.
+ */
 import { z } from 'zod';
 import { Name } from './json.ts';
 import { ToolName } from './policy.ts';
@@ -8,31 +10,31 @@ const Secret = z.string().min(1);
 const HttpUrl = z.url({ protocol: /^https?$/ });
 const Scopes = z.array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be an OAuth scope token (RFC 6749 §3.3)'));
 
-/** A private key with which this worker signs, and by which others know its signature. */
+/** A private key with which this worker signs; others verify with its public part. */
 export const SigningKey = z.strictObject({
-  /** Key id that stands in the header of each signature. */
+  /** Key id in the header of each signature. */
   kid: Name,
   /** PEM file (PKCS #8), relative to the configuration file. */
   privateKeyFile: z.string().min(1),
-  /** Of JWS (RFC 7518 §3.1, RFC 8037). */
+  /** Algorithm of JWS (RFC 7518 §3.1, RFC 8037). */
   alg: z.enum(['ES256', 'RS256', 'PS256', 'EdDSA']).default('ES256'),
 });
 export type SigningKey = z.infer<typeof SigningKey>;
 
 export const ScopeTemplates = z.strictObject({
-  /** For listing tools. */
+  /** Scopes for listing tools. */
   discovery: Scopes.default([]),
-  /** For a call of a tool that is not named below. */
+  /** Scopes for a call of a tool that `tools` does not name. */
   default: Scopes.default([]),
   tools: z.record(ToolName, Scopes).default({}),
-  /** For reading a linked resource; nothing else stands in for it. */
+  /** Scopes for reading a linked resource; nothing else stands in for them. */
   resources: Scopes.optional(),
-  /** What people may consent to for one call, where the server asks for more (403 `insufficient_scope`). */
+  /** Scopes to which people may consent for one call, if the server asks for more (403 `insufficient_scope`). */
   consentable: Scopes.default([]),
 });
 export type ScopeTemplates = z.infer<typeof ScopeTemplates>;
 
-/** Of a server whose linked resources are read. */
+/** The error for a server whose linked resources are read without stated scopes. */
 export const RESOURCES_UNSAID = {
   path: ['credentials', 'scopes', 'resources'],
   message:
@@ -44,7 +46,7 @@ interface LinkedServer {
   readonly credentials: { readonly kind: string; readonly scopes?: ScopeTemplates };
 }
 
-/** Is it said what a token for reading may have, or are there no scopes at this issuer at all? */
+/** True if the scopes for reading are stated, or if this issuer has no scopes at all. */
 export function saysOfResources({ resourceLinks, credentials: { scopes } }: LinkedServer): boolean {
   if (resourceLinks === 'keep' || scopes === undefined || scopes.resources !== undefined) return true;
   const { discovery, default: other, tools, consentable } = scopes;
@@ -56,7 +58,7 @@ const SomeScopes = Scopes.min(
   'must name a scope: a refresh token that is exchanged for none gives all of its grant (RFC 6749 §6)',
 );
 
-/** As above; what is not named is no scope at all here. */
+/** Like `ScopeTemplates`, but scopes for listing and calling must be stated, and no stated list may be empty. */
 const RefreshScopes = ScopeTemplates.extend({
   discovery: SomeScopes,
   default: SomeScopes,
@@ -68,7 +70,7 @@ const client = {
   issuer: HttpUrl,
   clientId: z.string().min(1),
   clientSecret: Secret.optional(),
-  /** Instead of a secret: the client signs (`private_key_jwt`, RFC 7523 §2.2). */
+  /** Used in place of a secret: the client signs (`private_key_jwt`, RFC 7523 §2.2). */
   clientKey: SigningKey.optional(),
 };
 const ONE_OF_TWO = { path: ['clientSecret'], message: 'must be there, or clientKey in its place, and not both' };
@@ -77,25 +79,25 @@ function hasOneOfTwo({ clientSecret, clientKey }: { clientSecret?: unknown; clie
   return (clientSecret === undefined) !== (clientKey === undefined);
 }
 
-/** Of this worker at one authorization server. */
+/** This worker's client at one authorization server. */
 export const OAuthClient = z.strictObject(client).refine(hasOneOfTwo, ONE_OF_TWO);
 export type OAuthClient = z.infer<typeof OAuthClient>;
 
-/** What a token is asked for, wherever it is asked. */
+/** Settings of every token request. */
 const asked = {
-  /** Canonical URI of the server where it differs from the configured URL. */
+  /** Canonical URI of the server, if it differs from the configured URL. */
   resource: HttpUrl.optional(),
   scopes: ScopeTemplates.prefault({}),
   /**
-   * The server's own metadata (RFC 9728) name the issuers that it trusts. `on-refusal`: read when it has refused a token;
-   * `required`: no token is asked for unless they name the configured issuer.
+   * The server's own metadata (RFC 9728) name the issuers that it trusts. `on-refusal`: read after the server has
+   * refused a token; `required`: a token is requested only if they name the configured issuer.
    */
   resourceMetadata: z.enum(['on-refusal', 'required']).default('on-refusal'),
 };
 
 const minted = {
   ...asked,
-  /** Ends each token with its call, where the issuer has an endpoint for that (RFC 7009). */
+  /** Revokes each token after its call, if the issuer has an endpoint for that (RFC 7009). */
   revoke: z.boolean().default(false),
 };
 
@@ -108,15 +110,18 @@ export const ClientCredentials = z
   .refine(hasOneOfTwo, ONE_OF_TWO);
 export type ClientCredentials = z.infer<typeof ClientCredentials>;
 
-/** The assertion that the caller sealed into the run, exchanged for a token of one call (RFC 8693). */
+/** Exchanges the assertion that the caller sealed into the run for a token of one call (RFC 8693). */
 export const TokenExchange = z
   .strictObject({
     kind: z.literal('token-exchange'),
     ...client,
     ...minted,
-    /** What callers seal. */
+    /** Type of the token that callers seal. */
     subjectTokenType: SubjectTokenType.default('jwt'),
-    /** `assertion`: signed with `clientKey` and sent as the actor token. `client`: the authorization server takes the client as the actor. */
+    /**
+     * `assertion`: an actor token signed with `clientKey`. `client`: the authorization server takes the client as the
+     * actor.
+     */
     actor: z.enum(['assertion', 'client']).default('assertion'),
   })
   .refine(hasOneOfTwo, ONE_OF_TWO)
@@ -127,15 +132,15 @@ export const TokenExchange = z
 export type TokenExchange = z.infer<typeof TokenExchange>;
 
 /**
- * Enterprise-managed authorization of MCP: the assertion that the caller sealed is exchanged at its identity provider for an
- * ID-JAG, and that for a token at the server's own authorization server (RFC 8693, RFC 7523).
+ * Enterprise-managed authorization of MCP (RFC 8693, RFC 7523). The identity provider exchanges the caller's sealed
+ * assertion for an ID-JAG. The server's own authorization server exchanges that for a token.
  */
 export const EnterpriseManaged = z
   .strictObject({
     kind: z.literal('enterprise-managed'),
     ...client,
     ...minted,
-    /** Of the enterprise, where callers have their assertion from. */
+    /** Client at the enterprise's identity provider, which issues the callers' assertions. */
     identityProvider: OAuthClient,
     subjectTokenType: SubjectTokenType.default('id_token'),
   })
@@ -143,8 +148,8 @@ export const EnterpriseManaged = z
 export type EnterpriseManaged = z.infer<typeof EnterpriseManaged>;
 
 /**
- * A refresh token of the run's initiator, from the vault (RFC 6749 §6). Its tokens are not revoked with their calls: a server may
- * end the refresh token with them (RFC 7009 §2.1).
+ * Uses a refresh token of the run's initiator, from the vault (RFC 6749 §6). Its tokens are not revoked with their
+ * calls: a server may end the refresh token with them (RFC 7009 §2.1).
  */
 export const RefreshedTokens = z
   .strictObject({
@@ -153,8 +158,8 @@ export const RefreshedTokens = z
     ...asked,
     scopes: RefreshScopes,
     /**
-     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC 9700 §4.14.2).
-     * `reusable`: it does not, and one whose answer was lost is used again.
+     * `single-use`: the issuer replaces a refresh token with each use, or may, and takes a second use for theft (RFC
+     * 9700 §4.14.2). `reusable`: the issuer does not, and a refresh token whose answer was lost is used again.
      */
     refreshTokens: z.enum(['single-use', 'reusable']).default('single-use'),
   })
@@ -167,19 +172,19 @@ export type IssuedTokens = z.infer<typeof IssuedTokens>;
 
 /** This deployment as an issuer of tokens. */
 export const Issuer = z.strictObject({
-  /** `iss` of its tokens, and where servers find its keys: `<url>/.well-known/jwks.json`. */
+  /** `iss` of its tokens. Servers find its keys at `<url>/.well-known/jwks.json`. */
   url: HttpUrl,
-  /** The first signs; all are published. */
+  /** The first key signs; all are published. */
   keys: z.array(SigningKey).min(1).max(10),
-  /** Who acts: `client_id` and `act.sub` of its tokens. */
+  /** The actor: `client_id` and `act.sub` of its tokens. */
   clientId: z.string().min(1).max(255).default('countersign'),
   lifetimeSeconds: z.int().min(10).max(120).default(60),
 });
 export type Issuer = z.infer<typeof Issuer>;
 
-/** Of the HTTP port of a worker process: whether it lives, and the keys of its issuer. */
+/** HTTP port of a worker process, which serves its liveness and the keys of its issuer. */
 export const Health = z.strictObject({
-  /** The address that is listened on; every address of the machine with 0.0.0.0. */
+  /** The address to listen on; 0.0.0.0 means every address of the machine. */
   host: z.string().min(1).default('127.0.0.1'),
   port: z.int().min(1).max(65_535),
 });

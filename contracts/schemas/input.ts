@@ -1,5 +1,5 @@
 /**
- * What a server asks for in the middle of a call, and what people answer (MCP 2026-07-28, multi round-trip requests and
+ * A server asks for input in the middle of a call, and people answer (MCP 2026-07-28, multi round-trip requests and
  * client/elicitation). Texts and names are the server's: data, not instructions; escape before showing.
  */
 import { z } from 'zod';
@@ -9,7 +9,7 @@ const label = { title: z.string().optional(), description: z.string().optional()
 const Option = z.strictObject({ value: z.string(), title: z.string().optional() });
 const count = z.int().nonnegative().optional();
 
-/** One field of a form: the flat kinds that MCP lets a form have. */
+/** A field of a form, of one of the flat kinds that MCP allows. */
 export const FormField = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('text'),
@@ -40,11 +40,11 @@ export const FormField = z.discriminatedUnion('type', [
 export type FormField = z.infer<typeof FormField>;
 
 const message = z.string();
-/** Of the key and the whole request as the server sent it: the same hash is the same question. */
+/** Covers the key and the whole request as the server sent it: an equal hash means the same question. */
 const hash = Sha256Hex;
 /**
- * By a key of the zone, over the question with its hash, its key, and the call: that a worker was asked it, and nobody else has
- * written it. Absent where the question is held, and in runs of earlier releases.
+ * A MAC by a key of the zone over the question with its hash, its key, and the call: proof that a worker was asked
+ * this. Absent for a question on an open connection, and in runs of earlier releases.
  */
 const mac = Sha256Hex.optional();
 
@@ -58,12 +58,12 @@ export const FormRequest = z.strictObject({
 });
 export type FormRequest = z.infer<typeof FormRequest>;
 
-/** Somebody is to open this page: https, without user name and password. It is never opened here. */
+/** A page that a person is to open: https, without user name and password. We never open it. */
 export const UrlRequest = z.strictObject({
   kind: z.literal('url'),
   message,
   url: z.string(),
-  /** Whole, in ASCII, with the port where it is not 443. */
+  /** The whole host in ASCII, with the port unless it is 443. */
   host: z.string(),
   hash,
   mac,
@@ -73,14 +73,14 @@ export type UrlRequest = z.infer<typeof UrlRequest>;
 export const InputRequest = z.discriminatedUnion('kind', [FormRequest, UrlRequest]);
 export type InputRequest = z.infer<typeof InputRequest>;
 
-/** By the server's keys. */
+/** Questions by the server's keys. */
 export const InputRequests = z.record(z.string(), InputRequest);
 export type InputRequests = z.infer<typeof InputRequests>;
 
 export const FormValue = z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]);
 export type FormValue = z.infer<typeof FormValue>;
 
-/** As the server gets it. `decline` is a no; `cancel` is no answer. */
+/** The response as the server gets it. `decline` is a no; `cancel` is no answer. */
 export const InputResponse = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('accept'), content: z.record(z.string(), FormValue).optional() }),
   z.strictObject({ action: z.literal('decline') }),
@@ -88,11 +88,13 @@ export const InputResponse = z.discriminatedUnion('action', [
 ]);
 export type InputResponse = z.infer<typeof InputResponse>;
 
-/** An answer that is kept as long as its call is open, by the hash of the request that it answers. */
+/** An answer, kept as long as its call is open, with the hash of its question. */
 export const InputAnswer = z.strictObject({ hash, response: InputResponse });
 export type InputAnswer = z.infer<typeof InputAnswer>;
 
-/** A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open. */
+/**
+ * A server's `requestState`, which is secret: a JWE (RFC 7516 §7.2.2) that only the workers of the server's zone open.
+ */
 export const SealedState = z.strictObject({
   protected: z.string(),
   iv: z.string(),

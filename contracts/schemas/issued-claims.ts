@@ -1,5 +1,5 @@
 /**
- * What stands in a token that a worker issues itself (RFC 9068), for whoever verifies one: which call it is for, and who
+ * A token that a worker issues itself (RFC 9068) carries these claims for its verifier: which call it is for, and who
  * countersigned exactly that call.
  */
 import { z } from 'zod';
@@ -7,18 +7,18 @@ import { Sha256Hex } from './json.ts';
 
 const people = z.array(z.string());
 
-/** Why the call may be made. */
+/** The reason for which the call may be made. */
 export const IssuedConsent = z.discriminatedUnion('kind', [
-  /** Policy lets it pass without asking. */
+  /** Policy allows the call without asking. */
   z.strictObject({ kind: z.literal('policy'), rules: z.array(z.string()) }),
   /** These people approved the request with this digest. */
   z.strictObject({ kind: z.literal('decision'), digest: Sha256Hex, approvers: people }),
-  /** They approved an earlier call, and what they said answers this one, too. */
+  /** These people approved an earlier call, and the standing decision covers this one. */
   z.strictObject({
     kind: z.literal('standing'),
     digest: Sha256Hex,
     approvers: people,
-    /** The call whose request it was. */
+    /** The call whose request they approved. */
     callId: z.string(),
   }),
 ]);
@@ -27,11 +27,11 @@ export type IssuedConsent = z.infer<typeof IssuedConsent>;
 /** One `tools/call`. */
 export const IssuedCall = z.strictObject({
   callId: z.string(),
-  /** Temporal run in which it was dispatched. */
+  /** Temporal run that dispatched the call. */
   executionId: z.string(),
   tool: z.string(),
   definition: Sha256Hex,
-  /** sha256 of the canonical JSON (RFC 8785) of the arguments that are sent. */
+  /** sha256 of the canonical JSON (RFC 8785) of the sent arguments. */
   arguments: Sha256Hex,
   consent: IssuedConsent,
 });
@@ -43,9 +43,9 @@ export const IssuedContext = z.strictObject({
   /** Workflow id of the run, or of the catalog that lists tools. */
   run: z.string(),
   tenant: z.string().optional(),
-  /** `temporal`: people are who the namespace says they are; `signed`: each of them has signed. */
+  /** `temporal`: the namespace vouches for people; `signed`: each of them has signed. */
   trust: z.enum(['temporal', 'signed']),
-  /** Absent where tools are listed. */
+  /** Absent for listing tools. */
   call: IssuedCall.optional(),
 });
 export type IssuedContext = z.infer<typeof IssuedContext>;
@@ -54,7 +54,7 @@ const seconds = z.int();
 
 export const IssuedClaims = z.looseObject({
   iss: z.string(),
-  /** Whoever started the run; the client itself where a catalog lists tools. */
+  /** The initiator of the run; the client itself if a catalog lists tools. */
   sub: z.string(),
   aud: z.string(),
   exp: seconds,
@@ -62,7 +62,7 @@ export const IssuedClaims = z.looseObject({
   jti: z.string(),
   client_id: z.string(),
   scope: z.string().optional(),
-  /** Who acts for the subject (RFC 8693 §4.1). */
+  /** The actor for the subject (RFC 8693 §4.1). */
   act: z.strictObject({ sub: z.string() }).optional(),
   countersign: IssuedContext,
 });

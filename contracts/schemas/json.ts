@@ -1,4 +1,4 @@
-/** JSON values as they may stand on the wire (RFC 8259). */
+/** All schemas build on these values: JSON on the wire (RFC 8259), hashes, times, identifiers, references and keys. */
 import { z } from 'zod';
 
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
@@ -38,7 +38,7 @@ export const ArtifactRef = z.strictObject({
 });
 export type ArtifactRef = z.infer<typeof ArtifactRef>;
 
-// A symmetric key: 32 bytes, base64. Where there are several the first encrypts or proves; all decrypt or verify.
+/** A symmetric key: 32 bytes, base64. In a list the first key encrypts or proves; all decrypt or verify. */
 
 export const CodecKey = z.strictObject({
   id: Name,

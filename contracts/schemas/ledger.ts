@@ -1,4 +1,4 @@
-/** The run's append-only, hash-chained record; also the run's event stream. */
+/** The ledger is the run's append-only, hash-chained record, and also the run's event stream. */
 import { z } from 'zod';
 import { Approver, Remember } from './answer.ts';
 import { BrokenGlass, TokenEvidence } from './call.ts';
@@ -12,12 +12,12 @@ import { SignatureEvidence } from './trust.ts';
 const callId = z.string();
 
 /**
- * All messages so far, by their number and chained digest (`domain/run/journal.ts`): binds the conversation without holding it.
+ * Length and chained digest of the transcript (`domain/run/journal.ts`): binds the conversation without holding it.
  * Absent in runs that began before it was recorded.
  */
 const conversation = z.strictObject({ length: z.int().nonnegative(), digest: Sha256Hex }).optional();
 
-/** What happened. Holds hashes of arguments and results, never the arguments and results. */
+/** A recorded event. Facts hold hashes of arguments and results, never the arguments and results. */
 export const LedgerFact = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('run.started'),
@@ -28,7 +28,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     specHash: Sha256Hex,
     policyVersion: Sha256Hex,
     servers: z.array(z.string()),
-    /** Of the model: millionths of the currency for a million tokens. */
+    /** Prices per million tokens, in millionths of the currency. */
     price: z.strictObject({ input: z.int(), output: z.int(), currency: z.string() }).optional(),
   }),
   z.strictObject({
@@ -37,7 +37,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     count: z.int(),
     toolsHash: Sha256Hex,
     refused: z.array(z.string()),
-    /** Of `allowedTools`, what the server does not have. */
+    /** Tools of `allowedTools` that the server does not have. */
     missing: z.array(z.string()).optional(),
   }),
   z.strictObject({
@@ -46,7 +46,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     calls: z.int(),
     usage: Usage,
     conversation,
-    /** Millionths, rounded up; where the model has a price. */
+    /** Millionths, rounded up; absent if the model has no price. */
     cost: z.int().nonnegative().optional(),
   }),
   z.strictObject({
@@ -59,7 +59,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     definitionHash: Sha256Hex.optional(),
     argumentsHash: Sha256Hex,
     policyVersion: Sha256Hex,
-    /** Allowed though it would have been asked. */
+    /** Set if the call would have been asked. */
     breakGlass: BrokenGlass.optional(),
   }),
   z.strictObject({
@@ -72,9 +72,9 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     because: z.string().optional(),
     /** An earlier call of the turn with the same tool and arguments. */
     duplicateOf: z.string().optional(),
-    /** What is asked, where it is not consent to the call; the hash is of all that was shown of it. */
+    /** Set if the request is not for consent to the call; the hash covers all that was shown of it. */
     about: z.strictObject({ kind: z.enum(['outcome', 'input', 'authorization']), hash: Sha256Hex }).optional(),
-    /** Where the run's grant for the server ends before the deadline. */
+    /** Set if the run's grant for the server ends before the deadline. */
     grantExpiresAt: z.string().optional(),
   }),
   z.strictObject({
@@ -83,23 +83,23 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     generation: z.int(),
     decisionId: z.string(),
     decision: z.enum(['approve', 'reject', 'withdraw', 'extend', 'respond']),
-    /** An approval that is not the last one that is needed. */
+    /** Set for an approval after which more people are needed. */
     counted: z.literal(true).optional(),
-    /** The deadline as it was set by `extend`. */
+    /** The new deadline that `extend` set. */
     until: z.string().optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
-    /** Hashes of the arguments that were shown, and of those that the approver put in their place. */
+    /** Hashes of the shown arguments, and of those that the approver put in their place. */
     edited: z.strictObject({ from: Sha256Hex, to: Sha256Hex }).optional(),
-    /** Of what was answered in the tool's place. */
+    /** Hash of an answer in the tool's place. */
     answerHash: Sha256Hex.optional(),
-    /** Of the JWS that the decision came with, in trust mode `signed`. */
+    /** Evidence of the decision's signature, in trust mode `signed`. */
     signature: SignatureEvidence.optional(),
     remember: Remember.optional(),
   }),
-  /** A person said what became of a call whose outcome was not known, or that it is sent again. */
+  /** A person recorded an unknown outcome, or had the call sent again. */
   z.strictObject({
     kind: z.literal('outcome.resolved'),
     callId,
@@ -110,11 +110,11 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
-    /** Of the result, or of the message. */
+    /** Hash of the recorded result or message. */
     recordedHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
-  /** A person answered what a server asked for in the middle of a call. */
+  /** A person answered a server's questions in the middle of a call. */
   z.strictObject({
     kind: z.literal('input.provided'),
     callId,
@@ -125,38 +125,38 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
-    /** Of what was answered, which may be personal data and stands nowhere in the ledger. */
+    /** Hash of the answers, which may be personal data and never enter the ledger. */
     responsesHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
-  /** What a server was told in the end to what it asked on an open connection, as the worker says that it asked. */
+  /** The answer that a server finally got to a question on an open connection, as the worker reports it. */
   z.strictObject({
     kind: z.literal('input.told'),
     callId,
     attempt: z.int(),
     round: z.int(),
     told: z.enum(['accept', 'decline', 'cancel']),
-    /** Why it was not what people said, or why the server may not have heard it. */
+    /** Why the answer was not what people gave, or why the server may not have got it. */
     code: z.string().optional(),
   }),
-  /** A person consented to scopes for a call, gave another grant for its server, or neither. */
+  /** A person consented to scopes for a call, gave another grant for its server, or declined. */
   z.strictObject({
     kind: z.literal('authorization.given'),
     callId,
     generation: z.int(),
     decisionId: z.string(),
     answer: z.enum(['consent', 'grant', 'decline']),
-    /** A consent that is not the last one that is needed. */
+    /** Set for a consent after which more people are needed. */
     counted: z.literal(true).optional(),
     approver: Approver,
     digest: Sha256Hex,
     runId: z.string(),
     comment: z.string().optional(),
-    /** Of the grant as it was given: sealed, or a reference. */
+    /** Hash of the grant as given: sealed, or a reference. */
     grantHash: Sha256Hex.optional(),
     signature: SignatureEvidence.optional(),
   }),
-  /** An approval that answers later calls, too. */
+  /** A standing decision began: an approval that also answers later calls. */
   z.strictObject({
     kind: z.literal('standing.made'),
     /** Id of the decision. */
@@ -167,17 +167,17 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     until: z.string().optional(),
     by: z.array(z.string()),
   }),
-  /** A call that policy asks about was approved by a decision that stands. */
+  /** A standing decision approved a call that policy asks about. */
   z.strictObject({ kind: z.literal('standing.used'), standing: z.string(), callId }),
   z.strictObject({
     kind: z.literal('standing.forgotten'),
     standing: z.string(),
-    /** Who took it back; absent where it ended by itself. */
+    /** The person who took it back; absent if it ended by itself. */
     by: z.string().optional(),
     because: z.string().optional(),
   }),
   /**
-   * A decision that came by signal and changed nothing, or an edit that was refused once it was judged. Updates that the
+   * A decision by signal that changed nothing, or an edit that was refused once it was judged. Updates that the
    * validator refuses leave no trace by design.
    */
   z.strictObject({
@@ -187,9 +187,9 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     approver: z.string(),
     code: z.string(),
   }),
-  /** Open for so long that whoever may decide was reminded. */
+  /** The approvers were reminded of an open request. */
   z.strictObject({ kind: z.literal('request.reminded'), callId, generation: z.int(), deadline: z.string() }),
-  /** From here on others decide; the rule as it is from then. */
+  /** Other approvers decide from here on; the rule is the one from then on. */
   z.strictObject({ kind: z.literal('request.escalated'), callId, generation: z.int(), approvers: ApproverRule }),
   z.strictObject({
     kind: z.literal('request.closed'),
@@ -198,11 +198,11 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     status: z.enum(['expired', 'cancelled']),
   }),
   z.strictObject({ kind: z.literal('dispatched'), callId, attempt: z.int(), decisionId: z.string().optional() }),
-  /** Its worker is lost: its server is asked for the answer, and nothing is sent again. */
+  /** The call's worker is lost: its server is asked for the answer, and nothing is sent again. */
   z.strictObject({ kind: z.literal('resumed'), callId, attempt: z.int() }),
-  /** What was dispatched last is worked on at its server as a task, for so long at most. */
+  /** The server works on the newest dispatch as a task, at most until this time. */
   z.strictObject({ kind: z.literal('task.begun'), callId, attempt: z.int(), until: z.string() }),
-  /** What was dispatched last was not sent: its server takes no more just now. Said again only where something else holds it. */
+  /** The newest dispatch was not sent: the server's limits allow no more now. Recorded again only for another limit. */
   z.strictObject({ kind: z.literal('held'), callId, by: HeldBy, code: z.string() }),
   z.strictObject({
     kind: z.literal('outcome'),
@@ -212,7 +212,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     outcomeHash: Sha256Hex,
     token: TokenEvidence.optional(),
     warnings: z.array(z.string()).optional(),
-    /** Answered as this call of an earlier turn was: nobody was asked, nothing was sent. */
+    /** The earlier call whose refusal answers this one: nobody was asked, nothing was sent. */
     repeatOf: z.string().optional(),
   }),
   z.strictObject({
@@ -220,7 +220,7 @@ export const LedgerFact = z.discriminatedUnion('kind', [
     messageId: z.string(),
     from: z.string(),
     textHash: Sha256Hex,
-    /** Open requests are withdrawn for it. */
+    /** Set if the message withdraws the open requests. */
     interrupt: z.literal(true).optional(),
   }),
   z.strictObject({
@@ -262,7 +262,7 @@ export const Segment = z.strictObject({
 });
 export type Segment = z.infer<typeof Segment>;
 
-// How a ledger leaves Temporal: what a sink of the ledger port is given, and what it writes.
+// Ledgers leave Temporal in this form: the input and the records of a ledger sink.
 
 const place = {
   namespace: z.string(),
@@ -271,12 +271,12 @@ const place = {
   firstRunId: z.string().regex(/^[0-9A-Za-z-]{1,100}$/),
 };
 
-/** What a worker signs: where the chain stood after a stretch of it, half-open. */
+/** The signed statement of a worker: where the chain stood after a half-open range of entries. */
 export const LedgerHead = z.strictObject({
   ...place,
-  /** Temporal run that delivered the stretch. */
+  /** Temporal run that delivered the entries. */
   runId: z.string(),
-  /** That run was made by a reset of this one: what follows may differ from what an earlier record says. */
+  /** Set if that run was made by a reset of this one: later entries may differ from an earlier record. */
   resetOf: z.string().optional(),
   from: z.int().nonnegative(),
   to: z.int().positive(),
@@ -287,10 +287,10 @@ export const LedgerHead = z.strictObject({
 });
 export type LedgerHead = z.infer<typeof LedgerHead>;
 
-/** JWS compact serialization (RFC 7515) over the canonical JSON of a `LedgerHead`: `alg` EdDSA, `typ` as in `HEAD_TYPE`. */
+/** Compact JWS (RFC 7515) over the canonical JSON of a `LedgerHead`: `alg` EdDSA, `typ` as in `HEAD_TYPE`. */
 const SignedHead = z.string().regex(/^[\w-]+\.[\w-]+\.[\w-]+$/);
 
-/** Body of a webhook. Made of the same entries it is the same, byte for byte. */
+/** Body of a webhook. The same entries make the same body, byte for byte. */
 export const LedgerRecord = z.strictObject({
   head: LedgerHead,
   signedHead: SignedHead,
@@ -298,7 +298,7 @@ export const LedgerRecord = z.strictObject({
 });
 export type LedgerRecord = z.infer<typeof LedgerRecord>;
 
-/** An entry whatever its fact is: a newer worker may have recorded it. */
+/** An entry with any fact: a newer worker may have recorded it. */
 export const AnyEntry = z.strictObject({
   seq: z.int().nonnegative(),
   at: z.string(),
@@ -308,7 +308,7 @@ export const AnyEntry = z.strictObject({
 });
 export type AnyEntry = z.infer<typeof AnyEntry>;
 
-/** Sinks write all of it; an export leaves out what it does not know. */
+/** Sinks write all fields; an export leaves out the unknown ones. */
 const linePlace = { ...place, namespace: place.namespace.optional(), firstRunId: place.firstRunId.optional() };
 
 /** A line of a JSONL record or export: an entry, or the signed head of entries before it. */

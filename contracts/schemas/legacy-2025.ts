@@ -1,32 +1,41 @@
-/** What the dispatch of a call tells its run of a question that a server asks on an open connection (`held-input.ts`). */
+/**
+ * Features of MCP 2025-11-25 have these shapes: questions on an open connection
+ * (`domain/legacy-2025/open-question.ts`), and calls that a server works on as tasks ("Tasks"), without an open
+ * connection.
+ */
 import { z } from 'zod';
 import { FormRequest, UrlRequest } from './input.ts';
 import { ToolName } from './policy.ts';
 
-/** The worker that asks compares them itself. */
+/** The questions have no MAC here: the worker that asks compares them itself. */
 const requests = z.record(
   z.string(),
   z.discriminatedUnion('kind', [FormRequest.omit({ mac: true }), UrlRequest.omit({ mac: true })]),
 );
 
-/** Argument of the update `inputAsked`. Its id is `held/<callId>/<attempt>/<round>`, so that a repeat is the same one. */
+/**
+ * Argument of the update `inputAsked`. The update's id is `held/<callId>/<attempt>/<round>`, so that a repeat is the
+ * same one.
+ */
 export const HeldQuestions = z.strictObject({
   callId: z.string().regex(/^t[1-9][0-9]{0,5}\.c[0-9]{1,3}$/),
-  /** The dispatch that asks. */
+  /** Attempt of the dispatch that asks. */
   attempt: z.int().positive(),
-  /** Times that this dispatch has asked, from 1. */
+  /** Number of the dispatch's round of questions, from 1. */
   round: z.int().positive(),
   requests,
 });
 export type HeldQuestions = z.infer<typeof HeldQuestions>;
 
-// Calls that a server works on as a task (MCP 2025-11-25, "Tasks"): nobody holds a connection while it does.
+// A server may work on a call as a task.
 
-/** Of one configured server. What a tool says it needs is done without being said here. */
+/**
+ * Task settings of one configured server. A tool that requires task execution is called so without being named here.
+ */
 export const TaskSettings = z.strictObject({
-  /** Tools that may be called as a task, and are: where they say themselves that they may. */
+  /** Tools that are called as tasks if they declare that they may be. */
   optional: z.array(ToolName).max(1_000).default([]),
-  /** How long a task may take, all in all; the time of one call where absent. */
+  /** Longest duration of a task; absent means the time limit of one call. */
   seconds: z.int().min(1).max(604_800).optional(),
 });
 export type TaskSettings = z.infer<typeof TaskSettings>;
@@ -37,13 +46,13 @@ export const RunningTask = z.strictObject({
   server: z.string(),
   tool: ToolName,
   since: z.string(),
-  /** When the server is asked next. */
+  /** Time of the next poll. */
   next: z.string(),
-  /** When it is given up. */
+  /** Time at which the run gives the task up. */
   until: z.string(),
-  /** Times that the server was asked. */
+  /** Number of polls. */
   polls: z.int(),
-  /** What the server said last, in its own words, scrubbed and bounded; or why it could not be asked. */
+  /** The server's last message, scrubbed and bounded; or why it could not be polled. */
   message: z.string().optional(),
 });
 export type RunningTask = z.infer<typeof RunningTask>;

@@ -1,13 +1,19 @@
-/** The one way in which something from outside becomes a typed value or a coded error. */
+/**
+ * Outside input becomes a typed value or a coded error in this one way.
+ *
+ * 1. A reason never repeats a value of the input, which may be a secret in the wrong field. Names of fields are shown,
+ *    cut and without control characters.
+ */
 import type { z } from 'zod';
 import { CountersignError, type ErrorCode } from '../errors.ts';
 
 const SHOWN_PROBLEMS = 3;
 
 /**
- * @param what names the thing in the message: `run spec`, `decision`, `configuration file countersign.yaml`.
- * @throws CountersignError with `code`; the message names path and reason of the first problems and holds no value of the
- *   input, `facts.path` is the first path, and there is no cause (zod's error could be shown with more than that).
+ * Parses a value with a schema.
+ * @param what names the input in the message: `run spec`, `decision`, `configuration file countersign.yaml`
+ * @throws CountersignError with `code`. The message names path and reason of the first problems and holds no value of
+ * the input; `facts.path` is the first path. There is no cause, since zod's error could be shown with more than that.
  */
 export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode, what: string): T {
   const parsed = schema.safeParse(value);
@@ -25,10 +31,7 @@ export function parseAs<T>(schema: z.ZodType<T>, value: unknown, code: ErrorCode
   );
 }
 
-// What a schema found wrong, as paths and reasons for people.
-//
-// A reason never repeats a value of the input: it may be a secret put into the wrong field. Names of fields are shown, cut
-// and without control characters.
+// Problems of a schema are told as paths and reasons for people.
 
 export interface Problem {
   /** `servers.notes.url`, `grants[0].jwe`, `["odd name"].x`; empty for the whole value. */
@@ -41,7 +44,7 @@ export const UNKNOWN_FIELD = 'is not a known field';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** A message may hold a million wrong fields; people read three. */
+/** Bound of listed problems: a message may hold a million wrong fields, and people read three. */
 const MOST = 100;
 
 export function problemsOf(error: z.core.$ZodError, input: unknown): Problem[] {
@@ -51,7 +54,7 @@ export function problemsOf(error: z.core.$ZodError, input: unknown): Problem[] {
     .map(({ path, reason }) => ({ path: pathText(path), reason }));
 }
 
-/** A path as a person would write it. */
+/** Writes a path as a person would. */
 export function pathText(path: Path): string {
   return path.reduce<string>((text, step) => {
     if (typeof step === 'number') return `${text}[${step}]`;
@@ -99,11 +102,11 @@ function explain(issue: Issue, base: Path, input: unknown): Explained[] {
 
 function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: unknown, at: unknown): Explained[] {
   if (issue.errors.length === 0) {
-    // Sound: zod adds the field to issues of discriminated unions without saying so in their type; it is read as unknown.
+    // Sound: zod adds this field to issues of discriminated unions without typing it; it is read as unknown.
     const { options } = issue as { options?: unknown };
     return [{ path, reason: Array.isArray(options) ? mismatch(oneOf(options), at) : plainReason(issue) }];
   }
-  // The branch that was probably meant: not one that wants another type altogether, and the one with the least wrong.
+  // The branch probably meant does not expect another type altogether, and has the fewest problems.
   const meant = issue.errors
     .filter((branch) => !branch.some(isWholeMismatch))
     .toSorted((one, other) => one.length - other.length)[0];
@@ -112,10 +115,10 @@ function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: un
   return [{ path, reason: mismatch([...new Set(wanted)].join(' or '), at) }];
 }
 
-/** The words of zod, in its language and where it has none. */
+/** zod's own words, in its language and without one. */
 const OF_ZOD = /^(Too |Invalid input)/;
 
-/** What the schema itself says of a bound; undefined where it leaves that to zod. */
+/** Returns the schema's own words for a bound; undefined if the schema leaves them to zod. */
 function ownReason(issue: Issue): string | undefined {
   return OF_ZOD.test(issue.message) ? undefined : plainReason(issue);
 }
@@ -161,7 +164,7 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : typeof value === 'string' ? 'this text' : `a ${typeof value}`;
 }
 
-/** zod's own words, which name limits and patterns but no input: schemas here are made without `reportInput`. */
+/** zod's own words name limits and patterns but no input: schemas here are made without `reportInput`. */
 function plainReason(issue: { readonly code?: string | undefined; readonly message: string }): string {
   const { message } = issue;
   return /^[A-Z][a-z]/.test(message) ? `${message.charAt(0).toLowerCase()}${message.slice(1)}` : message;

@@ -1,4 +1,4 @@
-/** A table of calls and of what policy must say of them: documentation that is checked. */
+/** Policy cases are a table of calls with the verdicts that policy must give: documentation that is checked. */
 import { z } from 'zod';
 import { Identifier, Instant, JsonObject, Name } from './json.ts';
 import { OrganisationPolicy, Policy, type ToolName } from './policy.ts';
@@ -6,31 +6,31 @@ import { COUNTED } from './run-state.ts';
 import { ToolAnnotations } from './tool.ts';
 
 export const PolicyCase = z.strictObject({
-  /** What a reader should learn of it. */
+  /** Tells a reader what the case shows. */
   name: z.string().min(1).max(200),
   /** `server/tool`, the tool as its server spells it. */
   call: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\/.{1,128}$/, 'must look like server/tool'),
-  /** What the server says of the tool. */
+  /** The server's annotations of the tool. */
   annotations: ToolAnnotations.optional(),
-  /** Who starts the run. */
+  /** The initiator of the run. */
   initiator: Identifier.default('someone'),
   initiatorGroups: z.array(Identifier).max(100).default([]),
   tenant: Identifier.default('default'),
-  /** What the call is made with. */
+  /** Arguments of the call. */
   args: JsonObject.default({}),
   turn: z.int().min(1).default(1),
-  /** When it is judged; absent: now. */
+  /** Time of judging; absent means now. */
   at: Instant.optional(),
-  /** What became of earlier calls: `server/tool` → kind → how many. */
+  /** Outcomes of earlier calls: `server/tool` → kind → count. */
   earlier: z.record(z.string(), z.partialRecord(z.enum(COUNTED), z.int().min(0))).default({}),
   /** The run's own policy. */
   run: Policy.optional(),
   expect: z.enum(['allow', 'ask', 'deny']),
-  /** Which rules decide, where that matters. */
+  /** Rules that must decide, if that matters. */
   rules: z.array(z.string()).min(1).optional(),
-  /** Words that who is asked, or the model, is told of why. */
+  /** Words that the explanation to approvers or to the model must contain. */
   told: z.string().optional(),
-  /** Who decides, in words: `2 of ann or group:ops, not ben`. */
+  /** The approvers in words: `2 of ann or group:ops, not ben`. */
   approvers: z.string().optional(),
   deadlineSeconds: z.int().positive().optional(),
 });
@@ -43,7 +43,7 @@ export const PolicyCases = z.strictObject({
     .array(
       z.strictObject({
         name: z.string().min(1).max(200),
-        /** Absent: that of the configuration. */
+        /** Absent: the policy of the configuration. */
         policy: OrganisationPolicy.optional(),
         /** Servers whose annotations the operator trusts; absent: those of the configuration. */
         trusted: z.array(Name).optional(),
@@ -55,7 +55,7 @@ export const PolicyCases = z.strictObject({
 });
 export type PolicyCases = z.infer<typeof PolicyCases>;
 
-/** Of `server/tool`: a server's name has no slash, a tool's may. */
+/** Splits `server/tool`: a server's name has no slash, a tool's may. */
 export function calledTool(call: string): { readonly server: string; readonly tool: z.infer<typeof ToolName> } {
   const at = call.indexOf('/');
   return { server: call.slice(0, at), tool: call.slice(at + 1) };

@@ -1,6 +1,6 @@
 /**
- * Policy: what may run at once, what waits for a person, what is refused.
- * First match wins inside a layer (rules, lists, tool, server, strategy); across layers the strictest verdict wins.
+ * Policy says what may run at once, what waits for a person, and what is refused. First match wins inside a layer
+ * (rules, lists, tool, server, strategy); across layers the strictest verdict wins.
  */
 import { z } from 'zod';
 import { Identifier, Instant, Name } from './json.ts';
@@ -8,15 +8,18 @@ import { Identifier, Instant, Name } from './json.ts';
 export const Action = z.enum(['allow', 'ask', 'deny']);
 export type Action = z.infer<typeof Action>;
 
-/** `always`: ask for every call; `never`: ask for none; `annotations`: ask unless a trusted server says `readOnlyHint: true`. */
+/**
+ * `always`: ask for every call. `never`: ask for none.
+ * `annotations`: ask unless a trusted server says `readOnlyHint: true`.
+ */
 export const Strategy = z.enum(['always', 'never', 'annotations']);
 export type Strategy = z.infer<typeof Strategy>;
 
-/** What those who are asked may do besides saying yes or no. */
+/** Rights of approvers besides approving and rejecting. */
 export const DecisionRight = z.enum(['edit', 'respond']);
 export type DecisionRight = z.infer<typeof DecisionRight>;
 
-/** How far an approval may be remembered: these very arguments, some of them, or any call of the tool. */
+/** Extent of a remembered approval: these very arguments, some of them, or any call of the tool. */
 export const RememberScope = z.enum(['call', 'arguments', 'tool']);
 export type RememberScope = z.infer<typeof RememberScope>;
 
@@ -27,20 +30,20 @@ const people = {
   groups: z.array(Identifier).max(100).default([]),
 };
 
-/** Who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
+/** The people who may decide: any of the ids, or a member of any of the groups. An empty list entitles nobody. */
 export const PlainApproverList = z.strictObject({
   ...people,
-  /** So many different people must agree; one where absent. */
+  /** Number of different people who must agree; absent means one. */
   need: z.int().min(2).max(20).optional(),
-  /** Four eyes: whoever started the run is none of them. */
+  /** Four eyes: the run's initiator does not count. */
   notInitiator: z.literal(true).optional(),
-  /** Change the arguments (`edit`), or answer in the tool's place (`respond`). Where absent, neither. */
+  /** Editing the arguments (`edit`), and answering in the tool's place (`respond`). Absent: neither. */
   may: z.array(DecisionRight).max(2).optional(),
-  /** How far approvals may answer later calls of the run. Where absent, none does. */
+  /** Extents to which approvals may answer later calls of the run. Absent: none. */
   remember: z.array(RememberScope).max(3).optional(),
 });
 
-/** Who decides once the request has been open for so long: these as well, or these and nobody of before. */
+/** Approvers after the request has been open for this long: in addition to the former ones, or in their place. */
 export const Escalation = z.union([
   z.strictObject({ afterSeconds: DeadlineSeconds, add: z.strictObject(people) }),
   z.strictObject({ afterSeconds: DeadlineSeconds, replace: z.strictObject(people) }),
@@ -50,7 +53,7 @@ export const ApproverList = z
   .strictObject({
     ...PlainApproverList.shape,
     escalate: Escalation.optional(),
-    /** Whoever started the run confirms it, and nobody else: for tools that act in their name. */
+    /** Only the run's initiator confirms: for tools that act in their name. */
     onlyInitiator: z.literal(true).optional(),
   })
   .refine(
@@ -67,14 +70,14 @@ export type ApproverList = z.infer<typeof ApproverList>;
 /** An original MCP tool name, as the server spells it. */
 export const ToolName = z.string().min(1).max(128);
 
-/** What a layer, or one tool in it, may say of the time of a request. */
+/** Times of a request, as a layer or one tool in it may state them. */
 export const RequestTimes = z.strictObject({
   deadlineSeconds: DeadlineSeconds.optional(),
-  /** An approval holds so long after the decision that completed it; what is to be sent later is asked again. */
+  /** Validity of an approval, from the decision that completed it; a later dispatch asks again. */
   validForSeconds: DeadlineSeconds.optional(),
-  /** Whoever may decide may postpone the deadline, to so long after the request opened. Nobody may where this is absent. */
+  /** Latest deadline after a postponement, from the opening of the request. Absent: nobody may postpone. */
   extendableToSeconds: DeadlineSeconds.optional(),
-  /** Whoever may decide is reminded once, when the request has been open for so long. */
+  /** Time after the opening at which the approvers are reminded once. */
   remindAfterSeconds: DeadlineSeconds.optional(),
 });
 export type RequestTimes = z.infer<typeof RequestTimes>;
@@ -102,8 +105,8 @@ const ToolGlob = z
   .regex(/^[A-Za-z0-9._*-]{1,64}\/.{1,128}$/u, 'must look like server/tool, with * for any characters');
 
 /**
- * What a rule is about; all that is stated must hold. A hint that the tool does not state is what MCP says it is then; one of a
- * server that is not trusted may be either (`domain/policy/hints.ts`).
+ * The calls that a rule is about; all stated parts must match. A hint that the tool does not state has MCP's default; a
+ * hint of an untrusted server may be true or false (`domain/policy/hints.ts`).
  */
 export const RuleMatch = z.strictObject({
   server: Glob.optional(),
@@ -127,16 +130,16 @@ export const MOST_RULES = 500;
 const { action: _, ...asking } = ToolPolicy.shape;
 
 export const PolicyRule = z.strictObject({
-  /** Stands in verdicts as `<layer>/rules/<id>`. */
+  /** Appears in verdicts as `<layer>/rules/<id>`. */
   id: Name,
   /** Absent: every call. */
   match: RuleMatch.optional(),
   /** A condition in CEL; see docs/guide/policy.md. */
   when: z.string().min(1).max(LONGEST_CONDITION).optional(),
   then: Action,
-  /** Who is asked, until when and how, as with a tool. */
+  /** Approvers and times, as for a tool. */
   ...asking,
-  /** Told to who is asked, and to the model where the call is refused. */
+  /** Told to the approvers, and to the model if the call is refused. */
   explain: z.string().min(1).max(500).optional(),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
@@ -155,19 +158,19 @@ function rulesOf<Rule extends z.ZodType<{ readonly id: string }>>(rule: Rule) {
     });
 }
 
-/** No call is sent while it stands, also none that was countersigned. */
+/** A halt stops every call, also countersigned ones. */
 export const Halt = z.strictObject({
   /** Told to people and models. */
   reason: z.string().min(1).max(500),
-  /** Absent: of every server. */
+  /** Absent: calls of every server. */
   servers: z.array(Name).min(1).max(100).optional(),
 });
 export type Halt = z.infer<typeof Halt>;
 
-/** A rule that lets pass what would be asked, for a while, and is told loudly. */
+/** A rule that for a while lets calls pass that would be asked, and is announced loudly. */
 export const BreakGlass = z.strictObject({
   reason: z.string().min(1).max(500),
-  /** From then on the rule is as if it were not there. */
+  /** The rule has no effect from then on. */
   until: Instant,
 });
 export type BreakGlass = z.infer<typeof BreakGlass>;
@@ -185,16 +188,16 @@ export type UnknownOutcomes = z.infer<typeof UnknownOutcomes>;
 
 export const Policy = z.strictObject({
   rules: rulesOf(PolicyRule).optional(),
-  /** Ask for these. Where one of the two lists is there, a tool in neither or in both asks. */
+  /** Tools that ask. If one of the two lists exists, a tool in neither or in both asks. */
   always: z.array(ToolGlob).max(MOST_RULES).optional(),
-  /** Ask for none of these. */
+  /** Tools that do not ask. */
   never: z.array(ToolGlob).max(MOST_RULES).optional(),
   strategy: Strategy.optional(),
   servers: z.record(Name, ServerPolicy).optional(),
   approvers: ApproverList.optional(),
-  /** A server that wants another authorization than it got: ask people for it (default), or let the call fail. */
+  /** If a server requires another authorization: ask people for it (default), or let the call fail. */
   missingAuthorization: z.enum(['ask', 'fail']).optional(),
-  /** A call that was sent and whose answer was lost: ask a person what became of it (default), or record that nobody knows. */
+  /** If a call was sent and its answer lost: ask a person for the outcome (default), or record that nobody knows. */
   unknownOutcomes: UnknownOutcomes.optional(),
   ...RequestTimes.shape,
 });
@@ -202,7 +205,7 @@ export type Policy = z.infer<typeof Policy>;
 /** A policy as its author wrote it, defaults not applied. */
 export type PolicyInput = z.input<typeof Policy>;
 
-/** Arguments that are kept out of what is shown in passing and of what lasts; see docs/guide/policy.md. */
+/** Arguments kept out of lists, summaries and lasting records; see docs/guide/policy.md. */
 export const Redaction = z.strictObject({
   /** Absent: every server. */
   server: Name.optional(),
@@ -213,46 +216,51 @@ export const Redaction = z.strictObject({
 });
 export type Redaction = z.infer<typeof Redaction>;
 
-/** What only the operator may say. */
+/** An organisation's policy, with settings that only the operator may state. */
 export const OrganisationPolicy = z.strictObject({
   ...Policy.shape,
   rules: rulesOf(OrganisationRule).optional(),
   halt: Halt.optional(),
-  /** May a caller hand its own bearer token to a run (`scope: as given`)? */
+  /** `allow` lets a caller hand its own bearer token to a run (`scope: as given`). */
   givenTokens: z.enum(['allow', 'deny']).default('allow'),
   redact: z.array(Redaction).max(200).optional(),
-  /** Every group that somebody can be in; where it is stated, a list that asks another one is reported. Decides nothing. */
+  /**
+   * All groups that people can be in. If stated, a list with another group is reported; verdicts do not depend on it.
+   */
   groups: z.array(Identifier).min(1).max(1_000).optional(),
 });
 export type OrganisationPolicy = z.infer<typeof OrganisationPolicy>;
 
-/** One list of a layer that asks. Every clause must be met; one person may count for more than one. */
+/** One approver list of a layer that asks. Every clause must be met; one person may count for more than one. */
 export const ApproverClause = z.strictObject({
   layer: z.enum(['organisation', 'catalog', 'run', 'default']),
   ids: z.array(Identifier),
   groups: z.array(Identifier),
-  /** So many different people; one where absent. */
+  /** Number of different people; absent means one. */
   need: z.int().min(2).optional(),
-  /** Who does not count, though named: four eyes. */
+  /** People who do not count although named: four eyes. */
   not: z.array(Identifier).optional(),
-  /** What they may do besides yes and no; a rule permits what all of its clauses permit. */
+  /** Rights besides approving and rejecting; a rule permits what all of its clauses permit. */
   may: z.array(DecisionRight).optional(),
-  /** Who decides later: `need` and `not` stay. */
+  /** Later approvers: `need` and `not` stay. */
   escalate: Escalation.optional(),
-  /** How far their approvals may be remembered; a rule permits what all of its clauses permit. */
+  /** Extents of remembered approvals; a rule permits what all of its clauses permit. */
   remember: z.array(RememberScope).optional(),
 });
 export type ApproverClause = z.infer<typeof ApproverClause>;
 
 export const ApproverRule = z.strictObject({
   allOf: z.array(ApproverClause).min(1),
-  /** Several people may meet the clauses together. Without it, as in rules of the first release, each decider must meet all. */
+  /**
+   * Several people may meet the clauses together. Without it, as in rules of the first release, each approver must meet
+   * all.
+   */
   together: z.literal(true).optional(),
-  /** Of the approval, from the decision that completed it. */
+  /** Validity of the approval, from the decision that completed it. */
   validForSeconds: z.int().min(1).optional(),
-  /** How far the deadline may be postponed, from the opening of the request. */
+  /** Latest deadline after a postponement, from the opening of the request. */
   extendableToSeconds: z.int().min(1).optional(),
-  /** From the opening of the request. */
+  /** Seconds from the opening of the request. */
   remindAfterSeconds: z.int().min(1).optional(),
 });
 export type ApproverRule = z.infer<typeof ApproverRule>;

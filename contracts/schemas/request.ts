@@ -1,4 +1,4 @@
-/** An approval request: one call that waits for a countersignature. */
+/** An approval request is one call that waits for a countersignature. */
 import { z } from 'zod';
 import { Explanation } from './call.ts';
 import { Approver, Pause } from './answer.ts';
@@ -9,18 +9,20 @@ import { ToolAnnotations } from './tool.ts';
 export const RequestStatus = z.enum(['open', 'approved', 'rejected', 'expired', 'cancelled', 'answered', 'resolved']);
 export type RequestStatus = z.infer<typeof RequestStatus>;
 
-/** As the `requests` query shows it. A client recomputes `digest` from the other fields before it shows them. */
+/**
+ * A request as the `requests` query shows it. A client recomputes `digest` from the other fields before showing them.
+ */
 export const ApprovalRequest = z.strictObject({
   namespace: z.string(),
   tenant: z.string(),
   workflowId: z.string(),
-  /** Temporal run id under which it is shown; a decision echoes it. */
+  /** Temporal run id under which the request is shown; a decision repeats it. */
   runId: z.string(),
   callId: z.string(),
-  /** Times this call has been asked, from 1. A reopened request has a new digest. */
+  /** Number of the request for this call, from 1. A reopened request has a new digest. */
   generation: z.int().positive(),
   status: RequestStatus,
-  /** What is asked, where it is not consent to the call: answered by an update of its own. */
+  /** Set if the request is not for consent to the call; another update answers it. */
   about: Pause.optional(),
   digest: Sha256Hex,
   server: z.string(),
@@ -28,33 +30,35 @@ export const ApprovalRequest = z.strictObject({
   tool: ToolName,
   definitionHash: Sha256Hex,
   arguments: JsonObject,
-  /** Set where an approver changed the arguments: by whom, and what the model had proposed. */
+  /** Set if an approver edited the arguments: by whom, when, and the model's own arguments. */
   edited: z.strictObject({ by: z.string(), at: z.string(), proposed: JsonObject }).optional(),
-  /** Places in them that are not to be shown in passing; whoever decides must see them. */
+  /** Places in the arguments to leave out of lists and summaries; approvers must see them. */
   redact: z.array(z.string()).optional(),
   /** Data of the server, not instructions: escape before showing. */
   description: z.string().optional(),
   annotations: ToolAnnotations.optional(),
   rules: z.array(z.string()),
-  /** What the rules that ask say of themselves. */
+  /** Explanations of the rules that ask. */
   explain: z.array(Explanation).optional(),
   approvers: ApproverRule,
   openedAt: z.string(),
-  /** As it is now, postponed or not. */
+  /** The deadline in force, extensions included. */
   deadline: z.string(),
-  /** Where the run's grant for the server ends before the deadline: what is approved later has no authorization then. */
+  /** Set if the run's grant for the server ends before the deadline: a call approved later has no authorization. */
   grantExpiresAt: z.string().optional(),
-  /** Who postponed the deadline, oldest first. */
+  /** The postponements, oldest first. */
   extensions: z.array(z.strictObject({ approver: Approver, at: z.string(), until: z.string() })).optional(),
-  /** Where it was reminded of: when that was due. */
+  /** Time at which the reminder was due, if it was. */
   remindedAt: z.string().optional(),
-  /** Since when others are asked, the last time. */
+  /** Time of the last escalation. */
   escalatedAt: z.string().optional(),
-  /** Why it was asked again. */
+  /** Why the call is asked again. */
   reopenedBecause: z.string().optional(),
-  /** An earlier call of the turn with the same tool and arguments; each needs an approval of its own, or one that stands. */
+  /**
+   * An earlier call of the turn with the same tool and arguments; each needs its own approval, or a standing decision.
+   */
   duplicateOf: z.string().optional(),
-  /** Who has agreed so far, where one is not enough. */
+  /** The approvals so far, if one is not enough. */
   votes: z.array(z.strictObject({ approver: Approver, at: z.string() })).optional(),
   decidedBy: Approver.optional(),
   decidedAt: z.string().optional(),
@@ -63,7 +67,7 @@ export const ApprovalRequest = z.strictObject({
 });
 export type ApprovalRequest = z.infer<typeof ApprovalRequest>;
 
-/** What the memo of a run says of its open requests; no arguments. */
+/** The open requests as a run's memo shows them, without arguments. */
 export const PendingMemo = z.strictObject({
   count: z.int(),
   nextDeadline: z.string().optional(),
@@ -77,7 +81,7 @@ export const PendingMemo = z.strictObject({
       digest: Sha256Hex,
       reminded: z.literal(true).optional(),
       duplicateOf: z.string().optional(),
-      /** What is asked, where it is not consent. */
+      /** Set if the request is not for consent. */
       about: z.enum(['outcome', 'input', 'authorization']).optional(),
     }),
   ),

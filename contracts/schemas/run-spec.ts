@@ -1,14 +1,14 @@
-/** What a backend sends to start a run. Unknown fields are refused with their path. */
+/** A backend starts a run with a run spec. Unknown fields are refused with their path. */
 import { z } from 'zod';
 import { SIGNING } from '../crypto.ts';
 import { Identifier, JsonObject, Name, Sha256Hex } from './json.ts';
 import { Policy, ToolName } from './policy.ts';
 
-/** What a spec may ask for at most; more is denied whatever policy says. */
+/** Most that a spec may ask for; further calls are denied whatever policy says. */
 export const MOST_CALLS_PER_TURN = 64;
-/** Of one call. */
+/** Bytes of one call's arguments. */
 export const MOST_ARGUMENT_BYTES = 262_144;
-/** With what a run carries beside its spec, less than the 2 MiB that continue-as-new can hold. */
+/** The spec and all else that a run carries must stay below the 2 MiB that continue-as-new can hold. */
 export const MOST_SPEC_BYTES = 262_144;
 
 const limit = {
@@ -21,24 +21,29 @@ const limit = {
   argumentBytes: z.int().min(256).max(MOST_ARGUMENT_BYTES),
   /** Canonical JSON of all arguments of a turn. */
   argumentBytesPerTurn: z.int().min(256).max(524_288),
-  /** What the model sees of one result; above it, a preview and a reference. */
+  /** Bytes of one result that the model sees; a larger result becomes a preview and a reference. */
   resultBytes: z.int().min(256).max(262_144),
-  /** What the model sees of all results of a turn, in equal shares; so much that 64 calls have 256 bytes each. */
+  /**
+   * Bytes of all results of a turn that the model sees, in equal shares. The least value gives 64 calls 256 bytes each.
+   */
   resultBytesPerTurn: z.int().min(16_384).max(1_310_720),
   /** Input and output tokens as the provider reports them. */
   tokens: z.int().min(1),
-  /** What model steps may cost, in the currency of the configured prices: a decimal in text, since a sum of fractions is never exact. */
+  /**
+   * Most that model steps may cost, in the currency of the configured prices: a decimal as text, since sums of
+   * fractions are inexact.
+   */
   spend: z
     .string()
     .regex(/^(?=.*[1-9])\d{1,9}(\.\d{1,6})?$/, 'must be a decimal number above 0 as text, such as "2.50"'),
   wallClockSeconds: z.int().min(1).max(31_536_000),
-  /** After so many turns the run continues as new at the next safe point. */
+  /** Number of turns after which the run continues as new at the next safe point. */
   turnsPerExecution: z.int().min(1).max(500),
-  /** One tool call, from send to answer. */
+  /** Time limit of one tool call, from send to answer. */
   callTimeoutSeconds: z.int().min(1).max(3_600),
 };
 
-/** Ceilings of one run. Reaching one is a named outcome of the run, never a failing workflow task. */
+/** Limits of one run. Reaching one is a named outcome of the run, never a failing workflow task. */
 export const Limits = z.strictObject({
   turns: limit.turns.default(100),
   calls: limit.calls.default(1_000),
@@ -46,7 +51,7 @@ export const Limits = z.strictObject({
   argumentBytes: limit.argumentBytes.default(65_536),
   argumentBytesPerTurn: limit.argumentBytesPerTurn.default(262_144),
   resultBytes: limit.resultBytes.default(65_536),
-  /** Without a default: a spec that does not state it has the hash that it always had. `prepareRun` fills it in. */
+  /** No default, so that a spec without the field keeps its hash. `prepareRun` fills it in. */
   resultBytesPerTurn: limit.resultBytesPerTurn.optional(),
   tokens: limit.tokens.default(5_000_000),
   spend: limit.spend.optional(),
@@ -56,11 +61,11 @@ export const Limits = z.strictObject({
 });
 export type Limits = z.infer<typeof Limits>;
 
-/** What an operator may bound; a limit that is not stated has no ceiling but its range. */
+/** Ceilings that an operator may set; an unstated one is bounded by its range only. */
 export const Ceilings = z.strictObject(limit).partial();
 export type Ceilings = z.infer<typeof Ceilings>;
 
-/** Who started the run. In `temporal` trust mode this is what the starter says. */
+/** The person or service that started the run. In trust mode `temporal` the starter is believed. */
 export const Initiator = z.strictObject({
   id: Identifier,
   groups: z.array(Identifier).max(100).default([]),
@@ -78,7 +83,7 @@ export const Agent = z.strictObject({
 });
 export type Agent = z.infer<typeof Agent>;
 
-/** A configured server by name, or a server of the run's own by URL where egress rules allow. */
+/** A configured server by name, or another server by URL if egress rules allow it. */
 export const ServerRef = z.strictObject({
   name: Name,
   url: z
@@ -110,7 +115,7 @@ export type Grant = z.infer<typeof Grant>;
 export const UserMessage = z.strictObject({ role: z.literal('user'), content: z.string().min(1).max(131_072) });
 export type UserMessage = z.infer<typeof UserMessage>;
 
-/** Temporal's: 1 is served first, 5 last. */
+/** Temporal's priority: 1 is served first, 5 last. */
 export const Priority = z.int().min(1).max(5);
 
 export const RunSpec = z.strictObject({
@@ -121,7 +126,7 @@ export const RunSpec = z.strictObject({
   grants: z.array(Grant).max(32).default([]),
   policy: Policy.optional(),
   limits: Limits.prefault({}),
-  /** Where work queues up; the operator's `fairness` says how early at most. */
+  /** Place among waiting work, limited by the operator's `fairness`. */
   priority: Priority.optional(),
   /** Compact JWS over the rest, in trust mode `signed` (docs/guide/signing.md). */
   signature: z.string().max(SIGNING.longest).optional(),
@@ -142,16 +147,16 @@ export const GrantBinding = z.strictObject({
 });
 export type GrantBinding = z.infer<typeof GrantBinding>;
 
-// Whose work is served first.
+// The operator sets priority and fairness between tenants.
 
 const turn = {
-  /** Of a run that names none. */
+  /** Default for a run that names no priority. */
   priority: Priority,
-  /** A run that wants to be served before this gets this. */
+  /** Highest priority that a run gets, even if it asks for a higher one. */
   highest: Priority,
 };
 
-/** In which order Temporal serves what queues up (docs/operations/limits.md). */
+/** The order in which Temporal serves waiting work (docs/operations/limits.md). */
 export const Fairness = z.strictObject({
   priority: turn.priority.default(3),
   highest: turn.highest.default(3),

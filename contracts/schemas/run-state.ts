@@ -1,4 +1,4 @@
-/** What a run answers: queries, `advance`, and its result. */
+/** A run answers queries and `advance` with these shapes, and ends with this result. */
 import { z } from 'zod';
 import type { Outcome } from './call.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
@@ -8,7 +8,7 @@ import { RememberScope, ToolName } from './policy.ts';
 import { HeldCall } from './throttled.ts';
 import { Message, Usage } from './transcript.ts';
 
-/** `waiting`: nothing can happen until somebody decides. `storing`: all is done, and is being stored; the run ends once it is. */
+/** `waiting`: nothing can happen until a person decides. `storing`: all is done and being stored; then the run ends. */
 export const RunStatus = z.enum([
   'preparing',
   'thinking',
@@ -23,19 +23,19 @@ export const RunStatus = z.enum([
 ]);
 export type RunStatus = z.infer<typeof RunStatus>;
 
-/** What model steps have cost, where the model has a price. */
+/** Cost of the model steps so far, if the model has a price. */
 export const Spent = z.strictObject({ millionths: z.int().nonnegative(), currency: z.string() });
 export type Spent = z.infer<typeof Spent>;
 
 const used = z.strictObject({ used: z.int(), most: z.int() });
-/** How close a run is to where it ends `limited`. */
+/** Use and bound of each limit at which a run ends as `limited`. */
 export const LimitsState = z.strictObject({
   turns: used,
   calls: used,
   tokens: used,
   /** Millionths. */
   spend: used.optional(),
-  /** When its wall clock is over. */
+  /** Time at which the run's wall clock limit ends it. */
   endsBy: z.string(),
 });
 export type LimitsState = z.infer<typeof LimitsState>;
@@ -46,7 +46,7 @@ export const StandingDecision = z.strictObject({
   server: z.string(),
   tool: ToolName,
   scope: RememberScope,
-  /** What a later call must have: all arguments, or those that are named; none where any call is meant. */
+  /** Arguments that a later call must have: all, or the named ones. Absent if any call of the tool is covered. */
   arguments: JsonObject.optional(),
   until: z.string().optional(),
   by: z.array(z.string()),
@@ -61,40 +61,40 @@ export const RunState = z.strictObject({
   turn: z.int(),
   pending: z.int(),
   nextDeadline: z.string().optional(),
-  /** While it is `storing`: as what it ends once its transcript and ledger are stored. */
+  /** While `storing`: the status that the run will end with. */
   endsAs: z.enum(['completed', 'stopped', 'limited', 'cancelled', 'failed']).optional(),
-  /** Of a run that was limited, stopped or failed: the limit, the reason, code and message. */
+  /** For a run that was limited, stopped or failed: the limit, the reason, or code and message. */
   because: z.string().optional(),
-  /** Of those that wait, how many have waited so long that a reminder was due; absent where none has. */
+  /** Number of open requests whose reminder was due; absent if none was. */
   reminded: z.int().optional(),
   usage: Usage,
   spent: Spent.optional(),
   calls: z.int(),
-  /** Once the spec was checked. */
+  /** Set once the spec was checked. */
   limits: LimitsState.optional(),
   ledgerLength: z.int(),
   ledgerHead: Sha256Hex,
   transcriptLength: z.int(),
-  /** Entries and messages before these stand in `segment` and the segments before it. */
+  /** Earlier entries and messages are in `segment` and the segments before it. */
   ledgerFrom: z.int(),
   transcriptFrom: z.int(),
   segment: ArtifactRef.optional(),
-  /** The run takes signed messages only, and this tenant stands in them. */
+  /** Set if the run accepts signed messages only; signatures name this tenant. */
   signing: z.strictObject({ tenant: z.string() }).optional(),
-  /** Approvals that answer later calls. */
+  /** Standing decisions: approvals that also answer later calls. */
   standing: z.array(StandingDecision).optional(),
-  /** Servers whose tools the run waits for before its first turn; absent once it has them. */
+  /** Servers for whose tools the run waits before its first turn; absent once it has them. */
   listing: z.array(z.string()).optional(),
-  /** Calls that wait for their server, and not for a person; absent where none does. */
+  /** Calls that wait for their server's limits, not for a person; absent if there is none. */
   held: z.array(HeldCall).optional(),
-  /** Open requests that the run's grant for their server will not outlive; absent where there is none. */
+  /** Open requests whose deadline is after the end of the run's grant for their server; absent if there is none. */
   grantEnds: z.array(z.strictObject({ callId: z.string(), server: z.string(), at: z.string() })).optional(),
-  /** Calls that their servers work on as tasks; absent where there is none. */
+  /** Calls that their servers work on as tasks; absent if there is none. */
   tasks: z.array(RunningTask).optional(),
 });
 export type RunState = z.infer<typeof RunState>;
 
-/** Answer of `advance`: where the run is, at once. `cursor` counts ledger entries. */
+/** Answer of `advance`: the state of the run, at once. `cursor` counts ledger entries. */
 export const Advance = z.strictObject({ runId: z.string(), cursor: z.int(), status: RunStatus });
 export type Advance = z.infer<typeof Advance>;
 
@@ -102,7 +102,7 @@ export const TranscriptPage = z.strictObject({
   from: z.int(),
   total: z.int(),
   messages: z.array(Message),
-  /** Where older messages are, when `from` asks for some. */
+  /** Segment with older messages, set if `from` asks for some. */
   segment: ArtifactRef.optional(),
 });
 export type TranscriptPage = z.infer<typeof TranscriptPage>;
@@ -118,7 +118,7 @@ export type LedgerPage = z.infer<typeof LedgerPage>;
 
 export const RunResult = z.strictObject({
   status: z.enum(['completed', 'stopped', 'limited']),
-  /** Text, or JSON where `agent.output` asked for it. */
+  /** Text, or JSON if the spec has `agent.output`. */
   output: JsonValue,
   /** For `limited`, the limit; for `stopped`, the reason. */
   because: z.string().optional(),
@@ -132,12 +132,12 @@ export const RunResult = z.strictObject({
 });
 export type RunResult = z.infer<typeof RunResult>;
 
-// What became of the earlier calls of a run, counted by tool.
+// A run counts the outcomes of its earlier calls by tool.
 
 /** Outcome kinds, and `open` for calls of the same turn. */
 export type Counted = Outcome['kind'] | 'open';
 
-/** Each once; one that is left out does not compile. */
+/** Every kind once; a missing one does not compile. */
 const EACH: Readonly<Record<Counted, true>> = {
   succeeded: true,
   failed: true,
@@ -153,8 +153,8 @@ const EACH: Readonly<Record<Counted, true>> = {
 export const COUNTED = Object.keys(EACH) as readonly Counted[];
 
 export interface Tally {
-  /** By `server/tool`; kinds that never were are left out. */
+  /** Counts by `server/tool`; kinds with count 0 are left out. */
   readonly tools: Readonly<Record<string, Readonly<Partial<Record<Counted, number>>>>>;
-  /** Calls of tools that have no place in `tools`: what is asked of one that is not there cannot be answered. */
+  /** Number of calls of tools without a place in `tools`; a condition about an absent tool then has no answer. */
   readonly beyond?: number;
 }

@@ -1,9 +1,9 @@
-/** What a scripted model says, step by step: for tests, demos and benches. */
+/** A scripted model answers step by step from such a script: for tests, demos and benches. */
 import { z } from 'zod';
 import { JsonObject } from './json.ts';
 
 const ScriptedCall = z.strictObject({ tool: z.string().min(1), arguments: JsonObject.default({}) });
-/** When a step of a script applies; every stated condition must hold. */
+/** Condition of a branch; every stated part must hold. */
 const ScriptedCondition = z.strictObject({
   /** Index of a call of the previous turn, from 0; default any. */
   call: z.int().min(0).optional(),
@@ -21,7 +21,7 @@ const ScriptedAction = z.strictObject({
 export const ScriptedStep = z.strictObject({
   ...ScriptedAction.shape,
   branches: z.array(z.strictObject({ when: ScriptedCondition, then: ScriptedAction })).default([]),
-  /** The step stands for so many turns. */
+  /** Number of turns that the step stands for. */
   repeat: z.int().min(1).max(10_000).default(1),
 });
 export type ScriptedStep = z.infer<typeof ScriptedStep>;

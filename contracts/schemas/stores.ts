@@ -1,4 +1,7 @@
-/** Where artifacts are kept: a directory that workers share, or a bucket of an S3-compatible store. */
+/**
+ * Artifacts and secrets are kept in stores: a directory that workers share, a bucket of an S3-compatible store, a
+ * vault.
+ */
 import { z } from 'zod';
 import { Identifier, Instant } from './json.ts';
 
@@ -6,9 +9,9 @@ const SEGMENT = '(?!\\.{1,2}(?:/|$))[A-Za-z0-9_.-]+';
 
 /** One bucket, addressed by path: `<endpoint>/<bucket>/<prefix>/ab/cd/<sha256>`. */
 export const BucketConfig = z.strictObject({
-  /** Over TLS, save to this machine. */
+  /** Over TLS, or in clear to this machine only. */
   endpoint: z.url({ protocol: /^https?$/ }),
-  /** As it is signed for; stores that have no regions take any. */
+  /** Region for the signature; stores without regions take any. */
   region: z
     .string()
     .regex(/^[A-Za-z0-9-]{1,63}$/)
@@ -24,53 +27,57 @@ export const BucketConfig = z.strictObject({
     .optional(),
   accessKeyId: z.string().regex(/^[\x21-\x7e]{1,128}$/),
   secretAccessKey: z.string().min(1),
-  /** Of credentials that end. */
+  /** For temporary credentials. */
   sessionToken: z.string().min(1).optional(),
-  /** Of one request; one that may pass is sent three times. */
+  /** Time limit of one request; a request that may succeed later is sent three times. */
   timeoutSeconds: z.int().min(1).max(60).default(10),
 });
 export type BucketConfig = z.infer<typeof BucketConfig>;
-/** As it may be written, without what has a default. */
+/** The input, without the fields that have defaults. */
 export type BucketInput = z.input<typeof BucketConfig>;
 
-/** In the folder of the configuration. */
+/** Relative to the folder of the configuration. */
 export const DEFAULT_ARTIFACTS = '.countersign/artifacts';
 
 export const ArtifactsConfig = z.strictObject({
-  /** Relative to the configuration file, shared by all workers; not read where there is a bucket. */
+  /** Relative to the configuration file, shared by all workers; not used with a bucket. */
   directory: z.string().min(1).default(DEFAULT_ARTIFACTS),
   s3: BucketConfig.optional(),
-  /** An artifact that nobody has put for so long may be deleted, where no run needs it: docs/operations/artifacts.md. */
+  /** Days after the last write at which an artifact may be deleted if no run needs it: docs/operations/artifacts.md. */
   retentionDays: z.int().min(1).max(36_500).optional(),
 });
 export type ArtifactsConfig = z.infer<typeof ArtifactsConfig>;
 
-/** Folder beside the marker of a directory store: who keeps artifacts in it, one file `<id>.json` for each namespace. */
+/**
+ * Folder beside the marker of a directory store: one file `<id>.json` for each namespace that keeps artifacts there.
+ */
 export const STORE_NAMESPACES = '.countersign-namespaces';
 
 /** A Temporal namespace whose workers use a store. */
 export const StoreNamespace = z.strictObject({
   name: z.string().min(1).max(1_000),
-  /** As its Temporal service has made it: a namespace of the same name at another service has another. */
+  /** Id given by the Temporal service: a namespace of the same name at another service has another id. */
   id: z.string().regex(/^[A-Za-z0-9_-]{1,128}$/),
 });
 export type StoreNamespace = z.infer<typeof StoreNamespace>;
 
-// What a vault holds under a reference: a secret that outlives the call, and who may use it where.
+// A vault entry is a secret that outlives the call, with the runs that may use it and its server.
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
 /** Never logged, never part of an error. */
 const Token = z.string().regex(/^[\x21-\x7e]{1,8192}$/, 'must be printable ASCII without spaces');
 
 export const VaultSecret = z.discriminatedUnion('kind', [
-  /** An access token that its issuer lets live long; used as it is (`credentials: given`). */
+  /** A long-lived access token, used as it is (`credentials: given`). */
   z.strictObject({ kind: z.literal('token'), token: Token }),
-  /** Exchanged for an access token of one call (`credentials: refresh`), by this issuer and nobody else. */
+  /** A refresh token, exchanged for an access token of one call (`credentials: refresh`) at this issuer only. */
   z.strictObject({ kind: z.literal('refresh-token'), token: Token, issuer: HttpUrl }),
 ]);
 export type VaultSecret = z.infer<typeof VaultSecret>;
 
-/** Whose runs may name the entry, and for which server: whoever starts a run chooses a reference, not whose it is. */
+/**
+ * Initiators whose runs may name the entry, and its server. The starter of a run chooses a reference, not its owner.
+ */
 export const VaultBinding = z.strictObject({
   tenant: Identifier.default('default'),
   initiators: z.array(Identifier).min(1).max(100),
@@ -80,8 +87,8 @@ export const VaultBinding = z.strictObject({
 export type VaultBinding = z.infer<typeof VaultBinding>;
 
 /**
- * A refresh token has been sent, or is about to be, and what it was exchanged for is not written yet. Until `until` its worker may
- * still write it; after that it is lost.
+ * A refresh token has been sent, or is about to be, and its replacement is not written yet. Until `until` its worker
+ * may still write it; after that the replacement is lost.
  */
 export const Renewal = z.strictObject({ id: Identifier, since: Instant, until: Instant });
 export type Renewal = z.infer<typeof Renewal>;
@@ -90,10 +97,10 @@ export const VaultEntry = z.strictObject({
   secret: VaultSecret,
   bound: VaultBinding,
   storedAt: Instant,
-  /** Of the grant, where it is known. */
+  /** End of the grant, if known. */
   expiresAt: Instant.optional(),
   renewal: Renewal.optional(),
-  /** When the issuer refused it for good. */
+  /** Time at which the issuer refused the grant for good. */
   refusedAt: Instant.optional(),
 });
 export type VaultEntry = z.infer<typeof VaultEntry>;

@@ -1,8 +1,8 @@
-/** A call that may run and is held back by the limits of its server. */
+/** A throttled call may run, but waits because of its server's limits. */
 import { z } from 'zod';
 import { ToolName } from './policy.ts';
 
-/** What holds it. `retry-after`: the server itself asked for time (RFC 9110 §10.2.3). */
+/** The limit in force. `retry-after`: the server itself asked for time (RFC 9110 §10.2.3). */
 export const HeldBy = z.enum(['concurrency', 'rate', 'retry-after', 'breaker']);
 export type HeldBy = z.infer<typeof HeldBy>;
 
@@ -13,7 +13,7 @@ export const HeldCall = z.strictObject({
   by: HeldBy,
   because: z.string(),
   since: z.string(),
-  /** When it asks again. */
+  /** Time of the next attempt to get a place. */
   next: z.string(),
 });
 export type HeldCall = z.infer<typeof HeldCall>;

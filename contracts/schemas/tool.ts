@@ -1,13 +1,16 @@
-/** Tools as a server lists them, pinned by hash when a run starts. */
+/** Tools have these shapes as a server lists them; a run pins them by hash when it starts. */
 import { z } from 'zod';
 import { ArtifactRef, JsonObject, Name, Sha256Hex } from './json.ts';
 import { ToolName } from './policy.ts';
 
-/** MCP `ToolAnnotations` (spec 2026-07-28, server/tools). Hints of the server, not facts: kept as sent, whatever their type. */
+/**
+ * MCP `ToolAnnotations` (spec 2026-07-28, server/tools). Hints of the server, not facts: kept as sent, whatever their
+ * type.
+ */
 export const ToolAnnotations = JsonObject;
 export type ToolAnnotations = z.infer<typeof ToolAnnotations>;
 
-/** What the hash covers: all that a person or a model reads before a call. */
+/** The hashed definition: all that a person or a model reads before a call. */
 export const ToolDefinition = z.strictObject({
   name: ToolName,
   title: z.string().optional(),
@@ -15,7 +18,10 @@ export const ToolDefinition = z.strictObject({
   inputSchema: JsonObject,
   outputSchema: JsonObject.optional(),
   annotations: ToolAnnotations.optional(),
-  /** It can only, or may be, called as a task (MCP 2025-11-25 `execution.taskSupport`); where its server takes tasks. */
+  /**
+   * Set if the tool must or may be called as a task (MCP 2025-11-25 `execution.taskSupport`), and its server takes
+   * tasks.
+   */
   taskSupport: z.enum(['required', 'optional']).optional(),
 });
 export type ToolDefinition = z.infer<typeof ToolDefinition>;
@@ -26,7 +32,7 @@ export const ServerTools = z.strictObject({
   /** Canonical server URL (RFC 8707 resource). */
   serverUrl: z.string(),
   tools: z.array(z.strictObject({ definition: ToolDefinition, hash: Sha256Hex })),
-  /** Refreshes that the catalog of the server had made before it was listed; absent where it has none. */
+  /** Number of refreshes of the server's catalog before the listing; absent if there is no catalog. */
   catalogRefreshes: z.int().optional(),
 });
 export type ServerTools = z.infer<typeof ServerTools>;
@@ -35,34 +41,37 @@ export type ServerTools = z.infer<typeof ServerTools>;
 export const RefusedTool = z.strictObject({ name: z.string(), reason: z.string() });
 export type RefusedTool = z.infer<typeof RefusedTool>;
 
-/** What discovery gives the workflow: small, whatever the size of the catalog. */
+/** Result of discovery for the workflow: small, whatever the size of the catalog. */
 export const Discovery = z.strictObject({
   server: Name,
   tools: ArtifactRef,
   count: z.int(),
   refused: z.array(RefusedTool).max(50),
-  /** Of `allowedTools`, what the server does not have; and names of its own that may be meant. */
+  /** Tools of `allowedTools` that the server does not have, with similar names that it has. */
   missing: z
     .array(z.strictObject({ name: z.string(), near: z.array(z.string()) }))
     .max(20)
     .optional(),
-  /** When the grant with which it was listed ends, where that is known. */
+  /** End of the grant used for listing, if known. */
   grantExpiresAt: z.string().optional(),
 });
 export type Discovery = z.infer<typeof Discovery>;
 
-/** A server of the run with all that configuration says of it. */
+/** A server of the run with its configuration. */
 export const ServerBinding = z.strictObject({
   name: Name,
   url: z.string(),
-  /** Queue whose workers hold this server's credentials; the run's own queue where absent. */
+  /** Queue whose workers hold this server's credentials; absent means the run's own queue. */
   taskQueue: z.string().optional(),
   allowedTools: z.array(ToolName).optional(),
-  /** Set where the server stands in a catalog of the run's tenant: without that catalog nothing is sent. */
+  /** Set if the server is in a catalog of the run's tenant: without that catalog nothing is sent. */
   catalog: z.literal(true).optional(),
-  /** For so long in all a call of it may wait for people on its open connection. Absent: not at all, or bound by an earlier release. */
+  /**
+   * Total time for which a call may wait for people on its open connection. Absent: none, or bound by an earlier
+   * release.
+   */
   holdSeconds: z.int().optional(),
-  /** For so long the run waits for its list of tools. Absent: until the run's own time is over. */
+  /** Time for which the run waits for the list of tools. Absent: until the run's own time is over. */
   startWaitSeconds: z.int().optional(),
 });
 export type ServerBinding = z.infer<typeof ServerBinding>;

@@ -1,9 +1,9 @@
-/** The conversation of a run. Append-only; the workflow holds each message once. */
+/** The transcript is the conversation of a run. It is append-only; the workflow holds each message once. */
 import { z } from 'zod';
 import { Outcome } from './call.ts';
 import { JsonObject } from './json.ts';
 
-/** Opaque to us; echoed to the provider that sent it (reasoning items, signatures). */
+/** Opaque data, returned to the provider that sent it (reasoning items, signatures). */
 const provider = JsonObject.optional();
 
 export const AssistantPart = z.discriminatedUnion('type', [
@@ -25,7 +25,7 @@ export const CallResult = z.strictObject({
   providerCallId: z.string(),
   name: z.string(),
   outcome: Outcome,
-  /** Where the call went with other arguments than the model proposed: whose, and which. */
+  /** Set if the call was sent with other arguments than the model proposed: by whom, and with which. */
   edited: z.strictObject({ by: z.string(), arguments: JsonObject }).optional(),
 });
 export type CallResult = z.infer<typeof CallResult>;

@@ -1,8 +1,11 @@
-/** Who is believed in trust mode `signed`: keys, and what each of them may assert. */
+/** Trust mode `signed` believes keys, each for the assertions that the operator lists. */
 import { z } from 'zod';
 import { CodecKey, Identifier, Instant, Name, Sha256Hex } from './json.ts';
 
-/** What a signature is for; one for another purpose is none. `start` is of the run spec, the others are named like their updates. */
+/**
+ * Purpose of a signature, which counts for no other one. `start` is for the run spec; the others are named like their
+ * updates.
+ */
 export const SignedPurpose = z.enum([
   'start',
   'decide',
@@ -19,19 +22,19 @@ export const SignedPurpose = z.enum([
   'catalog.decide',
 ]);
 export type SignedPurpose = z.infer<typeof SignedPurpose>;
-/** Those of catalogs. */
+/** Purposes of a catalog's messages. */
 export type CatalogPurpose = Extract<SignedPurpose, `catalog.${string}`>;
 
 const seconds = z.int().min(0).max(9_999_999_999);
 const place = z.string().min(1).max(1_000);
 
-/** Claims of a signature: what it is for, who says it, and of which message. */
+/** Claims of a signature: its purpose, its signer, and the message. */
 export const SignedClaims = z.strictObject({
   purpose: SignedPurpose,
   namespace: place,
   tenant: Identifier,
   workflowId: place,
-  /** Temporal run; none for a spec, which is signed before there is one. */
+  /** Temporal run; absent for a spec, which is signed before there is a run. */
   runId: z.string().min(1).max(200).optional(),
   /** sha256 over the canonical JSON of the message without its signature. */
   payload: Sha256Hex,
@@ -45,7 +48,7 @@ export const SignedClaims = z.strictObject({
 });
 export type SignedClaims = z.infer<typeof SignedClaims>;
 
-/** What the ledger keeps of a signature that was found good: the hash is of the JWS. */
+/** The ledger's record of a verified signature; `sha256` is of the JWS. */
 export const SignatureEvidence = z.strictObject({
   kid: z.string(),
   jti: z.string(),
@@ -54,29 +57,31 @@ export const SignatureEvidence = z.strictObject({
 });
 export type SignatureEvidence = z.infer<typeof SignatureEvidence>;
 
-/** Whoever vouches for people: a person is `issuer|subject`, so an issuer holds no bar. */
+/** The authority that vouches for people: a person is `issuer|subject`, so an issuer holds no bar. */
 export const Issuer = Identifier.regex(/^[^|]+$/, 'must not hold a | (a person is issuer|subject)').max(120);
 
 const asserted = {
   iss: Issuer,
-  /** Groups that it may claim. */
+  /** Groups that the key may claim. */
   groups: z.array(Identifier).max(100).default([]),
   tenants: z.array(Identifier).min(1).max(100).default(['default']),
-  /** Who holds the key, where that is more than this key: keys of one holder fill no quorum between them. Default: the key id. */
+  /** Holder of several keys, which together fill no quorum. Default: the key id. */
   holder: Name.optional(),
-  /** It was replaced then, and not lost: what it signed before counts on, and nothing after. */
+  /**
+   * Time at which the key was replaced, without having been lost: earlier signatures still count, later ones do not.
+   */
   retired: Instant.optional(),
 };
 
-/** What a key may assert. */
+/** Assertions that a key may make. */
 export const Assertion = z.discriminatedUnion('kind', [
-  /** One approver, and nobody else. */
+  /** Speaks for one approver only. */
   z.strictObject({ kind: z.literal('person'), sub: Identifier, ...asserted }),
-  /** Anybody of its issuer: a backend that has checked who is at the other end. */
+  /** Speaks for anybody of its issuer: a backend that authenticates people. */
   z.strictObject({
     kind: z.literal('service'),
     ...asserted,
-    /** Several people may agree to one request through this key. Without it, one key is one voice. */
+    /** Lets several people agree to one request through this key. Without it, one key counts once. */
     speaksForMany: z.literal(true).optional(),
   }),
 ]);
@@ -98,9 +103,9 @@ export type TrustedJwk = z.infer<typeof TrustedJwk>;
 export const TrustedJwks = z.strictObject({ keys: z.array(TrustedJwk).max(10_000) });
 export type TrustedJwks = z.infer<typeof TrustedJwks>;
 
-/** Who may send an update that is no decision. */
+/** Senders of updates that are no decisions. */
 export const Senders = z.strictObject({
-  /** Whoever started the run. */
+  /** True if the run's initiator may send. */
   initiator: z.boolean().default(true),
   ids: z.array(Identifier).max(100).default([]),
   groups: z.array(Identifier).max(100).default([]),
@@ -108,7 +113,7 @@ export const Senders = z.strictObject({
 export type Senders = z.infer<typeof Senders>;
 
 export const TrustConfig = z.discriminatedUnion('mode', [
-  /** Whoever may write to the namespace is who they say they are. */
+  /** Believes every sender who may write to the namespace. */
   z.strictObject({ mode: z.literal('temporal') }),
   z.strictObject({
     mode: z.literal('signed'),
@@ -119,15 +124,15 @@ export const TrustConfig = z.discriminatedUnion('mode', [
       .max(2_048)
       .refine((jwks) => !isTrustUrl(jwks) || z.url().safeParse(jwks).success, 'must be a file or an https URL'),
     may: z.strictObject({ say: Senders.prefault({}), stop: Senders.prefault({}) }).prefault({}),
-    /** A run that has not read the keys for so long reads them anew before it takes a message. */
+    /** Seconds after which a run reads the keys anew before it takes a message. */
     maxAgeSeconds: z.int().min(10).max(86_400).default(900),
-    /** What workers write for runs and catalogs is proven by these; workers of every role have them, and nobody else. */
+    /** Keys that prove what workers write for runs and catalogs; workers of every role have them, and nobody else. */
     zone: z.strictObject({ keys: z.array(CodecKey).max(10).default([]) }).prefault({}),
   }),
 ]);
 export type TrustConfig = z.infer<typeof TrustConfig>;
 
-/** A key as a run holds it; those of other tenants are left out. */
+/** A key as a run holds it; keys of other tenants are left out. */
 export interface TrustedKey {
   readonly kid: string;
   readonly x: string;
@@ -141,17 +146,17 @@ export interface TrustedKey {
   readonly retired?: number;
 }
 
-/** What a run in trust mode `signed` is given when it is prepared, and when it asks anew. */
+/** The trust of a run in mode `signed`, given when the run is prepared and whenever it asks anew. */
 export interface TrustSet {
   readonly keys: readonly TrustedKey[];
   readonly may: { readonly say: Senders; readonly stop: Senders };
   readonly maxAgeSeconds: number;
 }
 
-/** What a catalog holds of it: who may send what is a matter of `catalog.administrators`. */
+/** The part that a catalog holds; `catalog.administrators` says who may send what. */
 export type CatalogTrust = Pick<TrustSet, 'keys' | 'maxAgeSeconds'>;
 
-/** Else it is a file. */
+/** True for a URL, false for a file. */
 export function isTrustUrl(jwks: string): boolean {
   return /^https?:\/\//i.test(jwks);
 }

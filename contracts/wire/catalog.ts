@@ -1,4 +1,4 @@
-/** The activities of a catalog, as interfaces; inputs are written into history (INV-S1). */
+/** Activities of a catalog have these interfaces. Their inputs are written into history (INV-S1). */
 import type { ErrorCode, ErrorFacts } from '../errors.ts';
 import type { Approver } from '../schemas/answer.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from '../schemas/catalog.ts';
@@ -11,48 +11,51 @@ export interface CatalogIdentity {
   readonly server: string;
 }
 
-/** What a catalog is begun with. */
+/** Input with which a catalog workflow starts. */
 export interface CatalogBeginning extends CatalogIdentity {
-  /** By somebody with a key: from its first event on it believes only what a key of the zone proves (docs/adr/0047). */
+  /**
+   * Set if somebody with a key created the catalog: from its first event on it believes only what a key of the zone
+   * proves (docs/adr/0047).
+   */
   readonly signed?: true;
 }
 
-/** What somebody wants of a catalog: whether this deployment can honour it is for the activity to say. */
+/** A wish of an administrator; the activity says which parts this deployment cannot honour. */
 export interface ReviewInput extends CatalogIdentity {
   readonly by: Approver;
   readonly connection?: CatalogConnection;
-  /** Settings as they would be, and as they are. */
+  /** Settings after the change, and before it. */
   readonly settings?: readonly {
     readonly tool: string;
     readonly setting: ToolSetting;
     readonly before: ToolSetting;
   }[];
-  /** In trust mode `signed`: what the message came with. */
+  /** Signature of the message, in trust mode `signed`. */
   readonly signed?: SignedChange;
-  /** Hash of the trust set that the catalog holds; the same one is not told again. */
+  /** Hash of the trust set that the catalog holds; the same set is not returned again. */
   readonly trustHash?: string;
 }
 
-/** A signed message of a catalog, as far as it is proven again. */
+/** The parts of a signed message that a worker verifies again. */
 export interface SignedChange {
   readonly purpose: CatalogPurpose;
   readonly requestId: string;
   /** sha256 over the canonical JSON of the message without its signature. */
   readonly payload: string;
   readonly signature: string;
-  /** Of an agreement: who asked for the change. */
+  /** For an agreement: who asked for the change. */
   readonly asked?: { readonly by: Approver; readonly signature?: string };
 }
 
 export interface Review {
   readonly rules: CatalogRules;
-  /** Why later runs could not honour it; a setting that only takes away is never objected to. */
+  /** Parts that later runs could not honour, with the reason. A setting that only tightens is never objected to. */
   readonly objections: readonly { readonly path: string; readonly reason: string }[];
-  /** On which the server is reached, where the configuration says so. */
+  /** Queue whose workers reach the server, if the configuration names one. */
   readonly taskQueue?: string;
-  /** In trust mode `signed`, also where nothing was proven: from then on the catalog verifies by itself. */
+  /** Only in trust mode `signed`, also for an unproven message: from then on the catalog verifies by itself. */
   readonly trust?: CatalogTrust | 'unchanged';
-  /** In trust mode `signed`: why the message is not believed. Nothing else of this answer counts then. */
+  /** Only in trust mode `signed`: why the message is not believed. The other fields then do not count. */
   readonly unproven?: { readonly code: ErrorCode; readonly message: string; readonly facts: ErrorFacts };
 }
 
@@ -66,8 +69,8 @@ export interface CatalogDiscovery {
   readonly refused: readonly RefusedTool[];
 }
 
-/** On the queue of catalogs, which is that of runs. */
+/** Runs on the queue of catalogs, which is that of runs. */
 export interface CatalogActivities {
-  /** By the configuration as it is now. */
+  /** Answers by the configuration of the moment. */
   reviewChange(input: ReviewInput): Promise<Review>;
 }

@@ -1,8 +1,11 @@
-/** What an activity is told of the run that asks, beside its own question. Written into history: no secret stands here in clear (INV-S1). */
+/**
+ * Every activity of a run receives these facts beside its own input. They are written into history: no secret stands
+ * here in clear (INV-S1).
+ */
 import type { ArtifactRef } from '../schemas/json.ts';
 import type { Initiator } from '../schemas/run-spec.ts';
 
-/** What is true of a run from its start to its end; small, and sent with each activity. */
+/** Constant for the whole run; small, since every activity receives it. */
 export interface RunIdentity {
   readonly namespace: string;
   readonly workflowId: string;
@@ -15,27 +18,27 @@ export interface ToolsetRef {
   readonly server: string;
   readonly tools: ArtifactRef;
   readonly allowedTools?: readonly string[];
-  /** When the run's grant for the server ends, where that is known. */
+  /** End of the run's grant for the server, if known. */
   readonly grantExpiresAt?: string;
 }
 
-/** Where a run's activities stand in a queue, as Temporal takes it. */
+/** Priority and fairness of a run's activities in a queue, in Temporal's terms. */
 export interface RunPriority {
   readonly priorityKey: number;
   readonly fairnessKey: string;
   readonly fairnessWeight: number;
 }
 
-/** A spec as its starter signed it: what dispatch believes of a run, whatever else it is told. */
+/** A spec as its starter signed it. A dispatch trusts this spec, whatever else its input says. */
 export interface SignedSpec {
-  /** Canonical JSON of the spec without its signature, whose hash was signed. */
+  /** Canonical JSON of the spec without its signature; its hash was signed. */
   readonly spec: ArtifactRef;
   readonly signature: string;
 }
 
-/** What the model sees of one call's result. */
+/** Bytes of one result that the model sees. */
 export interface ResultRoom {
   readonly resultBytes: number;
-  /** Calls of the turn, where it is less than `limits.resultBytes` because they share the turn's room. */
+  /** Number of calls that share the turn's room, if that makes `resultBytes` less than `limits.resultBytes`. */
   readonly sharedBy?: number;
 }

@@ -1,6 +1,9 @@
 /**
- * How the dispatch of a call, and the run that it belongs to, speak of questions that a server of MCP 2025-11-25 asks on a
- * connection that is held open (docs/adr/0040). The activity tells the run by update, and asks for the answer by query.
+ * A run and its activities exchange these messages for two features of MCP 2025-11-25: questions on an open connection,
+ * and tasks.
+ *
+ * While a server holds a connection open with a question (docs/adr/0040), the dispatch tells the run by update, and
+ * asks for the answer by query. Task messages are written into history: no task id stands here in clear (INV-S1).
  */
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { SealedState } from '../schemas/input.ts';
@@ -10,45 +13,50 @@ import type { ServerBinding } from '../schemas/tool.ts';
 import type { ResultRoom, RunIdentity, ToolsetRef } from './identity.ts';
 import type { ProvisionProof } from './proofs.ts';
 
-/** Argument of the update `inputAsked`. Its id is `held/<callId>/<attempt>/<round>`, so that a repeat is the same one. */
+/**
+ * Argument of the update `inputAsked`. The update's id is `held/<callId>/<attempt>/<round>`, so that a repeat is the
+ * same one.
+ */
 export type HeldQuestions = Questions;
 
-/** People are asked. */
+/** Acknowledges that people are asked. */
 export interface HeldAck {
-  /** ISO 8601: until when somebody may answer. */
+  /** End of the time to answer, ISO 8601. */
   readonly deadline: string;
 }
 
 /** Argument of the query `heldInput`. */
 export type HeldPlace = Omit<Questions, 'requests'>;
 
-/** What became of the question. */
+/** State of a question. */
 export type HeldWord =
   | { readonly kind: 'open' }
-  /** Nobody has answered it, and nobody will; also of a question that the run does not know. */
+  /** Nobody answered, and nobody will; also for a question unknown to the run. */
   | { readonly kind: 'closed' }
-  /** To be believed only once it is proven. */
+  /** The worker proves the answer before it believes it. */
   | { readonly kind: 'answered'; readonly provided: ProvisionProof };
 
-/** What the server was told in the end to one question, by the worker that it asked. */
+/** The answer that a worker finally gave its server to one round of questions. */
 export interface HeldTold {
-  /** As the run was asked for it. */
+  /** Number of the round in the run's request. */
   readonly round: number;
   readonly told: 'accept' | 'decline' | 'cancel';
-  /** Why it was not what people said, or why the server may not have heard it. */
+  /** Why the server got another answer than people gave, or may not have heard it. */
   readonly code?: string;
 }
 
-// Between a run and the activity that asks a server how far a task has come. Written into history: no id of a task in clear (INV-S1).
+// A run polls a task through an activity.
 
-/** What a dispatch says of a call that its server has made a task of. */
+/** A call that its server has made a task. */
 export interface BegunTask {
-  /** Task, session, and with whose authorization it was begun; only workers of the zone open it. */
+  /** Task, session, and the authorization that began it; only workers of the zone open the text. */
   readonly sealed: SealedState;
   readonly sentAt: string;
-  /** When it is given up: by then the server may have forgotten it, or it has had its time. */
+  /**
+   * Time at which the run gives the task up: the server may have forgotten it by then, or the task has had its time.
+   */
   readonly until: string;
-  /** What the server wants between two questions. */
+  /** Poll interval that the server asks for, in ms. */
   readonly pollMs?: number;
   readonly message?: string;
 }
@@ -56,27 +64,27 @@ export interface BegunTask {
 export interface PollInput {
   readonly run: RunIdentity;
   readonly callId: string;
-  /** The dispatch that began it. */
+  /** Attempt of the dispatch that began the task. */
   readonly attempt: number;
-  /** The name that the model used, by which its definition is found. */
+  /** Name that the model used; the definition is found by it. */
   readonly name: string;
   readonly target: ToolTarget;
   readonly server: ServerBinding;
   readonly sealed: SealedState;
-  /** All that the run has for this server; the one with which the task was begun is taken. */
+  /** All grants of the run for this server; the poll uses the one that began the task. */
   readonly grants?: readonly Grant[];
   readonly toolset: readonly ToolsetRef[];
   readonly limits: ResultRoom;
-  /** Nobody waits any longer: the server is asked to cancel what has not ended. */
+  /** Set once nobody waits any longer: the server is asked to cancel the task if it has not ended. */
   readonly giveUp?: 'withdrawn' | 'time';
 }
 
-/** Of a question: Temporal gives it to whichever worker is there. */
+/** Attempts of one poll; Temporal gives each to any available worker. */
 export const MOST_TRIES = 3;
 
 export type PollResult =
-  /** The server works on it. */
+  /** The server still works on the task. */
   | { readonly kind: 'working'; readonly pollMs?: number; readonly message?: string }
-  /** It could not be asked, and may be later. */
+  /** The server could not be asked, and may answer later. */
   | { readonly kind: 'unreached'; readonly message: string; readonly retryAfterMs?: number }
   | { readonly kind: 'ended'; readonly outcome: Outcome; readonly token?: TokenEvidence };

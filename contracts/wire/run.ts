@@ -1,6 +1,9 @@
 /**
- * The activities a run calls, as interfaces: the sandbox may know their shapes and nothing of their code.
- * Inputs are written into history: no secret stands here in clear (INV-S1).
+ * A run calls its activities through these interfaces: the sandbox knows their shapes and nothing of their code. Inputs
+ * are written into history: no secret stands here in clear (INV-S1).
+ *
+ * Optional fields of `PreparedRun` switch on behaviour. An absent field means that an earlier release, or a policy
+ * without need for it, prepared the run.
  */
 import type { PauseKind } from '../schemas/answer.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
@@ -16,7 +19,7 @@ import type { PollInput, PollResult } from './legacy-2025.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult, ResumeInput, TurnedAway } from './tools.ts';
 import type { RunIdentity, RunPriority, SignedSpec, ToolsetRef } from './identity.ts';
 
-/** Millionths of the currency for a million tokens. */
+/** Prices per million tokens, in millionths of the currency. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
@@ -31,45 +34,74 @@ export interface PreparedRun {
   readonly servers: readonly ServerBinding[];
   /** The conversation's first messages: instructions, then input. */
   readonly opening: readonly Message[];
-  /** Repeats of what was refused are answered without asking anybody. Absent: prepared by an earlier release, which asks. */
+  /**
+   * Repeats of refused calls are answered without asking anybody. Absent: prepared by an earlier release, which asks.
+   */
   readonly repeats?: 'answered';
-  /** The ledger says where the conversation stood; absent from workers that did not write it. */
+  /**
+   * Ledger facts state the length and digest of the transcript. Absent: workers of an earlier release did not write
+   * them.
+   */
   readonly messages?: 'hashed';
-  /** Some rule asks what became of earlier calls: the run counts them. */
+  /** The run counts outcomes of earlier calls, since some policy rule reads them. */
   readonly tally?: true;
   /** A message id stands for one message. Absent: another message under a known id is taken for the first. */
   readonly messageIds?: 'compared';
-  /** A decision id stands for one decision. Absent: of another one under a known id, comment, reason and groups are not compared. */
+  /** A decision id stands for one decision. Absent: comment, reason and groups are not compared under a known id. */
   readonly decisionIds?: 'compared';
-  /** Of the model, where the configuration has one: the run keeps what it began with. */
+  /** Price of the model, if configured; the run keeps the price that it began with. */
   readonly price?: ModelPrice;
-  /** Absent: prepared by an earlier release, whose activities have none. */
+  /** Absent: prepared by an earlier release, whose activities have no priority. */
   readonly priority?: RunPriority;
-  /** In trust mode `signed`; absent, every message is believed. */
+  /** Set in trust mode `signed`; if absent, every message is believed. */
   readonly trust?: TrustSet;
-  /** What a person is asked of a call besides consent. Absent: prepared by an earlier release, or by one whose policy asks nobody. */
+  /**
+   * Requests for something other than consent that the run may open. Absent: prepared by an earlier release, or policy
+   * asks nobody.
+   */
   readonly pauses?: readonly PauseKind[];
   /** Servers whose linked resources the model may read. Absent: none, or prepared by an earlier release. */
   readonly links?: readonly string[];
-  /** With `pauses`: who answers where nobody was asked for consent. */
+  /** With `pauses`: who answers for a call that nobody was asked to approve. */
   readonly answerers?: { readonly approvers: ApproverRule; readonly deadlineSeconds: number };
-  /** A list that is turned away for want of a grant waits for another one. Absent: prepared by an earlier release; it ends the run. */
+  /**
+   * A list of tools refused for its grant waits for another grant. Absent: prepared by an earlier release; the run
+   * ends.
+   */
   readonly listings?: 'asked';
-  /** The ledger says of a request that the grant will not outlive it; absent from workers that did not write it. */
+  /**
+   * The ledger records if a grant ends before a request's deadline. Absent: workers of an earlier release did not write
+   * it.
+   */
   readonly grantEnds?: 'recorded';
-  /** The run can wait for a server that works on a call as a task. Absent: prepared by an earlier release, whose calls are none. */
+  /**
+   * The run can wait for a server that works on a call as a task. Absent: prepared by an earlier release, which begins
+   * none.
+   */
   readonly tasks?: true;
-  /** With `trust`: what was signed when the run was started. */
+  /** With `trust`: the signed spec of the run's start. */
   readonly signedSpec?: SignedSpec;
-  /** Of a call whose worker is lost, its server is asked for the answer. Absent: prepared by an earlier release, which does not. */
+  /**
+   * If a call's worker is lost, its server is asked for the answer. Absent: prepared by an earlier release, which does
+   * not.
+   */
   readonly lostAnswers?: 'resumed';
-  /** The run is shown as over once all of it is stored. Absent: prepared by an earlier release, which showed it before. */
+  /** The run shows its end once all of it is stored. Absent: prepared by an earlier release, which showed it before. */
   readonly endings?: 'stored';
-  /** Of a call whose outcome is not known, only a worker says that it left. Absent: prepared by an earlier release, which took it for sent. */
+  /**
+   * Only a worker's report counts as the sending of a call with unknown outcome. Absent: prepared by an earlier
+   * release, which counts handing it to Temporal.
+   */
   readonly sentTimes?: 'told';
-  /** A server that is away when its tools are listed is waited for. Absent: prepared by an earlier release, which ends the run after some tries. */
+  /**
+   * The run waits for a server that is away when its tools are listed. Absent: prepared by an earlier release, which
+   * ends the run after some tries.
+   */
   readonly awayServers?: 'awaited';
-  /** A call that is withdrawn after it was handed to Temporal may have run. Absent: prepared by an earlier release, which took it for not made. */
+  /**
+   * A call withdrawn after it was handed to Temporal may have run. Absent: prepared by an earlier release, which took
+   * such a call for unsent.
+   */
   readonly withdrawals?: 'doubted';
 }
 
@@ -78,7 +110,7 @@ export interface JudgeInput {
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy: Policy | undefined;
   readonly calls: readonly ProposedCall[];
-  /** Of the turns before. */
+  /** Outcomes of the closed turns. */
   readonly earlier?: Tally;
 }
 
@@ -87,7 +119,7 @@ export interface JudgeResult {
   readonly judgements: readonly Judgement[];
 }
 
-/** Where the messages before `tail` are: their number, their chained digest, and the newest stored segment. */
+/** The messages before `tail`, by number and chained digest, with the newest stored segment. */
 export interface TranscriptBase {
   readonly length: number;
   readonly digest: string;
@@ -96,7 +128,7 @@ export interface TranscriptBase {
 
 export interface ModelStepInput {
   readonly run: RunIdentity;
-  /** Temporal run whose `transcript` query has what this worker has not cached. */
+  /** Temporal run whose `transcript` query returns what this worker has not cached. */
   readonly runId: string;
   readonly model: string;
   readonly turn: number;
@@ -112,28 +144,31 @@ export interface ModelStepInput {
 export interface ModelStepResult {
   /** Call ids are already ours. */
   readonly parts: readonly AssistantPart[];
-  /** Calls whose arguments were no JSON object: call id → reason. */
+  /** Calls whose arguments were not a JSON object: call id → reason. */
   readonly malformed?: Readonly<Record<string, string>>;
   readonly usage: Usage;
   readonly finish: 'stop' | 'calls' | 'length' | 'refused';
   /**
-   * The verdicts on the calls, reached where the step ran (docs/adr/0012). Absent where judging failed after the model had
-   * answered: the run then judges in an activity of its own, and the answer is not lost.
+   * Verdicts on the calls, reached where the step ran (docs/adr/0012). Absent if judging failed after the model had
+   * answered: the run then judges in a separate activity, and the answer is not lost.
    */
   readonly judged?: JudgeResult;
-  /** Set where the spec has an output schema and the step ended: the parsed answer, or why it does not fit. */
+  /** Set if the spec has an output schema and the step ended: the parsed answer, or why it does not fit. */
   readonly output?:
     | { readonly kind: 'valid'; readonly value: JsonValue }
     | { readonly kind: 'invalid'; readonly errors: readonly string[] };
 }
 
-/** Half-open: from `from` up to, not including, `to`. */
+/** A half-open range: from `from` up to, not including, `to`. */
 export interface Stretch {
   readonly from: number;
   readonly to: number;
 }
 
-/** What is stored is read by query of the run that asks: it would double every history, and may be more than one input can hold. */
+/**
+ * The activity reads the content by query of the run: sent as an input, the content would double every history, and
+ * might be larger than one input can be.
+ */
 export interface StoreSegmentInput {
   readonly workflowId: string;
   readonly previous?: ArtifactRef;
@@ -141,11 +176,14 @@ export interface StoreSegmentInput {
   readonly ledger: Stretch;
 }
 
-/** Short and repeatable, on the run's own workers. */
+/** Short and repeatable activities on the run's own workers. */
 export interface RunActivities {
-  /** Validates what a starter sent. Fails with a code and the path. */
+  /**
+   * Validates what a starter sent.
+   * @throws a failure with a code and the path
+   */
   prepareRun(spec: RunSpecInput): Promise<PreparedRun>;
-  /** The keys as they are now, for runs of a tenant; undefined in trust mode `temporal`. */
+  /** Reads the current keys for runs of a tenant; undefined in trust mode `temporal`. */
   readTrust(tenant: string): Promise<TrustSet | undefined>;
   judge(input: JudgeInput): Promise<JudgeResult>;
   storeSegment(input: StoreSegmentInput): Promise<ArtifactRef>;
@@ -155,11 +193,11 @@ export interface ModelActivities {
   modelStep(input: ModelStepInput): Promise<ModelStepResult>;
 }
 
-/** Run where the server's credentials are. */
+/** Activities on workers that hold the server's credentials. */
 export interface ToolActivities {
   discoverTools(input: DiscoverInput): Promise<Discovery | TurnedAway>;
   callTool(input: DispatchInput): Promise<DispatchResult>;
-  /** Sends no call. */
+  /** Asks the server for a lost answer, and sends no call. */
   resumeCall(input: ResumeInput): Promise<DispatchResult>;
   /** Executes nothing, and may be repeated. */
   pollTask(input: PollInput): Promise<PollResult>;

@@ -1,5 +1,6 @@
 /**
- * What a dispatch of one call is given, and what it answers. It is written into history: no secret stands here in clear (INV-S1).
+ * Activities that talk to tool servers have these inputs and results: dispatching one call, and listing tools. All of
+ * it is written into history: no secret stands here in clear (INV-S1).
  */
 import type { PauseKind } from '../schemas/answer.ts';
 import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
@@ -23,7 +24,7 @@ import type {
 
 export interface DispatchInput {
   readonly run: RunIdentity;
-  /** Temporal run that scheduled this; one that a reset revived is refused. */
+  /** Temporal run that scheduled the dispatch; a dispatch revived by a reset is refused. */
   readonly runId: string;
   /** Temporal runs of the chain in which a decision may have been made. */
   readonly decidedIn: readonly string[];
@@ -32,41 +33,47 @@ export interface DispatchInput {
   readonly target: ToolTarget;
   readonly arguments: JsonObject;
   readonly proof: DispatchProof;
-  /** Where an earlier attempt may have run, and a person said that it is sent again. */
+  /** Set if an earlier attempt may have run, and a person answered that the call is sent again. */
   readonly retry?: RetryProof;
-  /** What people said where the server wanted another authorization. */
+  /** People's answers after the server required another authorization. */
   readonly authorizations?: readonly AuthorizationProof[];
   readonly toolset: readonly ToolsetRef[];
   readonly runPolicy?: Policy;
-  /** As the judge saw it. */
+  /** Outcomes of earlier calls, as the judge saw them. */
   readonly earlier?: Tally;
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly limits: ResultRoom & Pick<Limits, 'callTimeoutSeconds'>;
-  /** From 1; a further attempt is made only where nothing was sent, or the tool may be repeated by the operator's word. */
+  /**
+   * Number of the attempt, from 1. There is another one only if nothing was sent, or if the operator calls the tool
+   * repeatable.
+   */
   readonly attempt: number;
-  /** The same for every attempt of this call; what its server is told is made anew of run and call. */
+  /** The same for every attempt of this call; the key that the server sees is derived from run and call. */
   readonly idempotencyKey: string;
   readonly signedSpec?: SignedSpec;
-  /** Of a read: the message whose result links to the resource. To be looked at, not believed. */
+  /** For a read: the message whose result links to the resource. The dispatch checks it. */
   readonly link?: { readonly at: number };
-  /** Where the run knows how to wait for input; absent: the server is told that it may not ask. */
+  /** Set if the run can wait for input; if absent, the server is told that it may not ask. */
   readonly input?: DispatchedInput;
-  /** Where the run knows what to do with what a lost worker leaves; absent: it leaves nothing. */
+  /** Set if the run can use what a lost worker leaves; if absent, the worker leaves nothing. */
   readonly resumable?: true;
   /** The run can wait for a task. */
   readonly tasks?: true;
-  /** The run puts what the server asks on the open connection before people, for so long in all. Absent: the server may not ask. */
+  /**
+   * Total time for which the server may keep its connection open with questions for people. Absent: the server may not
+   * ask.
+   */
   readonly hold?: { readonly seconds: number };
 }
 
-/** A dispatch whose worker is lost, once more: nothing is sent for it, only its server is asked for the answer. */
+/** Repeats a dispatch whose worker is lost: nothing is sent, only the server is asked for the answer. */
 export interface ResumeInput extends DispatchInput {
-  /** What the lost worker left, where the answer comes. */
+  /** Sealed place, left by the lost worker, at which the answer can be asked for. */
   readonly resume: SealedState;
 }
 
-/** What a request shows of a definition, and its hash. */
+/** The parts of a definition that a request shows, and the definition's hash. */
 export interface ShownDefinition {
   readonly hash: string;
   readonly description?: string | undefined;
@@ -79,39 +86,44 @@ export type DispatchResult =
       readonly kind: 'ended';
       readonly outcome: Outcome;
       readonly token?: TokenEvidence;
-      /** Where nothing has run for want of an authorization that people can give. */
+      /** Set if nothing has run for lack of an authorization that people can give. */
       readonly authorization?: AuthorizationNeed;
-      /** Where it is not known whether it ran: when it left, bytes of an answer that came in part, the server's last progress. */
+      /** Set if the outcome is unknown: the time of sending, bytes of a partial answer, the server's last progress. */
       readonly sent?: { readonly at: string; readonly bytes?: number; readonly progress?: number };
-      /** Where it is not known because this worker went: where another one can ask for the answer. */
+      /**
+       * Set if the outcome is unknown because this worker is stopping: the place at which another one can ask for the
+       * answer.
+       */
       readonly resume?: SealedState;
-      /** What its server was told to what it asked on the open connection, in that order. Absent: it asked nothing, or nobody knows. */
+      /**
+       * The answers given to questions on the open connection, in their order. Absent: no questions, or nobody knows.
+       */
       readonly held?: readonly HeldTold[];
     }
-  /** Proven not sent; may be sent again after the delay. */
+  /** Proven not sent; the call may be sent again after the delay. */
   | {
       readonly kind: 'not-sent';
       readonly code: string;
       readonly message: string;
       readonly retryAfterMs?: number;
-      /** Its server takes no more just now: the call waits for its turn, which is no attempt. */
+      /** Set if the server's limits allow no call now: the call waits for its turn, and this is no attempt. */
       readonly held?: { readonly by: HeldBy; readonly atMostSeconds: number };
     }
-  /** The proof no longer holds; nothing was sent. The request is opened (again). */
+  /** The proof no longer holds; nothing was sent. The run asks for the call (again). */
   | {
       readonly kind: 'reopen';
       readonly code: string;
       readonly message: string;
       readonly approvers?: ApproverRule;
       readonly deadlineSeconds?: number;
-      /** The tool is another one than was shown: what the fresh decision is about. */
+      /** The current definition, if it differs from the shown one; the fresh decision is about it. */
       readonly definition?: ShownDefinition;
-      /** What does not hold is an answer about something else than consent: this is asked again. */
+      /** Set if an answer other than consent no longer holds: the run asks for it again. */
       readonly asks?: PauseKind;
     }
-  /** The server asks for input before it goes on; some of it nobody has answered. */
+  /** The server asks for input before it goes on; some of its questions have no answer yet. */
   | (InputLeg & { readonly kind: 'input'; readonly requests: InputRequests; readonly token?: TokenEvidence })
-  /** It was sent, and the server works on it: nobody holds a connection. */
+  /** The call was sent, and the server works on it as a task; no connection is open. */
   | {
       readonly kind: 'task';
       readonly task: BegunTask;
@@ -121,35 +133,35 @@ export type DispatchResult =
   /** Refused for good; nothing was sent. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string };
 
-// Between a run and the activity that lists the tools of one of its servers. Written into history: no secret in clear (INV-S1).
+// An activity lists the tools of one server.
 
 export interface DiscoverInput {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
   readonly grant?: Grant;
   readonly signedSpec?: SignedSpec;
-  /** The run knows which resources may be read: the tool for it is offered where the server has them. */
+  /** Set if the run records links: the tool for reading linked resources is offered, if the server has resources. */
   readonly links?: true;
-  /** The run waits for what servers work on as tasks: tools that can only be called so are offered. */
+  /** Set if the run can wait for tasks: tools that require task execution are offered. */
   readonly tasks?: true;
-  /** The run can ask for another grant. Absent: every failure ends it. */
+  /** Set if the run can ask for another grant. Absent: every failure ends the run. */
   readonly mayAsk?: true;
-  /** With a grant that took the place of the run's own: what was said, and the Temporal runs in which it may have been said. */
+  /** The answers that gave another grant, and the Temporal runs in which they count. */
   readonly authorizations?: readonly AuthorizationProof[];
   readonly decidedIn?: readonly string[];
 }
 
-/** No list, for want of a grant that its subject can give. Only for runs that say `mayAsk`. */
+/** The list was refused for lack of a grant that its subject can give. Only returned to runs that set `mayAsk`. */
 export interface TurnedAway {
   readonly server: string;
   readonly authorization: AuthorizationNeed;
 }
 
-// What a dispatch is given of the questions that a server asked before, and of people's answers.
+// A dispatch carries the questions that a server asked before, and people's answers.
 
 interface DispatchedInput {
   /** Oldest first. */
   readonly provided: readonly ProvisionProof[];
-  /** What was asked last; each question has its answer. Absent: the call begins. */
+  /** The newest questions, each of which has an answer. Absent: the call begins. */
   readonly leg?: InputLeg;
 }

@@ -1,7 +1,9 @@
 /**
- * What a catalog hands to its next execution at continue-as-new: all of it, the ends of its ledger, and the newest entries.
+ * A catalog hands its whole state to its next execution at continue-as-new, with the heads of its ledger and the newest
+ * entries.
  *
- * 1. All of it is one payload, of which Temporal takes 2 MiB (`limit.blobSize.error`): a catalog that would not fit could not go on.
+ * 1. The carry is one payload, of which Temporal takes 2 MiB (`limit.blobSize.error`): a larger catalog could not go
+ *    on.
  */
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogTrust } from '../../contracts/schemas/trust.ts';
@@ -11,9 +13,9 @@ import { PAGE_BYTES } from '../text/page.ts';
 import { type CatalogRefusal, refuse } from './settings.ts';
 import type { Catalog, CatalogChange } from './state.ts';
 
-/** Raised when a carried shape changes; an execution refuses a version it does not know. */
+/** Version of the carry. A changed shape raises the version; an execution refuses an unknown version. */
 export const CATALOG_CARRY_VERSION = 1;
-/** With a trust set: an execution that does not know it would take unsigned messages. */
+/** Version of a carry with a trust set: an execution that does not know it would take unsigned messages. */
 export const SIGNED_CARRY_VERSION = 2;
 
 export interface CatalogCarry {
@@ -23,23 +25,25 @@ export interface CatalogCarry {
   readonly signing?: CarriedTrust;
 }
 
-/** In trust mode `signed`. */
+/** Only in trust mode `signed`. */
 interface CarriedTrust {
   readonly trust: CatalogTrust;
-  /** Epoch ms. */
+  /** Time of the last read of the trust set, epoch ms. */
   readonly readAt: number;
   /** Temporal runs of the chain for which a message may have been signed. */
   readonly earlier: readonly string[];
 }
 
-/** Of what servers and operators say; what a catalog remembers of its messages and its last refresh is bounded and small. */
+/**
+ * Bytes of what servers and operators say. The remembered messages and the last refresh are bounded apart, and small.
+ */
 export const CATALOG_BYTES = 1_048_576;
 
-/** Ledger entries that the next execution is given in its input, and their bytes. */
+/** Ledger entries in the input of the next execution, and their bytes. */
 const MOST_CARRIED = 100;
 const MOST_CARRIED_BYTES = 524_288;
 
-/** What keeps a change from being made: without it the catalog could not be handed on, or its ledger not be read. */
+/** Refuses a change that would make the catalog too large to carry, or a ledger entry too large to read. */
 export function overLimit({ catalog, facts }: CatalogChange): CatalogRefusal | undefined {
   const { server, connection, entries, listings, pending } = catalog;
   if (bytesOf({ connection, entries, listings, pending }) > CATALOG_BYTES)
@@ -57,7 +61,7 @@ export function overLimit({ catalog, facts }: CatalogChange): CatalogRefusal | u
   return undefined;
 }
 
-/** May these entries go to the next execution in its input? */
+/** True if these entries fit into the input of the next execution. */
 export function canBeCarried(entries: readonly LedgerEntry[]): boolean {
   return entries.length <= MOST_CARRIED && bytesOf(entries) <= MOST_CARRIED_BYTES;
 }

@@ -1,9 +1,9 @@
 /**
- * What a refresh changes: all that the server says, and nothing that operators say.
+ * A refresh updates what the server says of its tools, and nothing that operators say.
  *
  * 1. A refresh takes effect as a whole or not at all.
  * 2. A tool that vanished is kept as `missing` with its policy, and comes back with it.
- * 3. What operators have said of a tool is never forgotten, however long it is missing.
+ * 3. A tool's policy set by an operator is never forgotten, however long the tool is missing.
  * 4. A definition that changed is a drift until an operator acknowledges it.
  */
 import type { CatalogEntry, ToolSetting } from '../../contracts/schemas/catalog.ts';
@@ -14,7 +14,10 @@ import type { CatalogDiscovery } from '../../contracts/wire/catalog.ts';
 import { canonicalJson } from '../text/canonical.ts';
 import { type Catalog, type CatalogChange, hasDrifted, withListings } from './state.ts';
 
-/** Entries of a catalog, missing ones included; beyond that go those of which no operator has said anything, oldest first. */
+/**
+ * Entries of a catalog, missing ones included. Beyond the bound, missing entries without operator policy are dropped,
+ * oldest first.
+ */
 const MOST_ENTRIES = 1_500;
 
 export interface Found extends CatalogDiscovery {
@@ -22,7 +25,10 @@ export interface Found extends CatalogDiscovery {
   readonly refresh: number;
 }
 
-/** @param at ISO time */
+/**
+ * Applies a refresh.
+ * @param at ISO time
+ */
 export function discovered(catalog: Catalog, found: Found, at: string): CatalogChange {
   const { refresh, listing } = found;
   const before = new Map(catalog.entries.map((entry) => [entry.name, entry]));
@@ -46,7 +52,10 @@ export function discovered(catalog: Catalog, found: Found, at: string): CatalogC
   return { catalog: next, facts: [refreshedFact(before, entries, found)] };
 }
 
-/** Nothing but the report changes. @param at ISO time */
+/**
+ * Records a failed refresh; only the report changes.
+ * @param at ISO time
+ */
 export function refreshFailed(
   catalog: Catalog,
   refresh: number,
@@ -59,7 +68,7 @@ export function refreshFailed(
   };
 }
 
-/** `enabled`; and asked where the organisation does not leave that to its strategy. */
+/** A new tool is enabled, and asks unless the organisation leaves new tools to its strategy. */
 export function settingOfNew(newTools: Catalog['newTools']): ToolSetting {
   return { enabled: true, requiresApproval: newTools !== 'strategy', denied: false };
 }
@@ -81,7 +90,7 @@ function newEntry(
   };
 }
 
-/** The first listing that held a definition goes on standing for it. */
+/** An unchanged definition keeps the listing that first held it. */
 function seenAgain(entry: CatalogEntry, definition: CatalogEntry['definition'], at: string): CatalogEntry {
   return {
     ...entry,
@@ -91,7 +100,7 @@ function seenAgain(entry: CatalogEntry, definition: CatalogEntry['definition'], 
   };
 }
 
-/** A server that lists other tools for a while must not wash off what operators say of one. */
+/** A server that lists other tools for a while must not remove the policy of an operator. */
 function bounded(present: readonly CatalogEntry[], absent: readonly CatalogEntry[]): CatalogEntry[] {
   const isUnsaid = (entry: CatalogEntry): boolean =>
     entry.spokenOf !== true && (entry.acknowledged === undefined || !hasDrifted(entry));
@@ -126,18 +135,18 @@ function refreshedFact(
   };
 }
 
-// Two definitions of a tool, field by field: what a person reads before they acknowledge the newer.
+// People read the difference of two definitions, field by field, before they acknowledge the newer one.
 
 export interface FieldDifference {
-  /** As people write it: `inputSchema.properties.path.type`. */
+  /** Path in readable form: `inputSchema.properties.path.type`. */
   readonly path: string;
-  /** Absent where the field is new. */
+  /** Absent if the field is new. */
   readonly before?: JsonValue;
-  /** Absent where the field is gone. */
+  /** Absent if the field is gone. */
   readonly after?: JsonValue;
 }
 
-/** @param before absent where no definition was acknowledged: all is new then */
+/** @param before absent if no definition was acknowledged; every field is new then */
 export function definitionDiff(before: ToolDefinition | undefined, after: ToolDefinition): readonly FieldDifference[] {
   // Sound: a definition comes from JSON.
   return differences(before as JsonValue | undefined, after as JsonValue, '');
@@ -164,13 +173,13 @@ function shown(name: string): string {
 }
 
 function fieldsOf(value: JsonValue | undefined): Readonly<Record<string, JsonValue>> | undefined {
-  // Sound: what is an object and no list has fields.
+  // Sound: an object that is no list has fields.
   return value !== null && typeof value === 'object' && !Array.isArray(value)
     ? (value as Readonly<Record<string, JsonValue>>)
     : undefined;
 }
 
-/** A field may be called `constructor`. */
+/** `hasOwn` guards fields named like `constructor`. */
 function own(fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }

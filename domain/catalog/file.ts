@@ -1,9 +1,9 @@
 /**
- * What a file of tool policies would change in a catalog.
+ * An import plan says what a file of tool policies would change in a catalog.
  *
- * 1. What was written out and is brought back unchanged changes nothing.
- * 2. A file that was written for another definition than the tool has now loosens nothing.
- * 3. A definition is acknowledged only where the file names its hash.
+ * 1. An exported file that is imported unchanged changes nothing.
+ * 2. A file written for another definition than the tool has now loosens nothing.
+ * 3. A definition is acknowledged only if the file names its hash.
  */
 import type { CatalogEntry, FiledTool, ToolChange, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
@@ -11,7 +11,7 @@ import { canonicalJson } from '../text/canonical.ts';
 import { nearNames } from '../text/near-names.ts';
 import { changedSetting, directionsOf } from './settings.ts';
 
-/** What is absent stays as it is; null takes a rule away. */
+/** The policy that a file wants for a tool. An absent field stays as it is; null removes a rule. */
 export interface WantedTool {
   readonly enabled: boolean;
   readonly requiresApproval: boolean;
@@ -29,13 +29,13 @@ export interface PlannedTool {
 
 export interface ImportPlan {
   readonly tools: readonly PlannedTool[];
-  /** Not in the catalog; with the names that may have been meant. */
+  /** Tools that are not in the catalog, with similar names. */
   readonly unknown: readonly { readonly tool: string; readonly near: readonly string[] }[];
-  /** Would be loosened, and are not what they were when the file was written. */
+  /** Tools that would be loosened although they changed since the file was written. */
   readonly refused: readonly string[];
-  /** Are not what they were when the file was written, and nothing is loosened. */
+  /** Tools that changed since the file was written, without being loosened. */
   readonly outdated: readonly string[];
-  /** In the catalog and not in the file: they stay as they are. */
+  /** Tools of the catalog that the file does not name; they stay as they are. */
   readonly unnamed: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export function filedTool({ setting, acknowledged }: CatalogEntry): FiledTool {
   return { ...setting, ...(acknowledged === undefined ? {} : { definition: acknowledged.hash }) };
 }
 
-/** A file says all of a tool. */
+/** An exported entry states the whole policy of a tool, so absent rules become null. */
 export function wantedTool({ enabled, requiresApproval, denied, definition, ...rules }: FiledTool): WantedTool {
   const { approvers, deadlineSeconds } = rules;
   return {
@@ -56,6 +56,7 @@ export function wantedTool({ enabled, requiresApproval, denied, definition, ...r
   };
 }
 
+/** Plans the import of a file's tools, given by name. */
 export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap<string, WantedTool>): ImportPlan {
   const names = entries.map(({ name }) => name);
   const known = new Set(names);
@@ -85,7 +86,7 @@ export function importPlan(entries: readonly CatalogEntry[], wanted: ReadonlyMap
   };
 }
 
-/** Undefined where all is as it should be. */
+/** Undefined if the tool already is as wanted. */
 function plannedTool(entry: CatalogEntry, want: WantedTool): PlannedTool | undefined {
   const { name, setting: before, definition, acknowledged } = entry;
   const isCurrent = isOf(entry, want);
@@ -93,12 +94,15 @@ function plannedTool(entry: CatalogEntry, want: WantedTool): PlannedTool | undef
   const after = changedSetting(before, { tool: name, ...change });
   const acknowledges = isCurrent && acknowledged?.hash !== definition.hash;
   if (Object.keys(change).length === 0 && !acknowledges) return undefined;
-  // Also where it is known already: the catalog then refuses to loosen a tool that changes meanwhile.
+  // A loosening names the hash even if it is known: the catalog then refuses to loosen a tool that changes meanwhile.
   const bound = isCurrent && (acknowledges || loosens({ before, after }));
   return { before, after, change: { tool: name, ...change, ...(bound ? { acknowledge: definition.hash } : {}) } };
 }
 
-/** Is the file about the definition that the tool has? Of a missing tool nobody can say what it will be. */
+/**
+ * True if the file is about the tool's current definition. A missing tool counts only with its acknowledged definition,
+ * since nobody can say how it will return.
+ */
 function isOf({ status, definition, acknowledged }: CatalogEntry, want: WantedTool): boolean {
   return want.definition === definition.hash && (status === 'available' || acknowledged?.hash === definition.hash);
 }

@@ -1,9 +1,9 @@
 /**
- * A loosening that a second administrator must agree to.
+ * A pending change is a loosening that a second administrator must agree to.
  *
- * 1. Its digest covers what would change from what to what: what was shown is what is agreed to (INV-G2).
- * 2. It binds the state it was planned on; where that has changed, it is outdated and changes nothing.
- * 3. Nobody agrees to a change of their own, and nobody after its deadline. Both must have the right by then.
+ * 1. Its digest covers every change with the state before and after: what was shown is what is agreed to (INV-G2).
+ * 2. The change binds the state it was planned on; if that state has changed, the change is outdated and does nothing.
+ * 3. Nobody agrees to their own change, nor after its deadline. Both administrators must still have the right then.
  */
 import type { Approver } from '../../contracts/schemas/answer.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
@@ -22,7 +22,10 @@ export interface Loosening {
   readonly signature?: string;
 }
 
-/** @param now epoch ms */
+/**
+ * Opens a pending change.
+ * @param now epoch ms
+ */
 export function opened(
   catalog: Catalog,
   { by, changes, trusted, signature }: Loosening,
@@ -54,7 +57,10 @@ export function opened(
   };
 }
 
-/** @param now epoch ms */
+/**
+ * Decides a pending change.
+ * @param now epoch ms
+ */
 export function agreed(
   catalog: Catalog,
   decision: CatalogDecision,

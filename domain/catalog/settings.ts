@@ -1,8 +1,10 @@
 /**
- * Changes of what operators say of tools: one at a time, on the version that was shown, and none without an entry in the ledger.
+ * Operators change the policy of tools here, one change at a time, on the version that they were shown.
  *
- * 1. A batch takes effect as a whole or not at all.
- * 2. What was shown is what is changed: another version, or another definition than the acknowledged one, is a conflict.
+ * 1. A batch takes effect as a whole or not at all, and always with an entry in the ledger.
+ * 2. A change applies to what was shown: another version, or another definition than the acknowledged one, is a
+ *    conflict.
+ * 3. Without named administrators nobody may change a catalog (INV-G4). Loosening and tightening are separate rights.
  */
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import type { Approver } from '../../contracts/schemas/answer.ts';
@@ -49,7 +51,7 @@ export function checkVersion(catalog: Catalog, expected: number): CatalogRefusal
   );
 }
 
-/** What a batch would do, or why it cannot be done. */
+/** Returns the plan of a batch, or why it cannot be done. */
 export function planned(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan | CatalogRefusal {
   const edits: Edit[] = [];
   const needs = new Set<CatalogRight>();
@@ -84,7 +86,10 @@ export function planned(catalog: Catalog, changes: readonly ToolChange[]): Catal
   return { kind: 'plan', edits, needs };
 }
 
-/** @param agreed who countersigned, where somebody had to; `signature` is then that of who asked */
+/**
+ * Applies a plan.
+ * @param agreed the second administrator, if one had to agree; `signature` is then that of the first
+ */
 export function policiesSet(
   catalog: Catalog,
   { edits }: Pick<CatalogPlan, 'edits'>,
@@ -123,7 +128,7 @@ export function policiesSet(
         const edit = edited.get(entry.name);
         if (edit === undefined) return entry;
         const { setting, acknowledges, before } = edit;
-        // Never what has come since: nobody has looked at that.
+        // A definition that arrived since the plan is not acknowledged: nobody has looked at it.
         return { ...entry, setting, spokenOf: true, ...(acknowledges ? { acknowledged: before.definition } : {}) };
       }),
     }),
@@ -143,7 +148,7 @@ function unknownTool({ server, entries }: Catalog, tool: string, path: string): 
   });
 }
 
-/** A name is the server's text. */
+/** A tool's name is the server's text. */
 function shown(tool: string): string {
   return bounded(visible(tool), 128);
 }
@@ -152,7 +157,7 @@ export function refuse(code: ErrorCode, message: string, facts: ErrorFacts = {})
   return { kind: 'refuse', code, message, facts };
 }
 
-// One tool's policy: what a change makes of it, and whether that lets more pass or less.
+// A change of one tool's policy has a direction: it loosens, tightens, or does both.
 
 export type Direction = 'loosens' | 'tightens';
 
@@ -170,7 +175,10 @@ export function changedSetting(before: ToolSetting, change: ToolChange): ToolSet
   };
 }
 
-/** Both, where one part does this and another that; none where nothing changes. What is not surely stricter is looser (INV-G4). */
+/**
+ * Returns both directions if parts differ, none if nothing changes. A change that is not surely stricter is looser
+ * (INV-G4).
+ */
 export function directionsOf(before: ToolSetting, after: ToolSetting): ReadonlySet<Direction> {
   const directions = new Set<Direction>();
   const flag = (was: boolean, is: boolean, stricter: boolean): void => {
@@ -183,12 +191,15 @@ export function directionsOf(before: ToolSetting, after: ToolSetting): ReadonlyS
   else if (letsIn(before.approvers, after.approvers)) directions.add('tightens');
   const { deadlineSeconds: was } = before;
   const { deadlineSeconds: is } = after;
-  // Silence means 24 hours where no other layer states a time: more than that would give time where there was less.
+  // Silence means 24 hours if no other layer states a time: a longer deadline would extend it.
   if (was !== is) directions.add(is !== undefined && is <= (was ?? DEFAULT_DEADLINE_SECONDS) ? 'tightens' : 'loosens');
   return directions;
 }
 
-/** Does a list let in somebody whom the other keeps out, or let them do more? Where there is none, the initiator decides: any list may let in others. */
+/**
+ * True if a list admits people whom the other excludes, or lets them do more. Without a list the initiator decides, so
+ * any list may admit others.
+ */
 function letsIn(list: ApproverList | undefined, other: ApproverList | undefined): boolean {
   if (list === undefined || other === undefined) return list !== other;
   const { need = 1, notInitiator = false, may = [], remember = [] } = list;
@@ -198,9 +209,7 @@ function letsIn(list: ApproverList | undefined, other: ApproverList | undefined)
   return list.ids.some((id) => !other.ids.includes(id)) || list.groups.some((group) => !other.groups.includes(group));
 }
 
-// Who may change a catalog.
-//
-// 1. Nobody, where nobody is named (INV-G4). Loosening and tightening are rights apart.
+// Administrators have their rights from the configuration.
 
 export function rightsOf({ administrators }: CatalogRules, { id, groups }: Approver): ReadonlySet<CatalogRight> {
   return new Set(
@@ -210,7 +219,7 @@ export function rightsOf({ administrators }: CatalogRules, { id, groups }: Appro
   );
 }
 
-/** Undefined where all is given; else what is missing, for the refusal. */
+/** Returns the first missing right, for the refusal; undefined if the person has all of them. */
 export function missingRight(
   rules: CatalogRules,
   by: Approver,

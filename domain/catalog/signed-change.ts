@@ -1,8 +1,9 @@
 /**
- * A change of a catalog in trust mode `signed`: whose it is, and whether it may be the word of a second administrator (INV-G2).
+ * In trust mode `signed`, a catalog takes a change only with a signature, and a second administrator needs another key
+ * (INV-G2).
  *
- * 1. It is compared with its signature whole, defaults written out, and is good for one catalog.
- * 2. Who agrees holds another key than who asked: one key is one voice.
+ * 1. The signature covers the whole message, defaults written out, and is good for one catalog.
+ * 2. The person who agrees holds another key than the one who asked: one key counts once.
  */
 import type { Approver } from '../../contracts/schemas/answer.ts';
 import type { CatalogDecision, PendingChange } from '../../contracts/schemas/catalog.ts';
@@ -16,7 +17,7 @@ import { catalogId } from './state.ts';
 
 type Trusted = Pick<TrustSet, 'keys'>;
 
-/** Where a catalog lives: the Temporal run is the one that stands in its messages. */
+/** Identity of a catalog, with the Temporal run that its messages name. */
 interface CatalogPlace extends CatalogIdentity {
   readonly namespace: string;
   readonly runId: string;
@@ -24,7 +25,10 @@ interface CatalogPlace extends CatalogIdentity {
 
 type SignedFields = Omit<SignedChange, 'signature' | 'asked'> & { readonly signature?: string | undefined };
 
-/** @param now epoch ms; undefined where it was taken before */
+/**
+ * Checks the signature of a change.
+ * @param now epoch ms; undefined if the message was taken before
+ */
 export function checkSignedChange(
   { purpose, requestId, payload, signature }: SignedFields,
   by: Approver,
@@ -53,20 +57,23 @@ export function checkSignedChange(
   return checkSignature(signature, about, trust, now);
 }
 
-/** Is the key of whoever asked for a change still trusted to say what it said? What it said was compared when it was taken. */
+/**
+ * Checks that the key of the person who asked for a change is still trusted. The content was compared when it was
+ * taken.
+ */
 export function checkAsked(
   { by, signature }: NonNullable<SignedChange['asked']>,
   { namespace, tenant, server }: CatalogPlace,
   trust: Trusted,
 ): Signer | Refusal {
   const said = (name: string): string => (signature === undefined ? '' : (claimOf(signature, name) ?? ''));
-  // Only these two open a change.
+  // Only these two purposes open a change.
   const purpose = said('purpose') === 'catalog.connect' ? 'catalog.connect' : 'catalog.setToolPolicies';
   const message = { purpose, requestId: said('jti'), payload: said('payload'), signature } as const;
   return checkSignedChange(message, by, { namespace, tenant, server, runId: said('runId') }, trust, undefined);
 }
 
-/** An agreement by the key of whoever asked, or by one of the same holder, is none. */
+/** Refuses an agreement by the key of the person who asked, or by another key of the same holder. */
 export function refuseSameVoice(
   { changeId, verdict }: Pick<CatalogDecision, 'changeId' | 'verdict'>,
   pending: readonly PendingChange[],
@@ -83,7 +90,7 @@ export function refuseSameVoice(
   );
 }
 
-/** What the ledger says of a message that was signed: each fact of its sender names the signature. */
+/** Adds evidence of a signature to each fact that its sender caused. */
 export function witnessed(
   facts: readonly LedgerFact[],
   by: Approver,
@@ -98,7 +105,7 @@ export function witnessed(
       case 'catalog.change-opened':
         return { ...fact, signature: evidence };
       case 'catalog.change-closed':
-        // One that expired is noticed by whoever comes next.
+        // An expired change is noticed by the next sender, who did not cause it.
         return fact.status === 'expired' ? fact : { ...fact, signature: evidence };
       case 'catalog.policy':
         return fact.countersignedBy?.id === by.id

@@ -1,10 +1,12 @@
 /**
- * The state of a catalog, apart from its ledger: immutable, and all of it carried through continue-as-new.
+ * This file defines the state of a catalog without its ledger: immutable, and all of it carried through
+ * continue-as-new.
  *
- * Owns: connection, version, what was answered. Does not own: discovery (`discovery.ts`), policy (`cli/session/settings.ts`),
- * who may (`cli/session/settings.ts`).
+ * The state owns connection, version, and remembered answers. Discovery is in `domain/catalog/discovery.ts`; policy and
+ * rights are in `domain/catalog/settings.ts`.
+ *
  * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
- * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
+ * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
  */
 import type { Approver } from '../../contracts/schemas/answer.ts';
 import type {
@@ -19,7 +21,7 @@ import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 
-/** A message that was answered, kept so that the same one gets the same answer. */
+/** An answered message, remembered so that a resent message gets the same answer. */
 export interface AnsweredMessage {
   readonly ack: CatalogAck;
   readonly digest: string;
@@ -32,7 +34,7 @@ export interface Catalog extends CatalogIdentity {
   readonly policyVersion: number;
   readonly refreshes: number;
   readonly lastRefresh?: RefreshReport;
-  /** As the organisation said when somebody last asked. */
+  /** The organisation's rule for new tools, at the time of the last message. */
   readonly newTools: 'ask' | 'strategy';
   readonly entries: readonly CatalogEntry[];
   readonly listings: Readonly<Record<string, ArtifactRef>>;
@@ -46,7 +48,7 @@ export interface CatalogChange {
   readonly facts: readonly LedgerFact[];
 }
 
-/** Messages that are remembered. */
+/** Number of messages that are remembered. */
 const MOST_ANSWERED = 200;
 
 export function startCatalog({ tenant, server }: CatalogIdentity): Catalog {
@@ -66,12 +68,12 @@ export function startCatalog({ tenant, server }: CatalogIdentity): Catalog {
   };
 }
 
-/** Workflow id of a catalog; a part never holds a separator of its own. */
+/** Returns the workflow id of a catalog; the encoding keeps separators out of its parts. */
 export function catalogId({ tenant, server }: CatalogIdentity): string {
   return `catalog/${encodeURIComponent(tenant)}/${encodeURIComponent(server)}`;
 }
 
-/** Another address is another server: what was acknowledged of the one is not acknowledged of the other. */
+/** Connects the catalog. A new URL means another server: definitions acknowledged for the old one do not count. */
 export function connected(catalog: Catalog, connection: CatalogConnection, by: Approver): CatalogChange {
   const policyVersion = catalog.policyVersion + 1;
   const moved = catalog.connection !== undefined && catalog.connection.url !== connection.url;
@@ -89,12 +91,12 @@ export function connected(catalog: Catalog, connection: CatalogConnection, by: A
   };
 }
 
-/** Missing until that server has listed it. */
+/** The tool is missing until the new server has listed it. */
 function ofAnotherServer({ acknowledged: _, ...entry }: CatalogEntry): CatalogEntry {
   return { ...entry, status: 'missing' };
 }
 
-/** Policy stays, and comes back with the next connection. */
+/** Disconnects the catalog. Its policy stays, and applies again with the next connection. */
 export function disconnected(catalog: Catalog, by: Approver): CatalogChange {
   const policyVersion = catalog.policyVersion + 1;
   return {
@@ -103,7 +105,7 @@ export function disconnected(catalog: Catalog, by: Approver): CatalogChange {
   };
 }
 
-/** Asks for the listing of the server; the number tells its end from that of an earlier one. */
+/** Counts a refresh; its number tells its end from that of an earlier refresh. */
 export function refreshAsked(catalog: Catalog): Catalog {
   return { ...catalog, refreshes: catalog.refreshes + 1 };
 }
@@ -116,12 +118,12 @@ export function entryOf(catalog: Pick<Catalog, 'entries'>, tool: string): Catalo
   return catalog.entries.find(({ name }) => name === tool);
 }
 
-/** Has the server changed the tool since an operator looked at it? */
+/** True if the server has changed the tool since an operator acknowledged it. */
 export function hasDrifted({ definition, acknowledged }: CatalogEntry): boolean {
   return acknowledged?.hash !== definition.hash;
 }
 
-/** Listings that no entry needs any more are forgotten. */
+/** Drops the listings that no entry needs. */
 export function withListings(catalog: Catalog): Catalog {
   const used = new Set(
     catalog.entries.flatMap(({ definition, acknowledged }) => [

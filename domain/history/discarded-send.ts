@@ -1,17 +1,18 @@
 /**
- * What a history says of one dispatch that a reset has discarded: the run does not know of it any more, and its server may.
+ * A history discarded by a reset may show dispatches that the run no longer knows of, although the server may.
  *
- * Pure. Owns which dispatches count as sent, and how that is told to people. Does not own reading histories.
+ * This pure file owns which of them count as sent, and the text for people. Reading histories belongs to others.
+ *
  * 1. A dispatch counts as sent unless the history proves that it was not (INV-X1).
- * 2. What stands in a history came from outside: what does not read as an answer of a dispatch is no proof.
+ * 2. A history is outside input: an entry that does not read as the result of a dispatch proves nothing.
  */
 import { isFields } from '../shapes/fields.ts';
 import { canonicalJson, sha256Hex } from '../text/canonical.ts';
 
 export type SendEnding =
-  /** Proven: nothing has left. */
+  /** Proven: nothing was sent. */
   | 'unsent'
-  /** Its server asked for something, or works on it: the call was sent and has not ended. */
+  /** The server asked for something, or works on the call: it was sent and has not ended. */
   | 'begun'
   | 'succeeded'
   | 'failed'
@@ -19,14 +20,14 @@ export type SendEnding =
 
 export interface DiscardedSend {
   readonly callId: string;
-  /** Epoch ms: when it was handed to a worker. */
+  /** Time at which a worker got the call, epoch ms. */
   readonly at: number;
-  /** Temporal run whose history says so. */
+  /** Temporal run of the discarded history. */
   readonly runId: string;
   readonly ending: SendEnding;
 }
 
-/** Of the answer of a dispatch that came. */
+/** Classifies the result of a dispatch. */
 export function endingOf(result: unknown): SendEnding {
   if (!isFields(result)) return 'unknown';
   switch (result['kind']) {
@@ -51,7 +52,7 @@ function endingOfOutcome(outcome: unknown): SendEnding {
       return 'succeeded';
     case 'failed':
       return outcome['executed'] === false ? 'unsent' : 'failed';
-    // A dispatch says so of what it has not sent, and of nothing else.
+    // A dispatch reports `cancelled` only for a call that it has not sent.
     case 'cancelled':
       return 'unsent';
     default:
@@ -59,7 +60,7 @@ function endingOfOutcome(outcome: unknown): SendEnding {
   }
 }
 
-/** The same for two calls that do the same: same server, tool and arguments. Undefined where the input of a dispatch does not say. */
+/** Hashes what a call does: server, tool and arguments. Undefined if the dispatch's input lacks one of them. */
 export function deedOf(input: unknown): string | undefined {
   if (!isFields(input) || !isFields(input['target']) || !isFields(input['arguments'])) return undefined;
   const { serverUrl, tool } = input['target'];
@@ -74,7 +75,7 @@ const SAYS: Readonly<Record<SendEnding, string>> = {
   unknown: 'not how it ended',
 };
 
-/** For people who say what became of the call. */
+/** Describes the dispatch for the person who records the call's outcome. */
 export function describeSend(callId: string, { callId: sent, at, runId, ending }: DiscardedSend): string {
   const which = sent === callId ? 'This call' : `The same call, then ${sent},`;
   return (
@@ -83,7 +84,7 @@ export function describeSend(callId: string, { callId: sent, at, runId, ending }
   );
 }
 
-/** Where that history is not kept any more. */
+/** The text for a discarded history that Temporal no longer has. */
 export function describeForgotten(): string {
   return (
     'The run was reset, and Temporal has not kept all of its history: ' +

@@ -1,11 +1,14 @@
-/** What the dispatch of a call is told of the question that its server asked on the open connection. */
+/** This file answers a dispatch that asks, by query, about the question that its server put on the open connection. */
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
 import { callOf, type Run } from '../state/run.ts';
 import { type Fields, isFields } from '../shapes/fields.ts';
 import { isHeldOpen } from './open-question.ts';
 
-/** @param place `HeldPlace`, as whoever may read the namespace sends it: what names no question of this run is closed */
+/**
+ * Returns the state of a question; a question unknown to this run counts as closed.
+ * @param place a `HeldPlace` as any reader of the namespace may send it, so not trusted
+ */
 export function heldWord(run: Run, place: unknown): HeldWord {
   const { callId, attempt, round }: Fields = isFields(place) ? place : {};
   const state = typeof callId === 'string' ? callOf(run, callId) : undefined;

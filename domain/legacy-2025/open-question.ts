@@ -1,13 +1,14 @@
 /**
- * Questions that a server asks on the open connection of a call, which waits for the answer (MCP 2025-11-25; docs/adr/0040).
+ * A server of MCP 2025-11-25 may ask questions on the open connection of a call, which waits for the answer
+ * (docs/adr/0040).
  *
- * Pure. Owns how a call in flight comes to ask and goes on. Does not own what an answer says (`provision.ts`), who asks the server
- * (`activities/`), nor waiting (`workflows/legacy-2025/open-question.ts`).
+ * This pure file owns how a call in flight comes to ask and goes on. `domain/request/provision.ts` says what an answer
+ * does, the activities ask the server, and `workflows/legacy-2025/open-question.ts` waits.
  *
- * 1. The call stays sent: whatever becomes of the question, it is in flight again, by the same dispatch (INV-X1).
- * 2. Only the dispatch that is under way asks, one question after the other, in bounds of time, number and bytes. It may leave
- *    rounds out, and what it asks closes what it asked before.
- * 3. What nobody has answered in time is closed, and no answer that comes later is taken (INV-G2).
+ * 1. The call stays sent: however the question ends, the call is in flight again, by the same dispatch (INV-X1).
+ * 2. Only the dispatch under way asks, one round of questions after the other, bounded in time, number and bytes. A
+ *    dispatch may skip round numbers; a new round closes the one before.
+ * 3. A question without an answer in time is closed, and takes no later answer (INV-G2).
  */
 import type { InputPause } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -23,14 +24,18 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 
 export type HeldOpen = Paused<InputPause> & { readonly heldOpen: Pick<HeldProgress, 'rounds' | 'waited'> };
 
-/** Who is asked, for how long, and how long the server may be kept waiting in all. */
+/** The people asked, the time for an answer, and how long the server may be kept waiting over all rounds. */
 export type HeldPausing = Pick<Pausing, 'at' | 'approvers' | 'deadlineSeconds'> & { readonly holdSeconds: number };
 
+/** True if the call waits for people while its server keeps the connection open. */
 export function isHeldOpen(state: CallState | undefined): state is HeldOpen {
   return state?.status === 'asking' && state.heldOpen !== undefined;
 }
 
-/** Whether people are asked; the state of the call, or why not. @param pausing undefined: the run holds no call of this server */
+/**
+ * Opens a request for the questions, or refuses them.
+ * @param pausing undefined if the run keeps no connection of this server open
+ */
 export function admitHeld(
   run: Run,
   asked: HeldQuestions,
@@ -80,22 +85,29 @@ function opened(
 }
 
 /**
- * A call that is in flight, also one that waits with a question: as it is without it. Its server has taken that back where it asks
- * another, or somebody has asked in the name of the dispatch. @param at epoch ms; up to when people were waited for
+ * Returns a call in flight. A call that waits with a question loses that question: its server asks another one, or a
+ * sender of the namespace has spoken in the name of the dispatch.
+ * @param at epoch ms; the wait for people counts up to this time
  */
 export function flightOf(state: CallState, at: number): InFlight | undefined {
   if (isHeldOpen(state)) return flownOn(state, { kind: 'cancelled' }, Math.min(at, state.request.deadline));
   return state.status === 'in-flight' ? state : undefined;
 }
 
-/** People are asked this, and no more what was asked before. @param state as it was admitted */
+/**
+ * Asks people these questions, and closes the former ones.
+ * @param state as `admitHeld` returned it
+ */
 export function askedHeld(run: Run, state: HeldOpen, ids: RunIds): Change {
   const before = callOf(run, state.call.callId);
   const closed = isHeldOpen(before) ? [closedFact(before, 'cancelled')] : [];
   return { run: replaceCall(run, state), facts: [...closed, requestOpenedFact(state, ids)] };
 }
 
-/** In flight again, by the dispatch that asked. @param until epoch ms; up to when people were waited for */
+/**
+ * Returns the call to flight, by the dispatch that asked.
+ * @param until epoch ms; the wait for people counts up to this time
+ */
 export function flownOn(
   { heldOpen, request, consented, ...state }: HeldOpen,
   last: HeldProgress['last'],
@@ -111,20 +123,23 @@ export function flownOn(
   };
 }
 
-/** Nobody has answered, and nobody will: its time is over, or nobody waits for it any more. No change where nothing is open. */
+/**
+ * Closes an open question that nobody answered, because its time is over or nobody waits for it. Otherwise changes
+ * nothing.
+ */
 export function closedHeld(run: Run, callId: string, status: 'expired' | 'cancelled'): Change {
   const state = callOf(run, callId);
   if (!isHeldOpen(state)) return { run, facts: [] };
   const { deadline } = state.request;
   const last = status === 'expired' ? { kind: status, deadline } : { kind: status };
-  // Of what is cancelled all its time counts: its dispatch is over, or asks nothing more in this turn.
+  // A cancelled question counts with all its time: its dispatch is over, or asks nothing more in this turn.
   return {
     run: replaceCall(run, flownOn(state, last, deadline)),
     facts: [closedFact(state, status)],
   };
 }
 
-/** What its server was told, as the dispatch says that has ended; of what the run has put before people, and of nothing else. */
+/** Records what a dispatch that ended has told its server, limited to the rounds that the run put before people. */
 export function toldHeld(run: Run, { call: { callId }, attempts: attempt }: InFlight, result: DispatchResult): Change {
   const held = result.kind === 'ended' || result.kind === 'task' ? result.held : undefined;
   const state = callOf(run, callId);

@@ -1,11 +1,12 @@
 /**
- * Calls whose worker is lost and whose server may still have the answer (docs/adr/0039).
+ * A call's worker may be lost while the server still has the answer; the answer is then asked for again
+ * (docs/adr/0039).
  *
- * Pure. Owns what of a lost worker's last word is believed, and how often an answer is asked for. Does not own where it comes
- * (`activities/gate/legacy-2025/resume-call.ts`).
+ * This pure file owns which parts of a lost worker's last heartbeat count, and how often an answer is asked for.
+ * `activities/gate/legacy-2025/resume-call.ts` does the asking.
  *
  * 1. Asking for an answer is no attempt: nothing is sent.
- * 2. A last word is looked at like anything that comes from outside. What it holds is sealed; only its form is seen here.
+ * 2. The last heartbeat is checked like any outside input. Its content is sealed; only its form is visible here.
  */
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -14,18 +15,24 @@ import { sentAsTold } from '../request/outcome.ts';
 import { callOf, type Change, type Run } from '../state/run.ts';
 import { isFields } from '../shapes/fields.ts';
 
-/** An unknown outcome, and where another worker can ask for the answer. */
+/** An unknown outcome, with the sealed place at which another worker can ask for the answer. */
 export type Resumable = Extract<DispatchResult, { kind: 'ended' }> & {
   readonly outcome: Unsure;
   readonly resume: SealedState;
 };
 
-/** Workers that are lost one after the other while they ask for one answer. */
+/** Most workers that may be lost one after the other while asking for the same answer. */
 const MOST_RESUMPTIONS = 3;
-/** Of each of the four: with the place stand all tokens that the server was shown, each of some kilobytes. */
+/**
+ * Characters of each of the four parts. The sealed place includes all tokens that the server was shown, some kilobytes
+ * each.
+ */
 const LONGEST_PART = 262_144;
 
-/** @param earlier how often the answer to this attempt was asked for */
+/**
+ * True if another worker may ask for the answer.
+ * @param earlier how often the answer to this attempt was asked for
+ */
 export function isResumable(result: DispatchResult, earlier: number): result is Resumable {
   return (
     result.kind === 'ended' &&
@@ -35,7 +42,10 @@ export function isResumable(result: DispatchResult, earlier: number): result is 
   );
 }
 
-/** Nobody knows what became of it. @param details the last heartbeat of a worker that is lost, where there was one */
+/**
+ * Builds the unknown outcome of a call whose worker is lost.
+ * @param details the worker's last heartbeat, if there was one
+ */
 export function lostAnswer(message: string, details: unknown): Extract<DispatchResult, { kind: 'ended' }> {
   const sent = sentAsTold(details);
   const resume = sealedIn(details);
@@ -47,12 +57,12 @@ export function lostAnswer(message: string, details: unknown): Extract<DispatchR
   };
 }
 
-/** What it is known to have come to; where that is nothing, what was known before is known still. */
+/** Merges the result of asking with what was known before; an unknown answer leaves the earlier knowledge in place. */
 export function afterAsking(lost: Omit<Resumable, 'resume'>, answer: DispatchResult): DispatchResult {
   return answer.kind === 'ended' && answer.outcome.kind === 'unknown' ? { ...lost, ...answer } : answer;
 }
 
-/** Its server is asked for the answer. */
+/** Records that the server is asked for the answer. */
 export function resumed(run: Run, callId: string): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };

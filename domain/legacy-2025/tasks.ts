@@ -1,11 +1,11 @@
 /**
- * Calls that their servers work on as tasks: when a server is asked how far one is, and when it is given up (docs/adr/0041).
+ * A server of MCP 2025-11-25 may work on a call as a task; here is when it is polled and given up (docs/adr/0041).
  *
- * Pure. Does not own asking (`activities/gate/legacy-2025/poll-task.ts`), nor waiting (`workflows/legacy-2025/tasks.ts`).
+ * The file is pure. `activities/gate/legacy-2025/poll-task.ts` polls, and `workflows/legacy-2025/tasks.ts` waits.
  *
- * 1. Only what an activity says makes a task of a call: runs of earlier releases have none, and replay as they were.
- * 2. How often a server is asked is ours to say, whatever it wants: each question is eleven events of history.
- * 3. A task is bounded by time alone. What has not ended by then is not known.
+ * 1. Only the result of an activity makes a call a task: runs of earlier releases have none, and replay as they were.
+ * 2. The run bounds the poll rate, whatever the server wants: each poll is eleven events of history.
+ * 3. Time alone bounds a task. A task that has not ended by then has an unknown outcome.
  */
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
@@ -17,7 +17,7 @@ import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 
 export type OnTask = InFlight & { readonly task: ServerTask };
 type Begun = Extract<DispatchResult, { kind: 'task' }>;
-/** Events, and bytes. */
+/** Length in events, and size in bytes. */
 interface HistorySize {
   readonly historyLength: number;
   readonly historySize: number;
@@ -26,19 +26,25 @@ type GoesOn = Exclude<PollResult, { kind: 'ended' }>;
 
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 300_000;
-/** Where the server says nothing of it. */
+/** Poll interval for a server that names none. */
 const DEFAULT_MS = 5_000;
-/** Temporal ends an execution at 51,200 events or 50 MiB; what is left holds the last questions of all tasks, and the end of the run. */
+/**
+ * Temporal ends an execution at 51,200 events or 50 MiB; the difference leaves room for the last polls of all tasks,
+ * and for the end of the run.
+ */
 const MOST_EVENTS = 40_000;
 const MOST_BYTES = 40 * 1_048_576;
-/** Of the time that it has taken so far: a result waits no longer than a fifth of what its task took. */
+/** Divisor of the time that the task has taken so far: a result waits at most a fifth of its task's duration. */
 const SHARE = 5;
 
 export function isOnTask(state: CallState): state is OnTask {
   return state.status === 'in-flight' && state.task !== undefined;
 }
 
-/** The server has made a task of the call. @param now epoch ms */
+/**
+ * Records that the server works on the call as a task.
+ * @param now epoch ms
+ */
 export function taskBegun(run: Run, callId: string, { task, token }: Begun, now: number): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
@@ -58,12 +64,18 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
   return { run: replaceCall(run, next), facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }] };
 }
 
-/** Whoever may write to the namespace can say what a worker says: what is no time is now, so that such a task is given up at once. */
+/**
+ * Replaces an invalid time by now, so that such a task is given up at once: any writer of the namespace can send one.
+ */
 function instantOr(said: string, now: number): string {
   return isInstant(said) ? said : new Date(now).toISOString();
 }
 
-/** It goes on, or could not be asked about: without a fact, since nothing has become of it. @param now epoch ms */
+/**
+ * Records a poll that found the task still running, or the server out of reach. The ledger gets no fact: nothing
+ * changed.
+ * @param now epoch ms
+ */
 export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): Change {
   const state = callOf(run, callId);
   if (state === undefined || !isOnTask(state)) return { run, facts: [] };
@@ -81,7 +93,10 @@ export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): 
   return { run: replaceCall(run, next), facts: [] };
 }
 
-/** Epoch ms. Before it is given up it is asked about more often again: a result that is there should not be missed. */
+/**
+ * Returns the time of the next poll, epoch ms. Polls become more frequent before the end, so that no finished result is
+ * missed.
+ */
 function nextQuestion(
   { since, until, pollMs = DEFAULT_MS }: Pick<ServerTask, 'since' | 'until' | 'pollMs'>,
   now: number,
@@ -92,12 +107,12 @@ function nextQuestion(
   return Math.max(now + 1, Math.min(Math.round(now + wait), until));
 }
 
-/** Is it given up now, whatever the server says? */
+/** True once the run gives the task up, whatever the server says. */
 export function isOverdue({ task }: OnTask, now: number): boolean {
   return now >= task.until;
 }
 
-/** Is there no room for more questions? Of an execution that has no next one. */
+/** True if an execution that has no next one has no room for more polls. */
 export function isTooLong({ historyLength, historySize }: HistorySize): boolean {
   return historyLength >= MOST_EVENTS || historySize >= MOST_BYTES;
 }
@@ -106,7 +121,7 @@ export function tasksOf({ calls }: Run): readonly OnTask[] {
   return calls.filter(isOnTask);
 }
 
-/** As people read it. */
+/** Returns the view for people. */
 export function shownTask({ call, judgement, task }: OnTask): RunningTask {
   const { server, tool } = judgement.target;
   const { since, next, until, polls, message } = task;

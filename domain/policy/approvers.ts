@@ -1,23 +1,26 @@
 /**
- * Who may decide, and when enough have.
+ * Approver rules say who may decide a request, and when enough people have.
  *
- * 1. A clause without ids and groups, now and later, is met by nobody, and so is the rule that it stands in (INV-G4).
- * 2. People are counted, not votes: nobody counts twice for a clause.
- * 3. Who counts depends on when they say it, not on what a timer has done: whoever counted when they agreed goes on counting.
+ * 1. A clause that names nobody at any time is met by nobody, and so is its rule (INV-G4).
+ * 2. Clauses count people, not votes: nobody counts twice for a clause.
+ * 3. A vote counts by the time at which it was given, not by what a timer has done. A person who counted when they
+ *    agreed goes on counting.
+ * 4. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
+ *    `policy.approvers` names in each layer, or else the initiator.
  */
 import type { Approver } from '../../contracts/schemas/answer.ts';
 import type { ApproverClause, ApproverRule, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
-/** Somebody who says something of a request. */
+/** A person who votes on a request. */
 export interface Voter extends Approver {
-  /** Milliseconds after the request opened; at its opening where absent. */
+  /** Milliseconds since the request opened; absent means at its opening. */
   readonly after?: number;
 }
 
 /**
- * May this person say anything about it? Whoever counts for one clause may; of a rule that was recorded before several could meet
- * it together, only who counts for all: what was refused then must stay refused in replay (INV-D1).
+ * True if the person may decide at all. Someone who counts for one clause may. Rules recorded before `together` existed
+ * require a person to count for all clauses: what was refused then must stay refused in replay (INV-D1).
  */
 export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   if (!canBeMet(rule)) return false;
@@ -25,32 +28,35 @@ export function mayDecide(rule: ApproverRule, voter: Voter): boolean {
   return rule.together === true ? rule.allOf.some(isNamed) : rule.allOf.every(isNamed);
 }
 
-/** Have these people, together, met every clause? */
+/** True if these people together have met every clause. */
 export function isMet(rule: ApproverRule, voters: readonly Voter[]): boolean {
   return canBeMet(rule) && rule.allOf.every((clause) => missing(clause, voters) === 0);
 }
 
-/** Would one more bring the rule nearer to being met? */
+/** True if the voter would bring the rule nearer to being met. */
 export function isWanted(rule: ApproverRule, voters: readonly Voter[], voter: Voter): boolean {
   return rule.allOf.some((clause) => missing(clause, voters) > missing(clause, [...voters, voter]));
 }
 
-/** So many more people are needed, at least. */
+/** Returns the least number of further people needed. */
 export function stillNeeded(rule: ApproverRule, voters: readonly Voter[]): number {
   return Math.max(0, ...rule.allOf.map((clause) => missing(clause, voters)));
 }
 
-/** Does who may decide depend on the time? */
+/** True if the rule escalates, so that time decides who may vote. */
 export function isStaged({ allOf }: ApproverRule): boolean {
   return allOf.some(({ escalate }) => escalate !== undefined);
 }
 
-/** Every group that counts at some time. */
+/** Returns every group that counts at some time. */
 export function groupsOf({ allOf }: ApproverRule): string[] {
   return allOf.flatMap((clause) => stagesOf(clause).flatMap(({ groups }) => groups));
 }
 
-/** The rule as it is so long after the request opened: who decides by then, and what is still to come. @param after ms */
+/**
+ * Returns the rule at a time after the request opened: its approvers by then, and the escalations still to come.
+ * @param after ms
+ */
 export function ruleAt(rule: ApproverRule, after: number): ApproverRule {
   const allOf = rule.allOf.map((clause) => {
     const { escalate, ...rest } = clause;
@@ -96,7 +102,7 @@ function counts(clause: ApproverClause, voter: Voter): boolean {
   return ids.includes(voter.id) || groups.some((group) => voter.groups.includes(group));
 }
 
-/** For people: `2 of ann, group:ops, not ben, may edit`. */
+/** Describes a rule for people: `2 of ann, group:ops, not ben, may edit`. */
 export function describeRule(rule: ApproverRule): string {
   return rule.allOf.map(describeClause).join(' and ');
 }
@@ -123,15 +129,13 @@ const UNITS = [
   [60, 'min'],
 ] as const;
 
-/** Exact, in the largest unit that is: `90 min`, not `1.5 h`. */
+/** Stays exact, in the largest unit that divides: `90 min`, not `1.5 h`. */
 function describeSeconds(seconds: number): string {
   const [size, unit] = UNITS.find(([each]) => seconds % each === 0) ?? [1, 's'];
   return `${seconds / size} ${unit}`;
 }
 
-// Who answers what is asked of a call besides consent, where nobody was asked for consent.
-//
-// 1. Those whom policy names where it names nobody in particular (`policy.approvers`), of each layer; else whoever started the run.
+// Requests for something other than consent have these approvers.
 
 export interface Answerers {
   readonly approvers: ApproverRule;
@@ -162,14 +166,14 @@ export function answerersOf(
   };
 }
 
-// A list of approvers as policy states it, as the clause that a request carries.
+// Each approver list of a policy becomes a clause of the request's rule.
 
 type Stated = NonNullable<PolicyInput['approvers']>;
 
 export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
   const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
   const rights = { ...(may === undefined ? {} : { may }), ...(remember === undefined ? {} : { remember }) };
-  // Whatever else it may say: nobody but whoever started the run.
+  // `onlyInitiator` overrides everything else in the list.
   if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
   return {
     layer,
@@ -182,12 +186,12 @@ export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiator
   };
 }
 
-/** Where nobody is named, whoever started the run decides. */
+/** Returns the rule for policies that name nobody: the initiator decides. */
 export function initiatorRule(initiatorId: string): ApproverRule {
   return { allOf: [{ layer: 'default', ids: [initiatorId], groups: [] }] };
 }
 
-/** Defaults may be missing in a run's own policy. */
+/** A run's own policy may lack the defaults. */
 function laterOf(stated: NonNullable<Stated['escalate']>): NonNullable<ApproverClause['escalate']> {
   const { afterSeconds } = stated;
   const { ids = [], groups = [] } = 'add' in stated ? stated.add : stated.replace;

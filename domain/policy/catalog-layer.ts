@@ -1,8 +1,8 @@
 /**
- * What the catalog says of one tool, as a layer of the judge.
+ * The catalog's entry for a tool is one layer of the judge.
  *
- * 1. It only tightens: where it has nothing to say, the other layers decide.
- * 2. A tool nobody has said anything of starts as the organisation says; a definition nobody has looked at asks (INV-G4).
+ * 1. The layer only tightens: without a verdict of its own, the other layers decide.
+ * 2. A tool without an entry starts as the organisation says; a definition that nobody has acknowledged asks (INV-G4).
  */
 import type { CatalogConnection, CatalogEntry } from '../../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
@@ -25,7 +25,10 @@ export type CatalogSay =
       readonly message: string;
     };
 
-/** @param hash of the definition that would be called */
+/**
+ * Returns the catalog's verdict on a tool.
+ * @param hash of the definition that would be called
+ */
 export function catalogSays(catalog: CatalogView, tool: string, hash: string): CatalogSay {
   const { server } = catalog;
   if (catalog.status === 'disconnected')
@@ -65,7 +68,10 @@ function denied(
   return { kind: 'deny', rule, code, message };
 }
 
-/** Disabled and missing tools are not offered; a denied one is, and says so when it is called. */
+/**
+ * True if the model is offered the tool. Disabled and missing tools are not offered; a denied one is, and says so when
+ * called.
+ */
 export function isOffered(catalog: CatalogView, tool: string): boolean {
   if (catalog.status === 'disconnected') return false;
   const entry = entryOf(catalog, tool);
@@ -73,8 +79,8 @@ export function isOffered(catalog: CatalogView, tool: string): boolean {
 }
 
 /**
- * May what the server says of its tools exempt a call? Whoever has a say must trust it.
- * @param configured what the operator's configuration says of the server; undefined where it does not name it
+ * True if the server's annotations may exempt a call. The catalog and the configuration must both trust the server.
+ * @param configured trust in the operator's configuration; undefined if that does not name the server
  */
 export function trustsServer(
   catalog: { readonly connection?: Pick<CatalogConnection, 'trusted'> | undefined } | undefined,

@@ -1,9 +1,10 @@
 /**
- * What an organisation does in an emergency: it halts calls, or lets pass what would be asked.
+ * An organisation in an emergency halts calls, or breaks glass: it lets pass what would be asked.
  *
- * 1. A halt is above all else, also above what people have approved and what breaks glass.
- * 2. Breaking glass takes back questions of the organisation and of a catalog. It takes back no denial, and nothing where a run asks
- *    itself: else whoever starts it could get rid of the others who are asked. It must be certain to match, and has an end (INV-G4).
+ * 1. A halt is above all else, also above approvals and broken glass.
+ * 2. Breaking glass withdraws the questions of the organisation and of a catalog, and lifts no denial. If the run's own
+ *    policy asks, breaking glass does nothing: else the starter of a run could get rid of the other approvers. The rule
+ *    must match for certain, and has an end (INV-G4).
  */
 import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
 import type { Halt, OrganisationRule } from '../../contracts/schemas/policy.ts';
@@ -24,7 +25,10 @@ export function haltedBy(
   };
 }
 
-/** @param now epoch ms */
+/**
+ * Returns the rule that breaks glass for a call now.
+ * @param now epoch ms
+ */
 export function glassFor(
   rules: readonly Pick<OrganisationRule, 'id' | 'match' | 'when' | 'then' | 'breakGlass'>[],
   tool: CalledTool,
@@ -33,7 +37,7 @@ export function glassFor(
 ): BrokenGlass | undefined {
   for (const rule of rules) {
     const { id, breakGlass } = rule;
-    // A time that is none is over.
+    // The comparison fails for an invalid time, which counts as over.
     if (breakGlass === undefined || !(now < Date.parse(breakGlass.until))) continue;
     if (matchOf(rule, tool, ask) === true)
       return { rule: `organisation/rules/${id}`, reason: breakGlass.reason, until: breakGlass.until };

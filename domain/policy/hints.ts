@@ -1,8 +1,9 @@
 /**
- * What a rule may conclude from a tool's hints (MCP spec, server/tools "ToolAnnotations": untrusted).
+ * A rule may depend on a tool's hints, which are untrusted (MCP spec, server/tools "ToolAnnotations").
  *
- * 1. A hint of a server that the operator does not trust may be either way: it holds for what asks or denies, never for what allows (INV-G4).
- * 2. A hint that is not stated is what the specification says of its absence.
+ * 1. A hint of an untrusted server may be true or false: it holds for rules that ask or deny, never for those that
+ *    allow (INV-G4).
+ * 2. An absent hint has the default of the specification.
  */
 import type { RuleMatch } from '../../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
@@ -16,7 +17,7 @@ const ABSENT: Required<Hints> = {
   openWorldHint: true,
 };
 
-/** `unknown`: nobody trusted says. */
+/** Returns `unknown` if the server is not trusted, or if a stated hint is not boolean. */
 export function hintsHold(
   wanted: Hints | undefined,
   annotations: ToolAnnotations | undefined,

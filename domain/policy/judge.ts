@@ -1,12 +1,12 @@
 /**
- * The judge: what policy says of one call.
+ * The judge computes the verdict of policy on one call.
  *
- * 1. First match wins in a layer (`layer.ts`). Across layers the strictest verdict wins.
- * 2. Fail closed (INV-G4): without a policy every call is asked; a strategy nobody knows asks; a condition that nobody can
- *    evaluate matches for what asks or denies.
- * 3. A server's annotations exempt a call only where the operator trusts the server, and only a boolean
- *    `readOnlyHint: true` does (MCP spec: annotations are untrusted).
- * 4. The layers of run and catalog can only tighten: they have no say where they state nothing.
+ * 1. First match wins in a layer (`domain/policy/layer.ts`). Across layers the strictest verdict wins.
+ * 2. Fail closed (INV-G4): without a policy, or with an unknown strategy, every call is asked. A condition that cannot
+ *    be evaluated matches for rules that ask or deny.
+ * 3. A server's annotations exempt a call only if the operator trusts the server, and only a boolean `readOnlyHint:
+ *    true` does (MCP spec: annotations are untrusted).
+ * 4. The layers of run and catalog can only tighten: a layer that states nothing gives no verdict.
  */
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type {
@@ -31,14 +31,14 @@ import {
 } from './layer.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
 
-/** Defaults may be missing, as in a policy that nobody wrote. */
+/** The organisation's policy as judged; without a written policy, defaults may be missing. */
 export type Organisation = Omit<OrganisationPolicy, 'givenTokens'>;
 
 export interface PolicyLayers {
   readonly organisation: Organisation;
-  /** As its starter wrote it: the workflow passes on what it got, so defaults may be missing. */
+  /** The run's policy as its starter wrote it: the workflow passes it on unchanged, so defaults may be missing. */
   readonly run: PolicyInput | undefined;
-  /** Where the server stands in a catalog. */
+  /** The catalog's verdict, if the server is in a catalog. */
   readonly catalog?: CatalogSay;
 }
 
@@ -54,8 +54,9 @@ interface LayerVerdict {
 }
 
 /**
- * @param ask conditions of rules; nobody who could evaluate them is there where absent
- * @param now epoch ms; where absent, nothing breaks glass
+ * Judges one call.
+ * @param ask evaluates conditions of rules; the default is for callers without an evaluator
+ * @param now epoch ms; the default breaks no glass
  */
 export function judge(
   layers: PolicyLayers,
@@ -66,7 +67,7 @@ export function judge(
 ): Verdict {
   const halted = haltedBy(layers.organisation.halt, tool);
   if (halted !== undefined) return halted;
-  // What is disabled or gone is said as such, whatever else holds.
+  // A disabled or missing tool is reported as such, whatever else holds.
   if (layers.catalog?.kind === 'deny') {
     const { rule, code, message } = layers.catalog;
     return { kind: 'deny', rules: [rule], code, message };
@@ -88,7 +89,7 @@ export function judge(
     };
   }
   const asked = verdicts.filter(({ action }) => action === 'ask');
-  // Where the run asks, somebody is asked: then those are whom everybody names, and nobody gets rid of the others.
+  // A question of the run stays, with the approvers that every layer names: a run must not remove other approvers.
   const isGlassAsked = asked.length > 0 && asked.every(({ layer }) => layer !== 'run');
   const glass = isGlassAsked ? glassFor(layers.organisation.rules ?? [], tool, ask, now) : undefined;
   if (asked.length === 0 || glass !== undefined) {
@@ -138,7 +139,7 @@ function ruleOf({
   };
 }
 
-/** Those that decide: one, and before it what asks because nobody could tell whether it matches. */
+/** Returns the rule that decides, after those that ask because their match is uncertain. */
 function judgeLayer(layer: LayerName, policy: PolicyInput, considered: readonly Considered[]): LayerVerdict[] {
   return considered
     .filter(({ decides }) => decides)
@@ -154,7 +155,7 @@ function judgeLayer(layer: LayerName, policy: PolicyInput, considered: readonly 
 
 const UNCERTAIN: Readonly<Record<string, string>> = { failed: ' (condition failed)', unknown: ' (not known)' };
 
-/** A run has a say where it states something. */
+/** A run gives a verdict only if its policy states something for the call. */
 function judgeRun(policy: PolicyInput, tool: JudgedTool, ask: AskCondition): LayerVerdict[] {
   const considered = consider(policy, tool, ask);
   const isSilent = policy.strategy === undefined && !statesDefault(policy, tool.server);
@@ -171,7 +172,10 @@ interface Statement extends StatedTimes {
   readonly approvers: PolicyInput['approvers'];
 }
 
-/** The catalog gives no more time than there is without it: where another layer asks and is silent, that is 24 hours. */
+/**
+ * Returns the shortest stated deadline. The catalog never extends it: if another layer asks and is silent, 24 hours
+ * count.
+ */
 function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]): number {
   const deadlines = stated.flatMap(({ deadlineSeconds }) => deadlineSeconds ?? []);
   const isOnlyCatalogs = asked.every(({ layer }) => layer === 'catalog');
@@ -180,7 +184,7 @@ function shortest(asked: readonly LayerVerdict[], stated: readonly Statement[]):
   return Math.min(...deadlines);
 }
 
-/** Who and until when: from each layer that asks, and from a layer of run or catalog that says only that. */
+/** Collects approvers and times from each layer that asks, and from a run or catalog layer that states only those. */
 function statedBy(asked: readonly LayerVerdict[], { run, catalog }: PolicyLayers): Statement[] {
   const stated = asked.map(({ layer, policy, entry }) => statementOf(layer, policy, entry));
   if (catalog?.kind === 'nothing') stated.push(statementOf('catalog', {}, ruleOf(catalog)));

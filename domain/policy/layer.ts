@@ -1,9 +1,11 @@
 /**
- * One layer of policy as an ordered list of rules: its rules, its lists, then tool, server and strategy. The first that matches decides.
+ * One layer of policy is an ordered list of rules: its rules, its lists, then tool, server and strategy. The first
+ * match decides.
  *
- * 1. A condition or hint of which nothing certain is known matches for what asks or denies, never for what allows (INV-G4).
- * 2. What asks for want of certainty does not end the search: were it no match, a later rule might deny, or ask others. Both count.
- * 3. Conditions are evaluated by whoever asks: nothing here knows their language.
+ * 1. An uncertain condition or hint matches for rules that ask or deny, never for rules that allow (INV-G4).
+ * 2. A rule that asks only because its match is uncertain does not end the search: a later rule might deny, or ask
+ *    others. Both count.
+ * 3. The caller evaluates conditions: nothing here knows their language.
  */
 import type { Action, PolicyInput, PolicyRuleInput, ToolPolicyInput } from '../../contracts/schemas/policy.ts';
 import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
@@ -12,15 +14,15 @@ import { hintsHold } from './hints.ts';
 
 export type LayerName = 'organisation' | 'catalog' | 'run';
 
-/** `failed`: it threw, ran out of time, or is no yes or no. `unknown`: what it depends on is not there. */
+/** `failed`: the condition threw, ran out of time, or is not boolean. `unknown`: its input is missing. */
 export type Holds = boolean | 'failed' | 'unknown';
 
-/** Does a condition hold for the call at hand? */
+/** Evaluates a condition for the call at hand. */
 export type AskCondition = (condition: string) => Holds;
 
-/** What one rule says, and of a call asked about, whether it matches. */
+/** A rule, with a function that says if the rule matches the call. */
 export interface LayerRule {
-  /** As it stands in verdicts, without the layer. */
+  /** Name of the rule in verdicts, without the layer. */
   readonly rule: string;
   readonly action: Action;
   readonly entry?: Omit<ToolPolicyInput, 'action'>;
@@ -29,10 +31,10 @@ export interface LayerRule {
   readonly matches: () => Holds;
 }
 
-/** A rule that was looked at. */
+/** A rule that was evaluated. */
 export interface Considered extends Omit<LayerRule, 'matches'> {
   readonly holds: Holds;
-  /** Or is one of those that do. */
+  /** True if this rule decides, alone or with others. */
   readonly decides: boolean;
 }
 
@@ -41,11 +43,11 @@ export interface CalledTool {
   /** Original name. */
   readonly tool: string;
   readonly annotations: ToolAnnotations | undefined;
-  /** The operator's word, not the server's. */
+  /** Trust as the operator configured it, not as the server claims it. */
   readonly serverTrusted: boolean;
 }
 
-/** Of the rules that are about this tool, up to the one that decides for certain; the last one always does. */
+/** Evaluates the rules for this tool up to the first that decides for certain; the last rule always does. */
 export function consider(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Considered[] {
   const considered: Considered[] = [];
   for (const { matches, ...rule } of rulesOf(policy, tool, ask)) {
@@ -57,7 +59,7 @@ export function consider(policy: PolicyInput, tool: CalledTool, ask: AskConditio
   return considered;
 }
 
-/** Does a layer that may be silent say what its default says? One that only names approvers, or has rules about others, does not. */
+/** True if a layer that may be silent states a default. Approvers alone, or rules about other tools, state none. */
 export function statesDefault(policy: PolicyInput, server: string): boolean {
   return hasLists(policy) || own(policy.servers, server) !== undefined;
 }
@@ -67,7 +69,7 @@ export const DEFAULT = 'default';
 function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
   return [
     ...(policy.rules ?? [])
-      // What breaks glass stands above the list, see `emergency.ts`.
+      // Rules that break glass stand apart from the list, see `domain/policy/emergency.ts`.
       .filter((rule) => isAbout(rule, tool) && !('breakGlass' in rule))
       .map((rule) => ordered(rule, tool, ask)),
     ...listed(policy, tool),
@@ -104,7 +106,7 @@ function hasLists({ always, never }: PolicyInput): boolean {
   return always !== undefined || never !== undefined;
 }
 
-/** Hosted-style lists: what stands in both asks, and what stands in neither falls through. */
+/** The lists of hosted agents: a tool in both lists asks, and a tool in neither falls through. */
 function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
   const isIn = (list: readonly string[]): boolean =>
     list.some((entry) => {
@@ -147,12 +149,12 @@ function byStrategy(strategy: string | undefined, readOnly: boolean): LayerRule 
   }
 }
 
-/** An action that nobody knows, as a stored policy of a later version may hold, asks. */
+/** An unknown action asks; a policy stored by a later version may have one. */
 function known(action: string): Action {
   return action === 'allow' || action === 'deny' ? action : 'ask';
 }
 
-/** Tools and servers may be called `constructor`. */
+/** `hasOwn` guards tools and servers named like `constructor`. */
 function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
   return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
 }

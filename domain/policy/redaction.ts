@@ -1,13 +1,13 @@
 /**
- * Arguments that policy keeps out of what is shown in passing and of what lasts. The digest and every hash still bind them:
- * what is replaced here is replaced in a copy.
+ * Redaction keeps the arguments that policy names out of summaries and of lasting records. The digest and every hash
+ * still cover them: only copies are changed.
  */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Redaction } from '../../contracts/schemas/policy.ts';
 
 export const REDACTED = '[redacted]';
 
-/** The places that apply to a call of this tool, each once. */
+/** Returns the places to redact for a tool, each once. */
 export function redactionsOf(
   redactions: readonly Redaction[],
   { server, tool }: { readonly server: string; readonly tool: string },
@@ -16,15 +16,18 @@ export function redactionsOf(
   return [...new Set(applying.flatMap((each) => each.arguments))];
 }
 
-/** @param places top-level names, or JSON pointers (RFC 6901); `*` as a part stands for every member */
+/**
+ * Returns a copy with the places replaced.
+ * @param places top-level names, or JSON pointers (RFC 6901); `*` as a part stands for every member
+ */
 export function withoutRedacted(values: JsonObject, places: readonly string[] = []): JsonObject {
   let shown: JsonValue = values;
   for (const place of places) shown = replaced(shown, partsOf(place));
-  // Sound: a place has at least one part, so an object stays one.
+  // Sound: a place has at least one part, so an object stays an object.
   return shown as JsonObject;
 }
 
-/** What may be shown of a request in passing; who decides it must see `arguments` themselves. */
+/** Returns the arguments for summaries and lists; an approver must see `arguments` themselves. */
 export function shownArguments(request: {
   readonly arguments: JsonObject;
   readonly redact?: readonly string[] | undefined;

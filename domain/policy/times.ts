@@ -1,20 +1,24 @@
 /**
- * The times of an approver rule, from what several layers of policy say.
+ * The times of an approver rule combine what several layers of policy state.
  *
- * 1. The strictest counts: the shortest validity, the first reminder, the earliest end of what may be postponed.
- * 2. A layer whose deadline may not be postponed is not outvoted: its deadline is the end of it.
+ * 1. The strictest counts: the shortest validity, the first reminder, the earliest end of a postponement.
+ * 2. A layer whose deadline may not be postponed is not overruled: its deadline bounds every postponement.
  */
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 
 export interface StatedTimes {
-  /** Undefined where the layer takes no time away. */
+  /** Undefined if the layer does not shorten the deadline. */
   readonly deadlineSeconds: number | undefined;
   readonly validForSeconds: number | undefined;
   readonly extendableToSeconds: number | undefined;
   readonly remindAfterSeconds: number | undefined;
 }
 
-/** What is not stated is not in the rule: digests of rules without times stay as they were. @param deadlineSeconds of them all */
+/**
+ * Returns the times of a rule. An unstated time stays out of the rule, so that digests of rules without times do not
+ * change.
+ * @param deadlineSeconds the shortest deadline of all layers
+ */
 export function ruleTimes(
   stated: readonly StatedTimes[],
   deadlineSeconds: number,
@@ -32,5 +36,5 @@ export function ruleTimes(
   };
 }
 
-/** 24 hours, see docs/adr/0010. Apart from the judge, which no workflow needs in its bundle. */
+/** 24 hours, see docs/adr/0010. The constant stands apart from the judge, which no workflow needs in its bundle. */
 export const DEFAULT_DEADLINE_SECONDS = 86_400;

@@ -1,9 +1,9 @@
 /**
- * What a person says where a server wants another authorization than it got, and what the call may do then.
+ * A person answers here if a server requires another authorization than it got: consent to scopes, or another grant.
  *
- * 1. Consent to scopes is for the one call that was shown, and for the scopes that were named (INV-S2).
- * 2. A grant takes the place of the run's own for that server. Only the subject whose grant it replaces may give it.
- * 3. A call is asked about so often and not more: a server that is never content does not keep a run.
+ * 1. Consent covers the one call that was shown, and the scopes that were named (INV-S2).
+ * 2. A grant replaces the run's own for that server. Only the subject whose grant it replaces may give it.
+ * 3. The number of such requests per call is bounded: a server that is never content does not keep a run.
  */
 import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -22,13 +22,13 @@ import { namedIn } from './decision.ts';
 import { outcomeFact } from './facts.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
 
-/** Times that one call is asked about. */
+/** Most requests for an authorization that one call may cause. */
 export const MOST_AUTHORIZATIONS = 3;
 const LONGEST_MESSAGE = 1_000;
-/** As canonical JSON: the run keeps it, and sends it with each call to the server. */
+/** Bytes of a grant as canonical JSON. The run keeps the grant, and sends it with each call to the server. */
 const MOST_GRANT_BYTES = 16_384;
 
-/** Undefined where the call was asked about as often as it is. */
+/** Returns the pause that a call needs; undefined once the call caused `MOST_AUTHORIZATIONS` requests. */
 export function authorizationPause(
   { judgement, authorized = [] }: InFlight,
   { reason, message, wants, scopes }: AuthorizationNeed,
@@ -45,12 +45,15 @@ export function authorizationPause(
   };
 }
 
-/** Whose grant it replaces. */
+/** Returns the rule by which only the initiator may replace the grant. */
 export function grantorOf(initiatorId: string): ApproverRule {
   return initiatorRule(initiatorId);
 }
 
-/** Of an answer that is otherwise taken. @param at epoch ms */
+/**
+ * Refuses an answer that is well-formed and in time, but gives something other than what the server requires.
+ * @param at epoch ms
+ */
 export function refuseAuthorization(
   state: Paused,
   answer: SignedAuthorization,
@@ -85,7 +88,9 @@ export function refuseAuthorization(
   return refuseConsent(state, answer, at) ?? refuseVoice(state, answer, trust);
 }
 
-/** Of several who must consent, each counts once, and only as long as somebody like them is needed: as for approvals. */
+/**
+ * If several must consent, each person counts once, and only while one more of their group is needed, as for approvals.
+ */
 function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): Refusal | undefined {
   const { callId, approver } = answer;
   const own = state.agreed?.find((each) => each.answer.approver.id === approver.id);
@@ -99,7 +104,7 @@ function refuseConsent(state: Paused, answer: SignedAuthorization, at: number): 
   return refuse('APPROVER_NOT_ENTITLED', message, { callId });
 }
 
-/** In trust mode `signed`, one key is one voice: as for approvals. */
+/** In trust mode `signed`, answers with the same key count as one, as for approvals. */
 function refuseVoice(
   { agreed = [] }: Paused,
   { callId, signature = '' }: SignedAuthorization,
@@ -115,7 +120,10 @@ function votersOf(state: Paused): Voter[] {
   return (state.agreed ?? []).map(({ answer, decidedAt }) => answererOf(state, answer, decidedAt));
 }
 
-/** Records an admitted answer. @param at epoch ms */
+/**
+ * Records an admitted answer.
+ * @param at epoch ms
+ */
 export function authorize(
   run: Run,
   asked: Paused,
@@ -123,7 +131,7 @@ export function authorize(
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: telling changes nothing but what was told.
+  // Sound: `tellDue` changes only `request.told`.
   const state = due.state as Paused;
   const isPartial =
     answer.kind === 'consent' && !isMet(state.request.approvers, [...votersOf(state), answererOf(state, answer, at)]);
@@ -154,7 +162,9 @@ export function authorize(
   };
 }
 
-/** From now on, for every call to that server. What is in flight there is asked about with the one that it was sent with. */
+/**
+ * Applies a new grant to every later call to that server. A call in flight there keeps the grant that it was sent with.
+ */
 function regranted(run: Run, given: Authorized): Run {
   const { server } = given.request.about;
   const former = newestGrant(run, server);
@@ -170,12 +180,12 @@ function regranted(run: Run, given: Authorized): Run {
   };
 }
 
-/** The newest grant that was given for a server. */
+/** Returns the answer that gave a server its newest grant, as a list of none or one. */
 export function grantsFor({ grants = [] }: Run, server: string): readonly Authorized[] {
   return grants.filter(({ request }) => request.about.server === server);
 }
 
-/** The one that was given to the run, with which a call in flight was sent; where none was, the newest. */
+/** Returns the given grant with which a call in flight was sent, or the newest one given for its server. */
 export function givenGrant(run: Run, { judgement, grant }: InFlight): Grant | undefined {
   return grant ?? newestGrant(run, judgement.target.server);
 }
@@ -185,7 +195,7 @@ function newestGrant(run: Run, server: string): Grant | undefined {
   return answer?.kind === 'grant' ? answer.grant : undefined;
 }
 
-/** What a dispatch is given: the consents to this call, and the newest grant for its server. */
+/** Returns what a dispatch receives: the consents to this call, and the newest grant for its server. */
 export function authorizationsOf(run: Run, { judgement, authorized = [] }: InFlight): readonly Authorized[] {
   return [...authorized.filter(({ answer }) => answer.kind === 'consent'), ...grantsFor(run, judgement.target.server)];
 }

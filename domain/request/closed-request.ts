@@ -1,18 +1,23 @@
-/** Why a request takes no answer: it is closed, another one than was read, or wants an answer of another kind. */
+/**
+ * A request refuses an answer for three reasons: it is closed, it changed since it was read, or it expects another
+ * update.
+ */
 import type { PauseKind } from '../../contracts/schemas/answer.ts';
 import type { Run, RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Answerable, Asking, CallState } from '../state/call.ts';
 import { digestOf } from './facts.ts';
 
-/** The update that answers a request, by what it is about. */
+/** The update that answers a request, by what the request is about. */
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {
   outcome: 'resolveOutcome (countersign resolve)',
   input: 'provideInput (countersign answer)',
   authorization: 'authorize (countersign authorize)',
 };
 
-/** One id is one answer, of whatever kind: Temporal knows updates by it. */
+/**
+ * True if any answer of the run has the id. Temporal tells updates apart by this id, so all kinds of answers share it.
+ */
 export function isUsed({ answered, resumed = [] }: Run, decisionId: string): boolean {
   return [...answered, ...resumed].some(({ ack }) => ack.decisionId === decisionId);
 }
@@ -24,7 +29,10 @@ export function refuseUsed({ callId, decisionId }: Answerable): Refusal {
   });
 }
 
-/** @param wanted undefined: it waits for consent */
+/**
+ * Refuses an answer sent by the wrong update.
+ * @param wanted what the request is about; undefined for consent
+ */
 export function refuseUpdate(wanted: PauseKind | undefined, callId: string): Refusal {
   const update = wanted === undefined ? 'decide (countersign approve, reject)' : ANSWERED_BY[wanted];
   return refuse(
@@ -34,7 +42,10 @@ export function refuseUpdate(wanted: PauseKind | undefined, callId: string): Ref
   );
 }
 
-/** Not the request that was read, or too late for it. @param now epoch ms */
+/**
+ * Refuses an answer with another digest than the open request's, or one after the deadline.
+ * @param now epoch ms
+ */
 export function refuseUntimely(
   state: Asking,
   { callId, digest, runId }: Answerable,
@@ -51,9 +62,9 @@ export function refuseUntimely(
   return undefined;
 }
 
-/** Why a call that does not ask cannot be decided, with who decided it where somebody did. */
+/** Explains why a call that is not asking takes no decision, with the person who decided it, if any. */
 export function refuseClosed(run: Run, state: CallState | undefined, callId: string): Refusal {
-  // Looked at first: a call that was approved, asked again and then left to expire has expired.
+  // Expiry comes first: a call that was approved, asked again and then not answered has expired.
   const expired = run.expired.findLast((entry) => entry.callId === callId);
   if (expired !== undefined) return refuseExpired(callId, expired.deadline);
   const held = state?.status === 'in-flight' ? state.heldInput?.last : undefined;
@@ -67,7 +78,7 @@ export function refuseClosed(run: Run, state: CallState | undefined, callId: str
   if (resumed !== undefined && resumed.decidedAt >= (answered?.decidedAt ?? ''))
     return refuseDecided(resumed, `resolved (${resumed.answer})`);
   if (answered !== undefined) return refuseDecided(answered, answered.status);
-  // Calls of a turn that is over are no longer held; one that no turn so far had was never made.
+  // Calls of closed turns are no longer in the state; a call of a turn that never was is unknown.
   if (state === undefined && !isOver(run, turnOf(callId)))
     return refuse('CALL_UNKNOWN', `This run has no call ${callId}.`, { callId });
   return refuse('REQUEST_NOT_OPEN', `Call ${callId} does not wait for a decision.`, { callId });

@@ -1,8 +1,15 @@
 /**
- * Postponing the deadline of an open request.
+ * Three things depend on time here: the deadline of a request, its reminder and escalations, and how long an approval
+ * holds.
  *
- * 1. Only as far as the rule permits, which stands in the digest: whoever decides has seen how long it may be open.
- * 2. An extension is no vote: it leaves digest, generation and approvals as they are.
+ * 1. A deadline moves only as far as the rule permits. The rule is part of the digest, so approvers have seen the
+ *    bound.
+ * 2. An extension is no vote: digest, generation and approvals stay as they are.
+ * 3. Reminders and escalations have absolute times, and the last one told is remembered. Nothing is told twice, also
+ *    after continue-as-new (INV-D3).
+ * 4. Telling changes what people see. The right to decide depends on the time alone (`domain/policy/approvers.ts`).
+ * 5. A reminder or escalation due at the deadline or later never happens.
+ * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */
 import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -12,10 +19,13 @@ import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Asking, OpenRequest, Postponement } from '../state/call.ts';
 
-/** Each is carried with the request and proven at the dispatch. */
+/** The bound keeps small what is carried with the request and proven at the dispatch. */
 export const MOST_EXTENSIONS = 20;
 
-/** @param endsAt when the run's own time is over, epoch ms */
+/**
+ * Refuses a postponement that the rule, the run's own end or the number of extensions forbids.
+ * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
+ */
 export function refuseExtension({ request }: Asking, decision: Postponement, endsAt: number): Refusal | undefined {
   const { callId, until } = decision;
   const forbid = (why: string): Refusal => refuse('EXTENSION_FORBIDDEN', `${why} Nothing was changed.`, { callId });
@@ -39,9 +49,10 @@ export function refuseExtension({ request }: Asking, decision: Postponement, end
   return undefined;
 }
 
+/** Moves the deadline, and keeps the extension as proof. */
 export function extended(state: Asking, decision: Postponement, decidedAt: number): Asking {
   const { request } = state;
-  // What was said with it stands in the ledger; what was signed is kept as it was signed.
+  // The ledger has the comment, so the state drops it. A signed decision is kept whole, as its signature covers it.
   const { comment: _, ...unsigned } = decision;
   const kept = decision.signature === undefined ? unsigned : decision;
   const { from = request.deadline, by = [] } = request.extended ?? {};
@@ -55,17 +66,17 @@ export function extended(state: Asking, decision: Postponement, decidedAt: numbe
   };
 }
 
-/** What a dispatch is told of a request's times; all of it is epoch ms, and none of it trusted. */
+/** The times of a request as a dispatch receives them; epoch ms, and not trusted. */
 export interface ClaimedTimes {
   readonly openedAt: number;
-  /** As the request opened. */
+  /** The first deadline, before any extension. */
   readonly deadline: number;
   readonly extensions: readonly { readonly decision: Decision; readonly decidedAt: number }[];
 }
 
 /**
- * The deadline that counted in the end, or undefined where an extension was not one: made too late, by somebody who may not
- * decide, or further than the rule permits. Written so that a time that is none (`NaN`) proves nothing.
+ * Returns the deadline after all extensions. Undefined if one of them was made too late, by a person who may not
+ * decide, or for longer than the rule permits. The comparisons fail for `NaN`, so that an invalid time proves nothing.
  */
 export function provenDeadline(
   rule: ApproverRule,
@@ -91,11 +102,7 @@ function instantOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-// What happens to an open request by time alone: a reminder, escalations.
-//
-// 1. Times are absolute, and what was told is remembered: nothing is told twice, also after continue-as-new (INV-D3).
-// 2. Telling changes what people see. Who may decide depends on the time alone (`domain/policy/approvers.ts`), never on what was told.
-// 3. What would come at the deadline or later never comes.
+// Reminders and escalations happen by time alone.
 
 interface Step {
   readonly kind: 'reminder' | 'escalation';
@@ -103,7 +110,7 @@ interface Step {
   readonly at: number;
 }
 
-/** In the order in which they come. */
+/** Returns the steps by time, earliest first. */
 function stepsOf({ approvers, openedAt }: OpenRequest): Step[] {
   const { remindAfterSeconds, allOf } = approvers;
   const at = (seconds: number): number => openedAt + seconds * 1_000;
@@ -115,7 +122,7 @@ function stepsOf({ approvers, openedAt }: OpenRequest): Step[] {
   return steps.sort((one, other) => one.at - other.at);
 }
 
-/** The next thing that happens to a request, if nobody decides. */
+/** Returns the next reminder or escalation, if nobody decides before it. */
 export function nextStep(request: OpenRequest): Step | undefined {
   return stepsOf(request).find(({ at }) => isUntold(request, at) && at < request.deadline);
 }
@@ -124,7 +131,10 @@ function isUntold({ told }: OpenRequest, at: number): boolean {
   return told === undefined || at > told;
 }
 
-/** Tells what is due. @param now epoch ms */
+/**
+ * Records the reminders and escalations that are due.
+ * @param now epoch ms
+ */
 export function tellDue(state: Asking, now: number): { readonly state: Asking; readonly facts: readonly LedgerFact[] } {
   const { call, request } = state;
   const due = stepsOf(request).filter(({ at }) => isUntold(request, at) && at <= now && at < request.deadline);
@@ -139,7 +149,10 @@ export function tellDue(state: Asking, now: number): { readonly state: Asking; r
   return { state: { ...state, request: { ...request, told: last.at } }, facts };
 }
 
-/** The same for a call of a run; nothing where it does not ask. @param now epoch ms */
+/**
+ * Does the same for a call of a run; a call that does not ask stays unchanged.
+ * @param now epoch ms
+ */
 export function tell(run: Run, callId: string, now: number): Change {
   const asking = callOf(run, callId);
   if (asking?.status !== 'asking') return { run, facts: [] };
@@ -147,12 +160,12 @@ export function tell(run: Run, callId: string, now: number): Change {
   return { run: replaceCall(run, state), facts };
 }
 
-/** What people are shown of it. Epoch ms. */
+/** Reminders and escalations as people see them. Times are epoch ms. */
 export interface Shown {
   readonly remindedAt?: number;
-  /** The last time. */
+  /** Time of the last escalation. */
   readonly escalatedAt?: number;
-  /** Who decides by now, as far as it was told. */
+  /** The rule with all escalations told so far. */
   readonly approvers: ApproverRule;
 }
 
@@ -168,13 +181,11 @@ export function shownOf(request: OpenRequest): Shown {
   };
 }
 
-// How long an approval holds: consent to a call is consent to it now, or soon.
-//
-// 1. Counted from the decision that completed it; of several rules the shortest counts.
+// An approval holds for a limited time: consent to a call means consent to it now, or soon.
 
 /**
- * When the approval ceased to hold, where it has. Epoch ms.
- * @param decidedAt of the decision that completed it
+ * Returns the time at which the approval ceased to hold, in epoch ms; undefined while it holds.
+ * @param decidedAt epoch ms, of the decision that completed the approval
  */
 export function lapsedSince(decidedAt: number, now: number, ...rules: readonly ApproverRule[]): number | undefined {
   const stated = rules.flatMap(({ validForSeconds }) => validForSeconds ?? []);
@@ -183,7 +194,10 @@ export function lapsedSince(decidedAt: number, now: number, ...rules: readonly A
   return now < end ? undefined : end;
 }
 
-/** For people and the ledger. @param end epoch ms */
+/**
+ * Describes the lapse for people and the ledger.
+ * @param end epoch ms
+ */
 export function describeLapse(end: number): string {
   return `The approval held until ${new Date(end).toISOString()}; it needs a fresh one.`;
 }

@@ -1,10 +1,12 @@
 /**
- * Whether a decision counts (INV-G2). Pure and synchronous: the update validator asks it, so does the signal handler.
+ * A decision is admitted or refused here, and recorded (INV-G2). The update validator and the signal handler both call
+ * `admit`, which is pure and synchronous.
  *
- * 1. A decision settles exactly the request whose digest it echoes, once; where several must agree, the last of them settles it.
+ * 1. A decision settles exactly the request whose digest it echoes, once. If several must agree, the last of them
+ *    settles it.
  * 2. The same decision id with the same content gets its first answer, also after continue-as-new (INV-D3).
- * 3. Nothing here depends on the current Temporal run: the digest is recomputed for the run the decision names, and
- *    whether that run counts is asked apart (`madeInTime`), in live code only (INV-D4).
+ * 3. Nothing here depends on the current Temporal run. The digest is recomputed for the run that the decision names;
+ *    `madeInTime` checks apart, in live code only, that this run counts (INV-D4).
  */
 import type { Approver, Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -21,7 +23,7 @@ import { outcomeFact } from './facts.ts';
 import { isEdit, refuseRight } from './rights.ts';
 import { refuseRemember } from './standing.ts';
 
-/** Of a hash, what is kept of each decision that was taken. */
+/** Characters kept of the hash of each accepted decision. */
 const HASH_CHARACTERS = 32;
 
 export type Admission =
@@ -29,7 +31,11 @@ export type Admission =
   | { readonly kind: 'repeat'; readonly ack: DecisionAck }
   | Refusal;
 
-/** @param now epoch ms @param endsAt when the run's own time is over, epoch ms */
+/**
+ * Admits a decision, recognises a repeat, or says why the decision does not count.
+ * @param now epoch ms
+ * @param endsAt end of the run by `limits.wallClockSeconds`, epoch ms
+ */
 export function admit(
   run: Run,
   decision: Decision,
@@ -46,7 +52,7 @@ export function admit(
   if (state.request.about !== undefined) return refuseUpdate(state.request.about.kind, callId);
   const untimely = refuseUntimely(state, decision, ids, now);
   if (untimely !== undefined) return untimely;
-  // Whoever has agreed may take it back, whatever has become of their groups.
+  // Approvers may always withdraw their approval, even after they have left the groups that the rule names.
   if (decision.kind !== 'withdraw' && !mayDecide(state.request.approvers, voterOf(state, decision, now))) {
     return refuse(
       'APPROVER_NOT_ENTITLED',
@@ -61,7 +67,7 @@ export function admit(
   return refusal ?? refuseRemember(run, state, decision, now) ?? { kind: 'accept', state };
 }
 
-/** Of several who must agree, each counts once, and only as long as somebody like them is needed. */
+/** If several must agree, each person counts once, and only while one more of their group is needed. */
 function refuseVote(state: Asking, decision: Exclude<Decision, { kind: 'extend' }>, now: number): Refusal | undefined {
   const { votes = [], request } = state;
   const { kind, callId, approver } = decision;
@@ -72,7 +78,7 @@ function refuseVote(state: Asking, decision: Exclude<Decision, { kind: 'extend' 
           callId,
         })
       : undefined;
-  // Other arguments are another proposal, of which nobody has said anything yet.
+  // An edit is another proposal, on which nobody has voted yet.
   if (kind === 'reject' || kind === 'respond' || isEdit(decision)) return undefined;
   if (own !== undefined) {
     const decidedAt = new Date(own.decidedAt).toISOString();
@@ -91,12 +97,15 @@ function refuseVote(state: Asking, decision: Exclude<Decision, { kind: 'extend' 
   );
 }
 
-/** Who says this, and how long after the request opened: whom it counts for depends on both. @param at epoch ms */
+/**
+ * Returns the approver and the time since the request opened; both decide for which list of the rule the vote counts.
+ * @param at epoch ms
+ */
 function voterOf({ request }: Asking, { approver }: Decision, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
 
-/** Was it made in a run that counts? For live code only: the answer changes with a reset. */
+/** Refuses a decision made in a Temporal run that does not count. For live code only: a reset changes the answer. */
 export function madeInTime(
   decision: Pick<Decision, 'runId' | 'callId'>,
   executions: readonly string[],
@@ -109,7 +118,10 @@ export function madeInTime(
   );
 }
 
-/** Records an admitted decision. @param at epoch ms */
+/**
+ * Records an admitted decision.
+ * @param at epoch ms
+ */
 export function accept(
   run: Run,
   state: Asking,
@@ -117,9 +129,9 @@ export function accept(
   at: number,
 ): Change & { readonly ack: DecisionAck } {
   const approver = namedIn([state.request.approvers], decision.approver);
-  // Whom it waits on by now is told before what they say, though its timer may fire after it.
+  // Due escalations come before the decision in the ledger, although their timer may fire after it.
   const due = tellDue(state, at);
-  // What was signed is kept as it was signed: dispatch compares it with its signature.
+  // A signed decision is kept whole: the dispatch compares it with its signature.
   const kept = decision.signature === undefined ? { ...decision, approver } : decision;
   const { next, status } = counted(due.state, kept, at);
   return {
@@ -132,7 +144,10 @@ export function accept(
   };
 }
 
-/** The answer, remembered so that the same decision gets it again. @param at epoch ms */
+/**
+ * Remembers the acknowledgement, so that the same decision gets it again.
+ * @param at epoch ms
+ */
 export function answeredBy(
   run: Run,
   decision: Decision,
@@ -160,12 +175,12 @@ function rememberedOf(
   return { digest: decision.digest, ...(content === undefined ? {} : { content }) };
 }
 
-/** From now on a decision id stands for one decision, comments and reasons included. */
+/** Makes the run compare whole decisions of one id from now on, comments and reasons included. */
 export function comparingDecisions(run: Run): Run {
   return { ...run, decisionIds: 'compared' };
 }
 
-/** Signed anew it is the same decision. */
+/** The signature is left out: the same decision signed anew counts as the same. */
 function messageOf({ signature: _, ...decision }: SignedDecision): string {
   return hashOf(decision).slice(0, HASH_CHARACTERS);
 }
@@ -177,7 +192,7 @@ export function acceptedFact(
   status: DecisionAck['status'],
 ): Extract<LedgerFact, { kind: 'decision.accepted' }> {
   const comment = decision.kind === 'reject' ? decision.reason : decision.comment;
-  // Runs that were prepared before repeats were answered have votes in their ledger that do not say so (INV-D1).
+  // Runs prepared before repeats were answered replay with ledger entries that do not mark partial votes (INV-D1).
   const isPartial = status === 'edited' || (status === 'counted' && refusals !== undefined);
   return {
     kind: 'decision.accepted',
@@ -202,7 +217,7 @@ function untilOf(decision: Decision): { until?: string } {
   return decision.kind === 'extend' ? { until: decision.until } : {};
 }
 
-/** What becomes of the request: one rejection or answer is enough, an approval where it is the last that was needed. */
+/** Applies a decision to the request. One rejection or answer settles it; an approval does so if no other is needed. */
 function counted(
   state: Asking,
   decision: SignedDecision,
@@ -224,7 +239,7 @@ function counted(
       const agreed = [...votes, { decision, decidedAt }].map((vote) => voterOf(state, vote.decision, vote.decidedAt));
       if (isMet(request.approvers, agreed))
         return { next: decided(state, { decision, decidedAt }), status: 'approved' };
-      // What was said with it stands in the ledger; a vote travels with the request.
+      // The ledger has the comment, so an unsigned vote drops it: votes travel with the request.
       const { comment: _, ...unsigned } = decision;
       const vote = decision.signature === undefined ? unsigned : decision;
       return { next: voted(state, [...votes, { decision: vote, decidedAt }]), status: 'counted' };
@@ -232,7 +247,7 @@ function counted(
   }
 }
 
-/** An approver with those of their groups that count here: what is kept is carried through continue-as-new. */
+/** Keeps only the groups that some rule names, since the result is carried through continue-as-new. */
 export function namedIn(rules: readonly ApproverRule[], { id, groups }: Approver): Approver {
   const named = new Set(rules.flatMap(groupsOf));
   return { id, groups: groups.filter((group) => named.has(group)) };
@@ -248,7 +263,10 @@ const KIND_OF: Readonly<Record<DecisionAck['status'], Decision['kind']>> = {
   edited: 'approve',
 };
 
-/** What makes two decisions of one kind on one request differ in what they do; for runs that do not compare all of it. */
+/**
+ * Hashes what makes two decisions of one kind on one request differ in effect; used by runs that do not compare them
+ * whole.
+ */
 function contentOf(decision: Decision): string | undefined {
   if (decision.kind === 'approve') {
     const { arguments: args, remember } = decision;

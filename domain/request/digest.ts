@@ -1,8 +1,9 @@
 /**
- * The hashes that bind one thing to another.
+ * These hashes bind one thing to another: a request, a tool's definition, a spec.
  *
  * 1. A request's digest covers everything a person consents to; a change of any part makes another digest (INV-G2).
- * 2. The digest depends on the Temporal run in which the request is shown, so that what was shown before a reset is stale.
+ * 2. The digest depends on the Temporal run in which the request is shown, so that what was shown before a reset is
+ *    stale.
  */
 import type { Pause } from '../../contracts/schemas/answer.ts';
 import type { ToolTarget } from '../../contracts/schemas/call.ts';
@@ -22,10 +23,11 @@ export interface DigestParts {
   readonly target: ToolTarget;
   readonly arguments: JsonObject;
   readonly approvers: ApproverRule;
-  /** What is asked, where it is not consent: then it is a part, and no digest of consent is one of it. */
+  /** Set if the request asks for something other than consent. The part keeps the two kinds of digests apart. */
   readonly about?: Pause | undefined;
 }
 
+/** Returns the digest of a request: lower-case hexadecimal sha256 over canonical JSON (RFC 8785). */
 export function requestDigest(parts: DigestParts): string {
   return hashOf({
     namespace: parts.namespace,
@@ -43,21 +45,23 @@ export function requestDigest(parts: DigestParts): string {
 }
 
 /**
- * Covers name, title, description, schemas and annotations: all that a person or a model reads before a call; and that it can only be
- * called as a task. That it may be one changes nothing: the operator says when it is.
+ * Hashes all that a person or a model reads before a call: name, title, description, schemas and annotations. Required
+ * task support counts too. Optional task support does not: the operator decides when such a call is a task.
  */
 export function definitionHash({ taskSupport, ...definition }: ToolDefinition): string {
   return hashOf(taskSupport === 'required' ? { ...definition, taskSupport } : definition);
 }
 
-/** A grant as far as a spec's identity goes. */
+/** The fields of a grant that belong to a spec's identity. */
 interface NamedGrant {
   readonly server: string;
   readonly ref?: string;
 }
 
-/** Identity of a spec whose defaults are applied. Ciphertexts are left out: sealing the same token twice gives two. */
+/**
+ * Hashes a spec whose defaults are applied. Ciphertexts are left out: sealing the same token twice gives two of them.
+ */
 export function specHash(spec: Omit<RunSpec, 'grants'> & { readonly grants: readonly NamedGrant[] }): string {
-  // Signed again, it is the same spec.
+  // The signature is left out: a spec signed anew is the same spec.
   return hashOf({ ...spec, signature: undefined, grants: spec.grants.map(({ server, ref }) => ({ server, ref })) });
 }

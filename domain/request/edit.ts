@@ -1,10 +1,11 @@
 /**
- * An approval with other arguments than were shown.
+ * An edit is an approval with other arguments than were shown; here it is refused or recorded.
  *
- * Owns: when such a decision is refused, and what it makes of the request. Does not own: judging the edited call (an activity).
+ * An activity judges the edited call before `acceptEdit`.
+ *
  * 1. Only the arguments change: server, tool and call id are those that were asked about.
- * 2. Other arguments are another proposal. Who agreed to the former ones has not agreed to these; who edits agrees (INV-G1).
- * 3. It buys nothing: no more time than there was, and nobody decides who may not decide the edited call.
+ * 2. Other arguments are another proposal. Earlier approvals do not count for it; the editor's does (INV-G1).
+ * 3. An edit gains nothing: no later deadline, and no vote for a person who may not decide the edited call.
  */
 import type { DecisionAck } from '../../contracts/schemas/answer.ts';
 import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
@@ -20,10 +21,10 @@ import { requestOpenedFact, verdictFact } from './facts.ts';
 import { type EditDecision, notPermitted, permits } from './rights.ts';
 import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 
-/** Edits of one run that may be judged at once: each of them is an activity. */
+/** Most edits of one run that are judged at the same time, since each needs an activity. */
 export const MOST_JUDGED_EDITS = 8;
 
-/** What can be refused before the edited call is judged. */
+/** Refuses an edit for reasons known before the edited call is judged. */
 export function refuseEdit(
   run: Run,
   state: Asking,
@@ -42,7 +43,7 @@ export function refuseEdit(
   const bytes = bytesOf(decision.arguments);
   if (bytes > limits.argumentBytes)
     return refuse('ARGUMENTS_TOO_LARGE', `Arguments have ${bytes} bytes; ${limits.argumentBytes} are allowed.`, about);
-  // Kept beside what takes their place: what the model proposed, and what the editor read.
+  // The run keeps the edit beside the model's arguments and those that the editor read, so all of them count.
   const held = run.calls.reduce((sum, each) => sum + (each.call.callId === callId ? 0 : bytesHeld(each)), 0);
   const before = bytesOf(call.arguments) + (state.edit === undefined ? 0 : bytesOf(state.edit.proposed));
   const total = held + before + 2 * bytes;
@@ -61,8 +62,8 @@ export interface EditVerdict {
 }
 
 /**
- * Records an admitted edit as the judge sees it: the call is approved with it, or waits, with these arguments, for those who
- * must agree to them.
+ * Records an admitted and judged edit. The call is approved with the new arguments, or waits for others to agree to
+ * them.
  * @param at epoch ms
  */
 export function acceptEdit(
@@ -86,7 +87,7 @@ export function acceptEdit(
     return refuse('TOOL_UNKNOWN', `Call ${callId} is no longer of the tool that was shown; it waits as it was.`, {
       callId,
     });
-  // Where policy would now let it run unasked, those who were asked still decide: only what is stricter counts.
+  // If policy would now allow the call, the first approvers still decide: only a stricter rule counts.
   const rule = verdict.kind === 'ask' ? verdict.approvers : state.request.approvers;
   if (!permits(rule, 'edit')) return notPermitted('edit', callId);
 
@@ -94,9 +95,9 @@ export function acceptEdit(
   const isSeen = target.definitionHash === shown.target.definitionHash;
   const approver = namedIn([state.request.approvers, rule], decision.approver);
   const { comment: _, ...said } = decision;
-  // What was signed is kept as it was signed.
+  // A signed decision is kept whole, as its signature covers it.
   const vote: Vote = { decision: decision.signature === undefined ? { ...said, approver } : decision, decidedAt: at };
-  // Nobody agrees to a tool that was not shown to them.
+  // The vote does not count if the editor has not seen the tool's current definition.
   const voter = { ...approver, after: at - state.request.openedAt };
   const counts = isSeen && isWanted(rule, [], voter);
   const isEnough = counts && isMet(rule, [voter]);
@@ -113,12 +114,12 @@ export function acceptEdit(
   };
   const edited = {
     call: { ...state.call, arguments: decision.arguments },
-    // Of a call that policy lets pass, the judge shows nothing.
+    // The judge returns no description for an allowed call, so the known one is kept.
     judgement: { ...(isSeen ? shownOf(shown) : {}), ...judgement, target },
     attempts: state.attempts,
     edit,
   };
-  // Extensions were made of what was shown before; the time that they gave stays.
+  // Extensions belong to the former request and are dropped; the time that they gave stays.
   const { extended: _extended, ...asked } = state.request;
   const request = { ...asked, approvers: rule };
   const next: CallState = isEnough
@@ -141,7 +142,9 @@ export function acceptEdit(
   };
 }
 
-/** For a dispatch: what the editor read, where the edit is among the decisions that let the call run. */
+/**
+ * Returns the request that the editor read, if the edit is among the decisions that let the call run. For a dispatch.
+ */
 export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): ShownRequest | undefined {
   const decisions = made === undefined ? [] : [made, ...(made.further ?? [])];
   return edit !== undefined && decisions.some(({ decision }) => decision.decisionId === edit.decisionId)
@@ -151,7 +154,7 @@ export function shownToEditor({ edit, made }: Pick<InFlight, 'edit' | 'made'>): 
 
 function askedAnew(request: OpenRequest, deadlineSeconds: number | undefined, by: string, at: number): OpenRequest {
   const deadline = deadlineSeconds === undefined ? request.deadline : at + deadlineSeconds * 1_000;
-  // The rule may be another one: what is due by it is told by it.
+  // The rule may have changed, so its reminders and escalations start anew.
   const { told: _, ...asked } = request;
   return {
     ...asked,
@@ -172,7 +175,7 @@ function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'desc
   };
 }
 
-/** Arguments that travel with a call; those of an edit stand in its decision, too. */
+/** Bytes of all arguments kept for a call; an edit's arguments also stand in its decision. */
 function bytesHeld(state: CallState): number {
   const own = bytesOf(state.call.arguments);
   const edit = 'edit' in state ? state.edit : undefined;

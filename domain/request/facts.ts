@@ -1,4 +1,4 @@
-/** Ledger facts that are made from more than one place. */
+/** These ledger facts are made in more than one place. */
 import type { Judgement, Outcome, ProposedCall, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { PreparedRun } from '../../contracts/wire/run.ts';
@@ -38,7 +38,7 @@ export function verdictFact(call: ProposedCall, { verdict, target }: Judgement, 
   };
 }
 
-/** The digest under which a request on a call is shown in the Temporal run `ids.runId`. */
+/** Returns the digest under which a request is shown in the Temporal run `ids.runId`. */
 export function digestOf({ request, call, judgement }: Shown, ids: RunIds): string {
   return requestDigest({
     ...ids,
@@ -65,7 +65,7 @@ export function outcomeFact(callId: string, outcome: Outcome, token?: TokenEvide
   };
 }
 
-/** The ledger's first entry: who started what, under which policy. */
+/** Returns the ledger's first entry: who started what, under which policy. */
 export function startedFact(
   prepared: PreparedRun,
   agent: { readonly name: string; readonly model: string },

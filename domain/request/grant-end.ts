@@ -1,7 +1,7 @@
 /**
- * Whether the run's grant for a server outlives a request: what is approved after its end has no authorization then (F13).
+ * A run's grant may end before the deadline of a request; a call approved after that end has no authorization (F13).
  *
- * 1. Said when the request opens, so that nobody approves days later what cannot be called any more.
+ * 1. The ledger says so when the request opens, so that nobody approves days later what cannot be called any more.
  */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
@@ -16,16 +16,19 @@ interface Held {
   readonly toolset: readonly ToolsetRef[];
 }
 
-/** Where it ends too early, and nobody has given another one since. @param deadline epoch ms */
+/**
+ * Returns the end of the grant if the grant ends before the deadline and nobody has replaced it.
+ * @param deadline epoch ms
+ */
 export function grantEnd({ run, toolset }: Held, server: string, deadline: number): { grantExpiresAt?: string } {
   const grantExpiresAt = toolset.find((each) => each.server === server)?.grantExpiresAt;
-  // One that was given for the list is the one whose end is known.
+  // A grant given for the list of tools is the one whose end is known, and does not count as a replacement.
   const isReplaced = grantsFor(run, server).some(({ answer }) => !isListing(answer.callId));
   if (grantExpiresAt === undefined || isReplaced || !(Date.parse(grantExpiresAt) < deadline)) return {};
   return { grantExpiresAt };
 }
 
-/** Of all open requests. */
+/** Returns the early ends of grants over all open requests. */
 export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
   const ends = askingCalls(held.run).flatMap(({ call, judgement, request }) => {
     const { server } = judgement.target;
@@ -35,7 +38,7 @@ export function grantEnds(held: Held): Pick<RunState, 'grantEnds'> {
   return ends.length === 0 ? {} : { grantEnds: ends };
 }
 
-/** The fact with what is known then of the grant, where it is that a request was opened. */
+/** Adds the early end of the grant to a `request.opened` fact; other facts stay as they are. */
 export function withGrantEnd(fact: LedgerFact, held: Held): LedgerFact {
   if (fact.kind !== 'request.opened') return fact;
   const state = callOf(held.run, fact.callId);

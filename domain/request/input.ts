@@ -1,10 +1,15 @@
 /**
- * Answers to what a server asks for in the middle of a call: which fit, and which answer what is asked again.
+ * These pure functions check answers to a server's questions in the middle of a call, and match answers to questions.
  *
- * Pure. Does not own forms (`input.ts`), nor who may answer.
- * 1. An answer is to one question: the same key, and the same request to the letter. What a server asks with another text, other
- *    fields or another URL is another question, and a person is asked (INV-G4).
- * 2. In one pass over a server's questions each answer is used once: a server that repeats a question has not taken the answer.
+ * `domain/request/pause.ts` says who may answer. The form rules follow MCP 2026-07-28, client/elicitation "Requested
+ * Schema". The sandbox holds no schema validator and needs none: a form is flat, and has few kinds of fields.
+ *
+ * 1. An answer belongs to one question: the same key, and the same request to the letter. Another text, other fields or
+ *    another URL make another question, and a person is asked (INV-G4).
+ * 2. Each answer is used once in one pass over a server's questions: a server that repeats a question has not taken the
+ *    answer.
+ * 3. A problem names its field, never its value: values may be personal data.
+ * 4. Every check costs time linear in the value.
  */
 import type {
   FormField,
@@ -19,13 +24,13 @@ import { isFields } from '../shapes/fields.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import type { CallState } from '../state/call.ts';
 
-/** Times one call may wait for input; the default of the MCP SDK. */
+/** Most rounds of questions in one call; the default of the MCP SDK. */
 export const MOST_ROUNDS = 10;
 
-/** Of all answers of one message, as canonical JSON: they are carried as long as the call is open. */
+/** Bytes of all answers in one message as canonical JSON: they are carried as long as the call is open. */
 const MOST_ANSWER_BYTES = 32_768;
 
-/** What is wrong with answers to all of `requests`; undefined where they may be taken. */
+/** Returns the first problem of answers to all of `requests`; undefined if the answers may be taken. */
 export function problemInResponses(requests: InputRequests, given: unknown): Problem | undefined {
   if (!isFields(given)) return { path: '', reason: 'must be an object with an answer for each request' };
   for (const key of Object.keys(given)) {
@@ -56,7 +61,7 @@ function problemInResponse(request: InputRequest, response: unknown): Problem | 
   return undefined;
 }
 
-/** The answers to these requests, those that were used in this pass left out, and the keys that have none. */
+/** Matches answers to requests, without those already used in this pass; `missing` has the keys without an answer. */
 export function answersTo(
   requests: Readonly<Record<string, Pick<InputRequest, 'hash'>>>,
   answers: readonly InputAnswer[],
@@ -72,7 +77,7 @@ export function answersTo(
   return { responses: Object.fromEntries(found), missing };
 }
 
-/** With these answers, of which each replaces an earlier one to the same question. */
+/** Adds answers; each replaces an earlier one to the same question. */
 export function withAnswers(
   answers: readonly InputAnswer[],
   requests: InputRequests,
@@ -86,11 +91,7 @@ export function withAnswers(
   return [...answers.filter(({ hash }) => !hashes.has(hash)), ...fresh];
 }
 
-// Whether an answer fits the form that it answers (MCP 2026-07-28, client/elicitation "Requested Schema").
-//
-// Pure. The sandbox holds no schema validator, and none is needed: a form is flat, and its kinds of fields are few.
-// 1. A problem names its field, never its value: values may be personal data.
-// 2. Every check costs time linear in the value.
+// The answer to a form is checked field by field.
 
 interface Problem {
   readonly path: string;
@@ -162,7 +163,7 @@ const FORMATS = {
 
 function isDate(text: string): boolean {
   const ms = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(text) ? Date.parse(text) : Number.NaN;
-  // 30 February is read as 2 March.
+  // `Date.parse` reads 30 February as 2 March, so the text is compared too.
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);
 }
 
@@ -188,12 +189,12 @@ function isOption({ options }: Of<'choice' | 'choices'>, value: unknown): boolea
   return options.some((option) => option.value === value);
 }
 
-// What a run keeps of the questions that servers ask in the middle of calls, in bytes: it goes with the run from execution to
-// execution, and with each dispatch, of which Temporal takes 2 MiB (`limit.blobSize.error`).
+// A run keeps questions and answers within bounds, in bytes. They travel from execution to execution and with each
+// dispatch, of which Temporal takes 2 MiB (`limit.blobSize.error`).
 
-/** Of all open calls: questions, states and answers, as canonical JSON. What is over it is not asked. */
+/** Bound over all open calls of questions, states and answers as canonical JSON; a question beyond it is not asked. */
 export const MOST_ASKED_BYTES = 393_216;
-/** Above it: whoever was asked may answer. */
+/** Room above that bound, so that every question that was asked can be answered. */
 export const ANSWER_ROOM_BYTES = 65_536;
 
 export function askedBytes({ calls }: Run): number {

@@ -1,4 +1,7 @@
-/** The calls of a turn once the judge has spoken: each is denied, cleared, asked, answered by a standing decision, or refused again. */
+/**
+ * The verdicts of a turn take effect here: each call is denied, cleared, asked, answered by a standing decision, or
+ * refused again.
+ */
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Change, Run, RunIds } from '../state/run.ts';
@@ -7,7 +10,10 @@ import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
 import { answeredBefore, Duplicates } from './repeats.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';
 
-/** The judge has spoken. A proposed call that it passed over is denied (INV-G4). @param at epoch ms */
+/**
+ * Applies the judgements to the proposed calls. A call that the judge passed over is denied (INV-G4).
+ * @param at epoch ms
+ */
 export function judgedAll(
   run: Run,
   judgements: readonly Judgement[],

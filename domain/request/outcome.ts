@@ -1,9 +1,12 @@
 /**
- * What a person says became of a call whose outcome is not known.
+ * A person says here what happened to a call whose outcome is unknown.
  *
- * 1. One who may decide is enough to record what became of it. To send it again takes all whom its rule wants: where one person
- *    does not meet it, the call is asked anew, and whoever approves it reads that it may have run (INV-X1).
- * 2. What is recorded is told apart from what a tool said: it bears the name of whoever said it (INV-X2).
+ * 1. One person who may decide is enough to record an outcome. Sending the call again takes all approvers that its rule
+ *    requires: if one person does not meet the rule, the call is asked anew, and its approvers read that it may have
+ *    run (INV-X1).
+ * 2. A recorded outcome names the person who recorded it, and so differs from what a tool said (INV-X2).
+ * 3. A worker's report of a lost call is checked like any outside input, since anybody who may write to the namespace
+ *    can send one. Fields that do not fit are left out.
  */
 import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/answer.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
@@ -23,7 +26,10 @@ import { outcomeFact, requestOpenedFact } from './facts.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
-/** Records an admitted resolution. @param at epoch ms */
+/**
+ * Records an admitted resolution.
+ * @param at epoch ms
+ */
 export function resolve(
   run: Run,
   asked: Paused<OutcomePause>,
@@ -32,7 +38,7 @@ export function resolve(
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: telling changes nothing but what was told.
+  // Sound: `tellDue` changes only `request.told`.
   const state = due.state as Paused<OutcomePause>;
   const next = nextOf(state, resolution, at);
   return {
@@ -68,7 +74,7 @@ function tokenOf({ request: { about } }: Paused): TokenEvidence | undefined {
   return 'token' in about ? about.token : undefined;
 }
 
-/** What is recorded stands in the transcript like a result, and is held to the same bound. */
+/** Refuses a recorded result over `limits.resultBytes`: the transcript holds it like a tool's result. */
 export function refuseLongResult(
   resolution: SignedResolution,
   { resultBytes }: Pick<Limits, 'resultBytes'>,
@@ -91,13 +97,13 @@ function recordedOutcome(resolution: Exclude<SignedResolution, { kind: 'retry' }
       { kind: 'failed', code: 'TOOL_FAILED', message: resolution.message, executed: true, recordedBy };
 }
 
-/** What is said of the call itself. */
+/** The part of a resolution that is about the call itself. */
 type Said =
   | { readonly kind: 'retry' }
   | { readonly kind: 'succeeded'; readonly result: string }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** sha256 of the recorded text; undefined where nothing was recorded. */
+/** Returns the sha256 of the recorded text; undefined if the call is to be sent again. */
 export function recordedHash(resolution: Said): string | undefined {
   if (resolution.kind === 'retry') return undefined;
   return sha256Hex(resolution.kind === 'succeeded' ? resolution.result : resolution.message);
@@ -112,19 +118,17 @@ function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution)
   };
 }
 
-// What is known of a call whose outcome is not, for whoever says what became of it.
-//
-// 1. What a worker said, as it ended the call or before it was lost, is looked at like anything that comes from outside: whoever may
-//    write to the namespace can say it too. What does not fit is left out.
+// The request for an outcome shows what the run and the worker know of the call.
 
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
 
-/** Of a server's word, what is shown of it whole. */
+/** Characters shown of a server's message. */
 const LONGEST_MESSAGE = 1_000;
 
 /**
- * @param handedAt when the run handed it to a worker, epoch ms
- * @param sentTimes absent in runs that call that the time at which it left
+ * Builds the request from what the run and the worker know.
+ * @param handedAt time at which the run handed the call to a worker, epoch ms
+ * @param sentTimes absent for runs of an earlier release, which take `handedAt` for the time of sending
  */
 export function outcomePause(
   { attempts }: InFlight,
@@ -159,7 +163,7 @@ function isCount(bytes: unknown): bytes is number {
   return Number.isSafeInteger(bytes) && Number(bytes) >= 0;
 }
 
-/** Texts, and lists of texts: as it is shown. */
+/** True for an object of texts and lists of texts, which is the shape that people see. */
 function isEvidence(token: unknown): boolean {
   const isText = (value: unknown): boolean => typeof value === 'string';
   return (
@@ -168,7 +172,7 @@ function isEvidence(token: unknown): boolean {
   );
 }
 
-/** The last heartbeat of a worker that is lost; undefined where it does not say that the call was sent. */
+/** Reads the last heartbeat of a lost worker; undefined if the heartbeat does not say that the call was sent. */
 export function sentAsTold(details: unknown): Ended['sent'] {
   const { sentAt, progress }: Fields = isFields(details) ? details : {};
   if (!isInstant(sentAt)) return undefined;

@@ -1,11 +1,14 @@
 /**
- * Requests about something else than consent: what became of a call, what its server asks, an authorization that it lacks.
+ * A pause is a request for something other than consent: a call's outcome, a server's question, a missing
+ * authorization.
  *
- * Owns: how a call comes to wait for such an answer and leaves again, and whether an answer counts. Does not own: what an answer
- * does (`resolution.ts`, `provision.ts`, `authorization.ts`).
- * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it (INV-G2).
- * 2. The call keeps the consent with which it left, and that keeps its digest: an answer is no consent to anything else.
- * 3. Nothing leaves again by time alone: what nobody answers ends as what is true of it (INV-X1).
+ * This file owns how a call comes to wait for such an answer and leaves again, and which answers count. The effects of
+ * an answer are in `domain/request/outcome.ts`, `domain/request/provision.ts` and `domain/request/authorization.ts`.
+ *
+ * 1. Such a request is answered by the update of its kind, and by no other; its digest covers what was shown of it
+ *    (INV-G2).
+ * 2. The call keeps the consent with which it left, and the consent keeps its digest: an answer consents to nothing.
+ * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
 import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/answer.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -38,12 +41,13 @@ export interface Pausing {
   readonly at: number;
   readonly approvers: ApproverRule;
   readonly deadlineSeconds: number;
-  /** Where the call may have run. */
+  /** Set if the call may have run. */
   readonly unsure?: Unsure;
-  /** Where the same was asked before, and the answer does not hold. */
+  /** Set if the same was asked before, and the answer does not hold. */
   readonly because?: string;
 }
 
+/** Pauses a call in flight: it keeps its consent, and waits for an answer about the subject `about`. */
 export function paused<P extends Pause>(
   state: InFlight,
   about: P,
@@ -54,7 +58,7 @@ export function paused<P extends Pause>(
   return {
     status: 'asking',
     ...resolved,
-    // Whoever let it leave again let it leave once; where it was turned away, it has not left.
+    // A permission to retry is used up once the call leaves; a call turned away for its authorization has not left.
     ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
     ...(unsure === undefined ? {} : { unsure }),
     ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
@@ -69,7 +73,7 @@ export function paused<P extends Pause>(
   };
 }
 
-/** Back to where it came from: it may leave again, with the consent that it had, and as often as a call that has not left. */
+/** Returns the call to the state it was sent from, with its former consent and a fresh number of attempts. */
 export function resumed({ request, consented, ...state }: Paused, retry?: Retry): Sendable {
   const resolved = {
     ...resolvedOf(state),
@@ -82,7 +86,7 @@ export function resumed({ request, consented, ...state }: Paused, retry?: Retry)
     : { status: 'approved', ...resolved, ...consented };
 }
 
-/** A call in flight waits for an answer about it; nothing where it is not in flight. */
+/** Pauses a call in flight; a call in any other state stays unchanged. */
 export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausing, ids: RunIds): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
@@ -90,7 +94,7 @@ export function pausedFor(run: Run, callId: string, about: Pause, pausing: Pausi
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
-/** As it is parsed, with its signature where it has one. */
+/** A parsed answer, with its signature if it has one. */
 export type PauseAnswer = Answerable & { readonly kind: string; readonly signature?: string };
 
 export type PauseAdmission =
@@ -98,7 +102,10 @@ export type PauseAdmission =
   | { readonly kind: 'repeat'; readonly ack: PauseAck }
   | Refusal;
 
-/** Whether an answer counts; the twin of `admit`. @param now epoch ms */
+/**
+ * Admits an answer, recognises a repeat, or says why the answer does not count. The counterpart of `admit`.
+ * @param now epoch ms
+ */
 export function admitAnswer(
   run: Run,
   asked: PauseKind,
@@ -129,15 +136,21 @@ export function isPaused(state: Asking): state is Paused {
   return state.request.about !== undefined;
 }
 
-/** Who says this, and how long after the request opened. @param at epoch ms */
+/**
+ * Returns the person and the time since the request opened.
+ * @param at epoch ms
+ */
 export function answererOf({ request }: Pick<Paused, 'request'>, { approver }: PauseAnswer, at: number): Voter {
   return { ...approver, after: at - request.openedAt };
 }
 
-/** Answers that are remembered, the newest: they are carried through continue-as-new. */
+/** Number of newest answers that are remembered and carried through continue-as-new. */
 export const MOST_RESUMED = 200;
 
-/** The answer, remembered so that whoever sends it again gets it again (INV-D3). @param at epoch ms */
+/**
+ * Remembers the acknowledgement, so that a resent answer gets it again (INV-D3).
+ * @param at epoch ms
+ */
 export function remembering(
   run: Run,
   asked: PauseKind,
@@ -156,12 +169,12 @@ export function remembering(
   return { ack, run: { ...run, resumed: known } };
 }
 
-/** Signed anew it is the same answer. */
+/** The signature is left out: the same answer signed anew counts as the same. */
 function contentOf(asked: PauseKind, { signature: _, ...answer }: PauseAnswer): string {
   return hashOf({ asked, answer }).slice(0, 32);
 }
 
-// What the ledger says of every answer to a request about something else than consent.
+// Every answer to a pause is one ledger fact, with the same fields for each kind.
 
 interface Said<Kind extends string> extends Answerable {
   readonly kind: Kind;
@@ -176,7 +189,7 @@ interface AnswerFact<Kind extends string> extends Answerable {
   readonly signature?: SignatureEvidence;
 }
 
-/** The approver with the groups alone for which they were asked. */
+/** Names the approver with only those groups that the rule names. */
 export function answerFact<Kind extends string>(
   { request }: Pick<Paused, 'request'>,
   { callId, decisionId, kind, approver, digest, runId, comment, signature }: Said<Kind>,

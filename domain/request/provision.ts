@@ -1,10 +1,11 @@
 /**
- * What a person answers to a server's questions in the middle of a call, and how the call comes to wait for it.
+ * A call waits here for a person's answers to its server's questions, and takes them.
  *
- * Owns: which of the questions a person is asked, and what an answer does. Does not own: whether an answer fits (`input.ts`), or
- * counts (`pause.ts`).
+ * This file owns which questions a person is asked, and what an answer does. `domain/request/input.ts` checks the form
+ * of an answer; `domain/request/pause.ts` says which answers count.
+ *
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
- * 2. They may be personal data: the ledger has their hash, and they are forgotten with the call.
+ * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.
  */
 import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/answer.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
@@ -32,10 +33,10 @@ import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 
-/** Of all answers of one call, as canonical JSON: they are carried as long as the call is open. */
+/** Bytes of all answers of one call as canonical JSON: they are carried as long as the call is open. */
 const MOST_PROVIDED_BYTES = 65_536;
 
-/** The server asks before it goes on. What has an answer that may be given again is not asked. */
+/** Opens a request for the questions of a server. Questions with an answer that may be given again are not asked. */
 export function askedForInput(run: Run, callId: string, asked: Asked, pausing: Pausing, ids: RunIds): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
@@ -58,7 +59,7 @@ function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
   return { round, requests: Object.fromEntries(hashes), used, ...(state === undefined ? {} : { state }) };
 }
 
-/** What would be given to the server, the newest answer to each question. */
+/** Returns the newest answer to each question. */
 export function answersOf(
   provided: readonly { readonly provision: SignedProvision; readonly about: InputPause }[] | readonly Provided[],
 ): readonly InputAnswer[] {
@@ -68,14 +69,14 @@ export function answersOf(
   }, []);
 }
 
-/** A no, or no answer, is one to each question. */
+/** A declined or cancelled request answers each of its questions so. */
 function responsesOf(provision: SignedProvision, { requests }: InputPause): Readonly<Record<string, InputResponse>> {
   if (provision.kind === 'provide') return provision.responses;
   const { kind: action } = provision;
   return Object.fromEntries(Object.keys(requests).map((key) => [key, { action }]));
 }
 
-/** Of an answer that is otherwise taken: does it fit the questions, and is there room for it? */
+/** Refuses an answer that does not fit the questions, or for which there is no room. */
 export function refuseProvision(
   run: Run,
   { request, input }: Paused<InputPause>,
@@ -100,7 +101,10 @@ export function refuseProvision(
   );
 }
 
-/** Records an admitted answer; the call may leave again, or goes on where its server waits. @param at epoch ms */
+/**
+ * Records an admitted answer. The call may be sent again, or goes on if its server waits on an open connection.
+ * @param at epoch ms
+ */
 export function provide(
   run: Run,
   asked: Paused<InputPause>,
@@ -108,7 +112,7 @@ export function provide(
   at: number,
 ): Change & { readonly ack: PauseAck } {
   const due = tellDue(asked, at);
-  // Sound: telling changes nothing but what was told.
+  // Sound: `tellDue` changes only `request.told`.
   const state = due.state as Paused<InputPause>;
   const fresh: Provided = { provision, decidedAt: at, request: state.request, ...definitionOf(state) };
   const next = isHeldOpen(state)
@@ -127,17 +131,17 @@ function definitionOf({ judgement }: Paused): Pick<Provided, 'definitionHash'> {
 function withProvided(state: Paused<InputPause>, fresh: Provided): Sendable {
   const sendable = resumed(state);
   const { input } = state;
-  // Sound: only `askedForInput` opens such a request, and it says where the call is taken up again.
+  // Sound: only `askedForInput` opens such a request, and it sets `input`.
   if (input === undefined) throw new Error('nothing is known of what the server asked');
   const answered = new Set(Object.values(fresh.request.about.requests).map(({ hash }) => hash));
-  // What was answered anew is answered by this; what it answered besides is kept.
+  // Earlier provisions stay as long as they answer a question that the fresh one does not.
   const kept = input.provided.filter(({ request }) =>
     Object.values(request.about.requests).some(({ hash }) => !answered.has(hash)),
   );
   return { ...sendable, input: { ...input, provided: [...kept, fresh] } };
 }
 
-/** Of what was answered; undefined of a no, and of no answer. */
+/** Hash of the answers; undefined if the person declined or cancelled. */
 export function responsesHash(provision: SignedProvision): string | undefined {
   return provision.kind === 'provide' ? hashOf(provision.responses) : undefined;
 }
@@ -151,7 +155,7 @@ function providedFact(state: Paused<InputPause>, provision: SignedProvision): Le
   };
 }
 
-/** What was answered does not hold any more, and is not known to the server: the call begins anew, with nothing answered. */
+/** Drops all answers and starts the call anew: the answers no longer hold, and the server does not know them. */
 export function forgotten(run: Run, callId: string): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
@@ -159,7 +163,7 @@ export function forgotten(run: Run, callId: string): Change {
   return { run: replaceCall(run, notSent(begins)), facts: [] };
 }
 
-/** As the dispatch activity is given them. */
+/** Returns the answers in the shape that the dispatch activity takes. */
 export function provisionProofs(provided: readonly Provided[]): readonly ProvisionProof[] {
   return provided.map(provisionProof);
 }

@@ -1,12 +1,13 @@
 /**
- * The same call again: a person is asked once, and equal calls of one turn are told apart.
+ * Repeated calls are recognised here: a person is asked once, and equal calls of one turn are told apart.
  *
- * 1. What a person rejected or policy denied in a closed turn is answered from here, until a message of the user is read: nobody is
- *    asked again and nothing is sent. An answer is never anything else than the refusal that was given (INV-G1).
- * 2. Only refusals that hold are kept: an expired or cancelled call may ask again, and so may one that was denied by a limit, by
- *    what a catalog said at that moment, or for its arguments. What policy denied may be asked once policy says so.
- * 3. Equal calls of one turn stay calls of their own (INV-G3): a later one is marked, and an approval of
- *    the first is none of it. Only one that somebody said is to stand for later calls answers it too.
+ * 1. A refused call of a closed turn is refused again without asking or sending, until a message of the user is read.
+ *    The refusal is a person's rejection or policy's denial, and the answer is always the refusal that was given
+ *    (INV-G1).
+ * 2. Only refusals that hold are kept. An expired or cancelled call may ask again. So may one denied by a limit, by the
+ *    catalog at that moment, or for its arguments. A call that policy denied may ask once policy asks.
+ * 3. Equal calls of one turn stay separate (INV-G3): a later one is marked, and an approval of the first does not cover
+ *    it. Only a standing decision answers it too.
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { RefusedCall, Run } from '../state/run.ts';
@@ -15,17 +16,19 @@ import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import type { CallState } from '../state/call.ts';
 
-/** Refusals that are remembered, the newest; what is forgotten is asked again. With their texts cut, at most 150 kB to carry. */
+/**
+ * Number of newest refusals remembered; a forgotten one is asked again. With their texts cut, at most 150 kB to carry.
+ */
 export const MOST_REFUSALS = 100;
-/** Characters of a reason that repeats are given: the model has read all of it once. */
+/** Characters of the reason that a repeat gets: the model has read all of it once. */
 const REASON_CHARACTERS = 300;
 
-/** Runs that were prepared before repeats were answered do without. */
+/** Starts remembering refusals. Runs prepared before repeats were answered do not call it. */
 export function remembering(run: Run): Run {
   return { ...run, refusals: [] };
 }
 
-/** What the turn that closes leaves behind. */
+/** Remembers the refusals of the turn that closes. */
 export function withRefusals(run: Run): Run {
   if (run.refusals === undefined) return run;
   const added = run.calls.filter(isSettled).flatMap(refusalOf);
@@ -34,12 +37,15 @@ export function withRefusals(run: Run): Run {
   return { ...run, refusals: [...run.refusals.filter(isNew), ...added].slice(-MOST_REFUSALS) };
 }
 
-/** The user has spoken: what was refused before may be asked. */
+/** Forgets all refusals after a message of the user: refused calls may be asked again. */
 export function withoutRefusals(run: Run): Run {
   return run.refusals === undefined ? run : { ...run, refusals: [] };
 }
 
-/** What a repeat of a refused call is answered: a person's no stands whatever policy says now, policy's own where it says it again. */
+/**
+ * Returns the refusal of a repeated call. A person's refusal stands whatever policy says now; policy's own stands only
+ * if policy repeats it.
+ */
 export function answeredBefore(
   { refusals = [] }: Run,
   call: ProposedCall,
@@ -52,7 +58,7 @@ export function answeredBefore(
   return outcome;
 }
 
-/** Tells which calls of one turn are the same as an earlier one, asked for each in turn. */
+/** Tells which calls of one turn repeat an earlier one. The calls are asked about in their order. */
 export class Duplicates {
   readonly #first = new Map<string, string>();
   readonly #wanted: boolean;
@@ -61,7 +67,7 @@ export class Duplicates {
     this.#wanted = refusals !== undefined;
   }
 
-  /** The id of the first call of the turn that is the same. */
+  /** Returns the id of the first equal call of the turn. */
   of(call: ProposedCall, target: ToolTarget): string | undefined {
     if (!this.#wanted) return undefined;
     const key = keyOf(call, target);
@@ -74,14 +80,14 @@ export class Duplicates {
 function refusalOf({ call, judgement, outcome, edit }: Extract<CallState, { status: 'settled' }>): RefusedCall[] {
   const target = judgement?.target;
   if (target === undefined) return [];
-  // What the model would repeat is what it proposed.
+  // A model repeats what it proposed, so the key has the arguments before any edit.
   const key = keyOf({ ...call, arguments: edit?.proposed ?? call.arguments }, target);
   switch (outcome.kind) {
     case 'rejected':
       if (outcome.repeatOf !== undefined) return [];
       return [{ key, outcome: { ...outcome, reason: cut(outcome.reason), repeatOf: call.callId } }];
     case 'denied':
-      // Every other code says something of the moment, or is found again for nothing.
+      // Every other code depends on the moment, or is found again at no cost.
       if (outcome.repeatOf !== undefined || outcome.code !== 'POLICY_DENIED') return [];
       return [{ key, outcome: { ...outcome, message: cut(outcome.message), repeatOf: call.callId } }];
     default:

@@ -1,7 +1,7 @@
 /**
- * What those who are asked may do besides saying yes or no: change the arguments, answer in the tool's place.
+ * Approvers may edit the arguments, or answer in the tool's place, only by a right that the rule gives.
  *
- * 1. Only where each list of the rule says so; silence forbids (INV-G4).
+ * 1. Each list of the rule must give the right; silence forbids (INV-G4).
  */
 import type { Decision, SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
@@ -11,7 +11,7 @@ import { byteLength } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Asking } from '../state/call.ts';
 
-/** An approval that puts other arguments in place of those that were shown (`edit.ts`). */
+/** An approval with other arguments than were shown (`domain/request/edit.ts`). */
 export type EditDecision = Extract<SignedDecision, { kind: 'approve' }> & { readonly arguments: JsonObject };
 
 export function isEdit(decision: SignedDecision): decision is EditDecision {
@@ -27,7 +27,7 @@ export function refuseRight({ request, unsure, input }: Asking, decision: Decisi
   if (right === undefined) return undefined;
   const { callId } = decision;
   if (!permits(request.approvers, right)) return notPermitted(right, callId);
-  // An answer would say that it did not run, and other arguments would make it another call.
+  // An answer would claim that the call did not run, and an edit would make another call of it.
   if (input !== undefined)
     return refuse(
       'DECISION_NOT_PERMITTED',
@@ -43,7 +43,7 @@ export function refuseRight({ request, unsure, input }: Asking, decision: Decisi
       );
 }
 
-/** An answer stands in the transcript like a result, and is held to the same bound. */
+/** Refuses an answer over `limits.resultBytes`: the transcript holds it like a tool's result. */
 export function refuseLongAnswer(
   { callId, answer }: Extract<SignedDecision, { kind: 'respond' }>,
   { resultBytes }: Pick<Limits, 'resultBytes'>,

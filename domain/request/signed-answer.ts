@@ -1,7 +1,7 @@
 /**
- * A decision in trust mode `signed`: whose it is, and whether it may be a further vote (INV-G2).
+ * In trust mode `signed`, an answer counts only with a signature of its approver, and votes count by key (INV-G2).
  *
- * 1. It is compared with its signature whole and as it stands, defaults written out.
+ * 1. The signature covers the whole decision as it stands, defaults written out.
  */
 import type { SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
@@ -15,10 +15,13 @@ import { isEdit } from './rights.ts';
 
 type Trusted = Pick<TrustSet, 'keys'>;
 
-/** Purposes of answers to a request: each is good for its own update. */
+/** Signature purposes of answers to a request; each is good for its own update only. */
 export type AnswerPurpose = Extract<SignedPurpose, 'decide' | 'resolveOutcome' | 'provideInput' | 'authorize'>;
 
-/** @param now epoch ms; undefined at dispatch */
+/**
+ * Checks the signature of a decision.
+ * @param now epoch ms; undefined at dispatch
+ */
 export function checkSignedDecision(
   decision: SignedDecision,
   ids: Omit<RunIds, 'runId'>,
@@ -28,7 +31,7 @@ export function checkSignedDecision(
   return checkSignedAnswer('decide', decision, ids, trust, now);
 }
 
-/** The same for every answer. */
+/** Checks the signature of any answer to a request. */
 export function checkSignedAnswer(
   purpose: AnswerPurpose,
   { signature, ...message }: Answerable & { readonly signature?: string },
@@ -50,7 +53,7 @@ export function checkSignedAnswer(
   return checkSignature(signature, about, trust, now);
 }
 
-/** UTF-8 bytes of votes and extensions of one request: what was signed is kept whole, and travels with it. */
+/** UTF-8 bytes of votes and extensions of one request: signed messages are kept whole, and travel with the request. */
 export const MOST_SIGNED_BYTES = 32_768;
 
 function refuseHeavy({ votes = [], request }: Asking, decision: SignedDecision): Refusal | undefined {
@@ -64,7 +67,10 @@ function refuseHeavy({ votes = [], request }: Asking, decision: SignedDecision):
   );
 }
 
-/** As `admit`, and one key is one voice. @param trust undefined in trust mode `temporal` */
+/**
+ * Admits a decision as `admit` does, and lets one key vote once.
+ * @param trust undefined in trust mode `temporal`
+ */
 export function admitSigned(
   run: Run,
   decision: SignedDecision,
@@ -74,7 +80,7 @@ export function admitSigned(
 ): Admission {
   const admission = admit(run, decision, ids, now, endsAt);
   if (trust === undefined || admission.kind !== 'accept') return admission;
-  // Whoever edits is the first to agree to what takes the place of the former arguments.
+  // An edit clears the former votes, so its signer is the first to vote.
   if (isEdit(decision)) return admission;
   const { callId, signature = '' } = decision;
   const heavy = refuseHeavy(admission.state, decision);

@@ -1,4 +1,4 @@
-/** How standing decisions begin, answer calls, and end. Each of it is a fact of the ledger. */
+/** Standing decisions begin, answer calls and end here; each of these changes is a fact of the ledger. */
 import type { Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
 import type { Judgement } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -20,12 +20,14 @@ import {
 } from './standing.ts';
 import { reopened, warned } from './transitions.ts';
 
-/** Standing decisions that were taken back, so that whoever does it again gets the first answer. */
+/** Number of newest withdrawn standing decisions remembered, so that a repeated withdrawal gets the first answer. */
 export const MOST_FORGOTTEN = 100;
 
 /**
- * The call was approved: where those who did so said that it stands, it stands, and what waits and is covered is released.
- * @param at epoch ms @param grant hash of the run's grant for the server
+ * Makes a standing decision of an approval if its approvers asked for one, and releases the waiting calls that it
+ * covers.
+ * @param at epoch ms
+ * @param grant hash of the run's grant for the server
  */
 export function remembered(run: Run, callId: string, at: number, grant?: string): Change {
   const state = run.calls.find(({ call: { callId: each } }) => each === callId);
@@ -35,7 +37,7 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
   const extent = extentOf(decisions);
   const current = stillStanding(run, [], at);
   const kept = current.run.standing ?? [];
-  // Also where somebody counts by now who did not at the beginning.
+  // Approvers who may decide only since an escalation do not count here.
   const isMeant = isMet(
     request.approvers,
     decisions.map(({ approver }) => approver),
@@ -75,7 +77,10 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
   return { run: { ...run, calls, standing: [...kept, standing] }, facts };
 }
 
-/** A call that was just judged: asked of a person, or answered by what stands. @param at epoch ms */
+/**
+ * Answers a call that was just judged by a standing decision, if one covers it.
+ * @param at epoch ms
+ */
 export function answeredByStanding(
   { standing = [] }: Run,
   state: CallState,
@@ -90,7 +95,10 @@ export function answeredByStanding(
   };
 }
 
-/** Ends what these judgements show to be of another tool than it was, and what is over. @param at epoch ms */
+/**
+ * Ends standing decisions whose time is over, or whose tool has changed according to these judgements.
+ * @param at epoch ms
+ */
 export function stillStanding(run: Run, judgements: readonly Judgement[], at: number): Change {
   const { standing } = run;
   if (standing === undefined) return { run, facts: [] };
@@ -106,13 +114,13 @@ export function stillStanding(run: Run, judgements: readonly Judgement[], at: nu
 function hasChanged(standing: Standing): (judgement: Judgement) => boolean {
   return ({ target, connection, verdict }) =>
     target !== undefined &&
-    // Of what is not asked, the judge does not say how it is reached.
+    // The judge reports the connection of a server only for asked calls.
     verdict.kind === 'ask' &&
     isOfTool(standing.target, target) &&
     !isSameTool(standing, { target, connection });
 }
 
-/** A dispatch did not take it as consent: it answers nothing any more. */
+/** Ends a standing decision that a dispatch did not accept as consent. */
 export function lost(run: Run, id: string, code: string): Change {
   if (run.standing?.some((each) => each.id === id) !== true) return { run, facts: [] };
   return {
@@ -121,7 +129,10 @@ export function lost(run: Run, id: string, code: string): Change {
   };
 }
 
-/** What answered a call, where it still stands. @param now epoch ms */
+/**
+ * Returns the standing decision that answered a call, if it still holds.
+ * @param now epoch ms
+ */
 export function standingOf({ standing = [] }: Run, id: string | undefined, now: number): Standing | undefined {
   return standing.find((each) => each.id === id && holds(each, now));
 }
@@ -146,7 +157,10 @@ export function admitForget({ standing = [], forgotten = [] }: Run, { standing: 
   });
 }
 
-/** Takes it back. What it has let through and is not sent yet is asked after all. @param at epoch ms */
+/**
+ * Takes a standing decision back. Calls that it approved and that are not sent yet are asked after all.
+ * @param at epoch ms
+ */
 export function forget(
   run: Run,
   { id }: Standing,

@@ -1,9 +1,11 @@
 /**
- * Approvals that are remembered: what they cover, and when they answer a later call of the run.
+ * A standing decision is a remembered approval; here is what it covers, and when it answers a later call of the run.
  *
- * 1. Only as far as each list of the rule that asked lets it, and that of the call it answers; silence forbids (INV-G4).
- * 2. Where several agreed, what all of them said: the narrowest scope, all names, the earliest end.
- * 3. It answers the same tool of the same server, as it was shown, reached as it was then, and nothing else (INV-G1).
+ * 1. Each list of the rule that asked must let it be remembered, and so must the rule of the answered call; silence
+ *    forbids (INV-G4).
+ * 2. If several agreed, the result is what all of them said: the narrowest scope, all names, the earliest end.
+ * 3. A standing decision answers only the same tool of the same server, as it was shown, and reached as it was then
+ *    (INV-G1).
  */
 import type { Approver, Decision, Remember, SignedDecision } from '../../contracts/schemas/answer.ts';
 import type { ToolTarget } from '../../contracts/schemas/call.ts';
@@ -20,18 +22,18 @@ import { lapsedSince } from './deadline.ts';
 import { isEdit } from './rights.ts';
 import type { DispatchProof } from '../../contracts/wire/proofs.ts';
 
-/** Of one run: each travels with it, and with every call that it answers. */
+/** Standing decisions of one run: each travels with the run, and with every call that it answers. */
 export const MOST_STANDING = 20;
-/** Canonical JSON of the arguments that were shown: they are kept, to prove the decision. */
+/** Bytes of the shown arguments as canonical JSON: they are kept, to prove the decision. */
 export const MOST_REMEMBERED_BYTES = 4_096;
-/** UTF-8 bytes of one: it goes with each call that it answers, up to 64 in one workflow task. */
+/** UTF-8 bytes of one standing decision, which goes with each call that it answers, up to 64 in one workflow task. */
 export const MOST_STANDING_BYTES = 12_288;
-/** Of all of a run: they travel through continue-as-new. */
+/** UTF-8 bytes of all standing decisions of a run: they travel through continue-as-new. */
 export const MOST_STANDINGS_BYTES = 131_072;
 
 export interface Extent {
   readonly scope: RememberScope;
-  /** Of `arguments`. */
+  /** Names of arguments, for the scope `arguments`. */
   readonly names?: readonly string[];
   /** Epoch ms. */
   readonly until?: number;
@@ -39,7 +41,7 @@ export interface Extent {
 
 const WIDTH: Readonly<Record<RememberScope, number>> = { call: 0, arguments: 1, tool: 2 };
 
-/** What these decisions let be remembered together; undefined where one of them does not. */
+/** Returns the extent that all decisions agree on; undefined if one of them is not to be remembered. */
 export function extentOf(decisions: readonly Decision[]): Extent | undefined {
   const said = decisions.map((decision) => (decision.kind === 'approve' ? decision.remember : undefined));
   const all = said.filter((each) => each !== undefined);
@@ -55,7 +57,7 @@ export function extentOf(decisions: readonly Decision[]): Extent | undefined {
   };
 }
 
-/** May what was said of `shown` be said of these arguments, too? */
+/** True if an approval of the `shown` arguments extends to these arguments. */
 export function covers({ scope, names = [] }: Extent, shown: JsonObject, args: JsonObject): boolean {
   switch (scope) {
     case 'call':
@@ -79,18 +81,24 @@ export function mayRemember({ allOf }: ApproverRule, scope: RememberScope): bool
   return allOf.length > 0 && allOf.every(({ remember }) => remember?.includes(scope) === true);
 }
 
-/** Does it hold still? @param now epoch ms */
+/**
+ * True while the decision has neither ended nor lapsed.
+ * @param now epoch ms
+ */
 export function holds({ decisions, approvers, decidedAt }: Standing, now: number): boolean {
   const until = extentOf(decisions)?.until;
   return (until === undefined || now < until) && lapsedSince(decidedAt, now, approvers) === undefined;
 }
 
-/** Is it a decision on this request, too? @param now epoch ms */
+/**
+ * True if the standing decision also answers this request.
+ * @param now epoch ms
+ */
 export function answers(standing: Standing, { call, judgement, request, unsure }: Asking, now: number): boolean {
   const extent = extentOf(standing.decisions);
   return (
     extent !== undefined &&
-    // What was asked again needs a fresh decision, whatever the reason was.
+    // A request that was opened again needs a fresh decision, whatever the reason.
     request.generation === 1 &&
     request.about === undefined &&
     unsure === undefined &&
@@ -101,7 +109,7 @@ export function answers(standing: Standing, { call, judgement, request, unsure }
     covers(extent, standing.arguments, call.arguments) &&
     mayRemember(request.approvers, extent.scope) &&
     isMet(request.approvers, agreedTo(standing)) &&
-    // Nor for those from whom it was taken since.
+    // The approvers must also be entitled now, after any escalation that replaced them.
     isMet(
       request.approvers,
       agreedTo(standing).map((approver) => ({ ...approver, after: now - request.openedAt })),
@@ -109,7 +117,7 @@ export function answers(standing: Standing, { call, judgement, request, unsure }
   );
 }
 
-/** As it was shown, and reached as it was then? */
+/** True if the tool has the shown definition, and the server is reached as it was then. */
 export function isSameTool(
   { target, connection }: Standing,
   now: { readonly target: ToolTarget; readonly connection?: string | undefined },
@@ -130,16 +138,19 @@ export function agreedTo({ decisions }: Pick<Standing, 'decisions'>): readonly A
   return decisions.map(({ approver }) => approver);
 }
 
-/** The request, approved by what was decided before. */
+/** Approves the request with the earlier decisions. */
 export function approvedBy({ votes: _, ...asked }: Asking, { id, decisions, decidedAt }: Standing): Approved {
   const [decision, ...others] = decisions;
-  // Sound: a standing decision is made of at least one.
+  // Sound: a standing decision has at least one decision.
   const made = { decision: decision as SignedDecision, decidedAt, standing: id };
   const further = others.map((each) => ({ decision: each, decidedAt }));
   return { ...asked, status: 'approved', made: { ...made, ...(further.length === 0 ? {} : { further }) } };
 }
 
-/** What can be wrong with an approval that wants to be remembered. @param now epoch ms */
+/**
+ * Refuses an approval that cannot be remembered.
+ * @param now epoch ms
+ */
 export function refuseRemember(
   { standing = [] }: Run,
   { call, request, votes = [] }: Asking,
@@ -156,7 +167,7 @@ export function refuseRemember(
       `Policy does not let approvals of call ${callId} be remembered so (${remember.scope}); approve it without.`,
       { callId },
     );
-  // To whom it came later, later calls come later, too.
+  // A person entitled only by an escalation would be entitled later for later calls, too.
   if (!mayDecide(request.approvers, decision.approver))
     return refuse(
       'DECISION_NOT_PERMITTED',
@@ -199,14 +210,14 @@ function unknownName(remember: Remember, args: JsonObject): string | undefined {
   return remember.scope === 'arguments' ? remember.names.find((name) => !Object.hasOwn(args, name)) : undefined;
 }
 
-/** Without what was said with it: that stands in the ledger. What was signed is kept as it was signed. */
+/** Drops the comment, which the ledger has. A signed decision is kept whole, as its signature covers it. */
 export function withoutComment(decision: SignedDecision): SignedDecision {
   if (!('comment' in decision) || decision.signature !== undefined) return decision;
   const { comment: _, ...said } = decision;
   return said;
 }
 
-/** For a dispatch. */
+/** Returns the proof that a dispatch receives. */
 export function proofOf(standing: Standing): DispatchProof {
   const { id, decisions, callId, generation, approvers, connection, grant } = standing;
   return {
@@ -222,7 +233,7 @@ export function proofOf(standing: Standing): DispatchProof {
   };
 }
 
-/** For people and clients, in passing: without what policy keeps back. */
+/** Returns the view for people and clients, without the arguments that policy redacts. */
 export function shownStanding(standing: Standing): StandingDecision {
   const { id, callId, target, decisions, decidedAt } = standing;
   const { scope, names = [], until } = extentOf(decisions) ?? { scope: 'call' };

@@ -1,11 +1,11 @@
 /**
- * Calls that may run and are held back, because their server takes no more just now (docs/adr/0037).
+ * A throttled call may run, but waits because its server's limits take no more now (docs/adr/0037).
  *
- * Pure. Owns how a held call looks, how long it waits, and when it is given up. Does not own who holds it
- * (`activities/limits/server-limits.ts`), nor waiting (`workflows/run/call.ts`).
+ * This pure file owns how such a call looks, how long it waits, and when it is given up; also the waits between
+ * attempts. `activities/limits/server-limits.ts` does the throttling, and `workflows/run/call.ts` the waiting.
  *
- * 1. Only what an activity says holds a call: runs of earlier releases have none, and replay as they were.
- * 2. Being held is no attempt: nothing was sent. What bounds it is time.
+ * 1. Only the result of an activity throttles a call: runs of earlier releases have none, and replay as they were.
+ * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
 import type { HeldCall } from '../../contracts/schemas/throttled.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -18,44 +18,53 @@ export type Holding = Extract<DispatchResult, { kind: 'not-sent' }> & {
 
 export type Held = Sendable & { readonly held: NonNullable<Sendable['held']> };
 
-/** Where the activity names no time; no activity of ours does. */
+/** Wait for a result that names no time; every activity of ours names one. */
 const DEFAULT_WAIT_MS = 1_000;
 
 export function isHolding(result: DispatchResult): result is Holding {
   return result.kind === 'not-sent' && result.held !== undefined;
 }
 
+/** True if the call may run, but waits because of its server's limits. */
 export function isHeld(state: CallState): state is Held {
   return (state.status === 'cleared' || state.status === 'approved') && state.held !== undefined;
 }
 
-/** Dispatches that may have reached the server since people last let it leave: those that were held back did not. */
+/**
+ * Number of dispatches that may have reached the server since people last let the call leave; throttled ones did not.
+ */
 export function attemptsOf({ attempts, holds }: InFlight): number {
   return attempts - (holds?.count ?? 0);
 }
 
-/** Why a call waits no longer; undefined where it still may. @param now epoch ms */
+/**
+ * Explains why a call waits no longer; undefined while it still may.
+ * @param now epoch ms
+ */
 export function waitedOut({ holds }: InFlight, { held, message }: Holding, now: number): string | undefined {
   const { since } = holds ?? {};
   if (since === undefined || now < since + held.atMostSeconds * 1_000) return undefined;
   return `${message} It waited ${Math.round((now - since) / 1_000)} s for its turn and was not sent.`;
 }
 
-/** The call waits. @param now epoch ms */
+/**
+ * Makes the call wait.
+ * @param now epoch ms
+ */
 export function heldBack(run: Run, callId: string, holding: Holding, now: number): Change {
   const state = callOf(run, callId);
   if (state?.status !== 'in-flight') return { run, facts: [] };
   const { held, message, code, retryAfterMs = DEFAULT_WAIT_MS } = holding;
   const { by, atMostSeconds } = held;
   const since = state.holds?.since ?? now;
-  // Not beyond the time at which it is given up.
+  // The wait ends at the latest when the call is given up.
   const until = Math.max(now + 1, Math.min(now + retryAfterMs, since + atMostSeconds * 1_000));
   const next: Held = {
     ...notSent(state),
     holds: { count: (state.holds?.count ?? 0) + 1, since, by },
     held: { since, until, by, message },
   };
-  // The ledger says it once, however often the call comes back for nothing.
+  // The ledger records the throttling once, however often the call returns unsent for the same limit.
   const facts = state.holds?.by === by ? [] : [{ kind: 'held', callId, by, code } as const];
   return { run: replaceCall(run, next), facts };
 }
@@ -64,7 +73,7 @@ export function heldCalls({ calls }: Run): readonly Held[] {
   return calls.filter(isHeld);
 }
 
-/** As people read it. */
+/** Returns the view for people. */
 export function shownHeld({ call, judgement, held }: Held): HeldCall {
   const { server, tool } = judgement.target;
   const { by, message, since, until } = held;
@@ -79,21 +88,24 @@ export function shownHeld({ call, judgement, held }: Held): HeldCall {
   };
 }
 
-// How often a call is sent, and how long it waits in between.
-//
-// Pure. Does not own which endings let it be sent again (`workflows/run/call.ts`).
+// A call has a bounded number of attempts, with growing waits. `workflows/run/call.ts` says which endings allow another
+// one.
 
-/** Sends of one call, the first included. */
+/** Attempts of one call, the first included. */
 const MOST_ATTEMPTS = 5;
 const FIRST_WAIT_MS = 1_000;
 const LAST_WAIT_MS = 60_000;
 
-/** @param attempts sends so far */
+/** @param attempts so far */
 export function mayTryAgain(attempts: number): boolean {
   return attempts < MOST_ATTEMPTS;
 }
 
-/** @param attempts sends so far @param retryAfterMs what the server wants at least */
+/**
+ * Returns the wait in ms: doubled with each attempt, between 1 s and 60 s, and at least what the server wants.
+ * @param attempts so far
+ * @param retryAfterMs what the server wants at least
+ */
 export function waitBeforeNext(attempts: number, retryAfterMs = 0): number {
   return Math.max(Math.min(FIRST_WAIT_MS * 2 ** (attempts - 1), LAST_WAIT_MS), retryAfterMs);
 }

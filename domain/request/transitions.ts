@@ -1,4 +1,4 @@
-/** What becomes of one call of a run after it was judged: it leaves, comes back, is asked again, or ends. */
+/** A judged call changes its state here: it leaves, returns, is asked again, or ends. */
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -19,7 +19,7 @@ import {
 import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { outcomeFact, requestOpenedFact } from './facts.ts';
 
-/** The call leaves for its server. Undefined where it may not: only a cleared or approved call is sent. */
+/** Sends a call to its server; undefined if the call is neither cleared nor approved. */
 export function dispatched(run: Run, callId: string): Change | undefined {
   const state = callOf(run, callId);
   if (state?.status !== 'cleared' && state?.status !== 'approved') return undefined;
@@ -33,7 +33,7 @@ export function dispatched(run: Run, callId: string): Change | undefined {
   };
 }
 
-/** Puts an outcome on a call that has none yet; a settled call stays as it is. */
+/** Ends a call with an outcome; a settled call stays as it is. */
 export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenEvidence): Change {
   const state = callOf(run, callId);
   if (state === undefined || state.status === 'settled') return { run, facts: [] };
@@ -52,20 +52,26 @@ export function ended(run: Run, callId: string, outcome: Outcome, token?: TokenE
   return { run: { ...replaceCall(run, next), expired }, facts };
 }
 
-/** Of the attempt that a request is about, or that its server still works on. */
+/** Token evidence of the attempt that a request is about, or that the server still works on. */
 function tokenOf(state: CallState): TokenEvidence | undefined {
   if (state.status === 'in-flight') return state.task?.token;
   const about = state.status === 'asking' ? state.request.about : undefined;
   return about?.kind === 'outcome' ? about.token : undefined;
 }
 
-/** Proven not sent, or `unsure` and repeatable by the operator's word: the call may leave again. */
+/**
+ * Returns a call in flight for another dispatch: it was proven not sent, or it is `unsure` and repeatable by the
+ * operator's configuration.
+ */
 export function returned(run: Run, callId: string, unsure?: Unsure): Change {
   const state = callOf(run, callId);
   return { run: state?.status === 'in-flight' ? replaceCall(run, notSent(state, unsure)) : run, facts: [] };
 }
 
-/** The consent does not hold, or not any more: the call is asked (again). @param at epoch ms */
+/**
+ * Asks for a call whose consent is missing or no longer holds.
+ * @param at epoch ms
+ */
 export function askedAgain(
   run: Run,
   callId: string,
@@ -86,11 +92,9 @@ export function askedAgain(
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
 
-// A call that must be asked (again) before it may be sent.
-//
-// 1. Reopening makes a new generation, and with it another digest (INV-G2).
+// A call without valid consent is asked (again); a new generation gives the request another digest (INV-G2).
 
-/** Of a request that is opened now. */
+/** Returns the generation of a request that opens now. */
 export function nextGeneration(state: InFlight | Sendable): number {
   const { generation = 0 } = ('request' in state ? state.request : undefined) ?? {};
   return Math.max(generation, state.asked ?? 0) + 1;
@@ -99,16 +103,17 @@ export function nextGeneration(state: InFlight | Sendable): number {
 export interface Reopening {
   readonly at: number;
   readonly because: string;
-  /** What a stricter policy now asks for; else as before, else the default of the caller. */
+  /** The rule of a stricter policy, or the former rule, or the caller's default. */
   readonly approvers: ApproverRule;
   readonly deadlineSeconds: number;
-  /** Where the tool is another one than was shown. */
+  /** Set if the tool's definition differs from the shown one. */
   readonly definition?: ShownDefinition;
 }
 
 /**
- * Why a call is asked again that somebody let leave once more, though it may have run: whoever agrees now must read that, too.
- * Of other calls nothing is added: runs of earlier releases have it in their ledgers without.
+ * Adds a warning to the reason of a new request, if a person let the call leave again although it may have run: the new
+ * approvers must read that, too. Other reasons stay unchanged, since runs of earlier releases have them in their
+ * ledgers.
  */
 export function warned({ unsure, asked }: InFlight | Sendable, because: string): string {
   return unsure === undefined || asked === undefined
@@ -116,7 +121,7 @@ export function warned({ unsure, asked }: InFlight | Sendable, because: string):
     : `OUTCOME_UNKNOWN: it was sent before and may have run. ${because}`;
 }
 
-/** The consent no longer holds, and nothing was sent: ask again. */
+/** Opens a new request for a call that was not sent and whose consent no longer holds. */
 export function reopened(
   state: InFlight | Sendable,
   { at, because, approvers, deadlineSeconds, definition }: Reopening,
@@ -135,7 +140,7 @@ export function reopened(
   };
 }
 
-/** What the fresh decision is about, and what its digest covers (INV-G2). */
+/** Replaces the definition that the fresh decision is about and that its digest covers (INV-G2). */
 function redefined(
   { description: _, annotations: __, ...judgement }: ResolvedJudgement,
   { hash, description, annotations }: ShownDefinition,

@@ -1,7 +1,9 @@
 /**
- * What a run hands to its next execution at continue-as-new.
+ * An execution hands this state to the next one at continue-as-new, for the reasons named here.
  *
- * 1. Only what cannot be read elsewhere: heads and references, open calls, remembered answers.
+ * The reasons apply to runs and catalogs alike. `workflows/run/roll.ts` does the handing over.
+ *
+ * 1. A run carries only what cannot be read elsewhere: heads and references, open calls, remembered answers.
  */
 import type { PreparedRun } from '../../contracts/wire/run.ts';
 import { isOnTask } from '../legacy-2025/tasks.ts';
@@ -10,11 +12,14 @@ import type { JournalHead } from './journal.ts';
 import type { Run } from '../state/run.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
-/** Raised when a carried shape changes; an execution refuses a version it does not know. */
+/** Version of a carry without pauses. A changed shape raises the version; an execution refuses an unknown version. */
 export const CARRY_VERSION = 1;
-/** With requests about something else than consent: a build that does not know them would take an answer to one for an approval. */
+/**
+ * Version of a carry that holds requests for something other than consent. An older build would take an answer to such
+ * a request for an approval.
+ */
 export const PAUSED_CARRY_VERSION = 2;
-/** With tasks of servers: a build that knows of the former and not of these would end them, before any marker stops it. */
+/** Version of a carry that holds tasks of servers. An older build would end such calls before any marker stops it. */
 export const TASK_CARRY_VERSION = 3;
 
 export const CARRY_VERSIONS = [CARRY_VERSION, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION] as const;
@@ -27,7 +32,7 @@ export interface Carry {
   readonly journal: JournalHead;
   /** Temporal run ids of earlier executions, see `domain/state/chain.ts`. */
   readonly earlier: readonly string[];
-  /** Epoch ms; in trust mode `signed`. */
+  /** Time of the last read of the trust set, epoch ms; only in trust mode `signed`. */
   readonly trustReadAt?: number;
 }
 
@@ -36,7 +41,7 @@ export function carryVersionOf({ calls, grants }: Run): Carry['version'] {
   return grants !== undefined || calls.some(wasPaused) ? PAUSED_CARRY_VERSION : CARRY_VERSION;
 }
 
-/** Of a call that has ended nothing is asked any more. */
+/** True if a call was ever paused. A settled call has no open question and does not count. */
 function wasPaused(state: CallState): boolean {
   if (state.status === 'settled' || state.status === 'proposed') return false;
   const { asked, retry, input, authorized } = state;
@@ -44,21 +49,22 @@ function wasPaused(state: CallState): boolean {
   return [about, asked, retry, input, authorized].some((each) => each !== undefined);
 }
 
-// When an execution of a run or a catalog hands over to the next one.
-//
-// Pure. Owns the reasons and their bounds. Does not own how it is done (`workflows/run/roll.ts`).
+// An execution hands over for one of these reasons, within these bounds.
 
-/** Temporal ends a run at 2,000 updates and suggests a new one at 1,800; earlier leaves room for those under way. */
+/**
+ * Temporal ends a run at 2,000 updates and suggests a new one at 1,800; the lower bound leaves room for those under
+ * way.
+ */
 export const MOST_UPDATES = 1_500;
 
-/** What an execution has taken by now. */
+/** Everything that an execution has used up so far. */
 export interface Taken {
-  /** Somebody asked for it. */
+  /** Set if a `nudge` signal asked for a new execution. */
   readonly nudged: boolean;
   readonly updates: number;
-  /** None for a catalog, or before the run is prepared. */
+  /** Turns of this execution and their bound; absent for a catalog, and before the run is prepared. */
   readonly turns?: { readonly had: number; readonly most: number };
-  /** By Temporal, for the length of the history. */
+  /** Temporal's own suggestion, because of the length of the history. */
   readonly suggested: boolean;
 }
 

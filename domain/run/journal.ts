@@ -1,34 +1,34 @@
 /**
- * What one execution of a run holds of its transcript and ledger: each message and entry once, older ones by reference.
+ * A journal holds one execution's part of the transcript and the ledger: each message and entry once, older ones by
+ * reference.
  *
- * Owns: appending and the two chained hashes. Does not own: what is worth recording.
- * 1. Append-only. `head` says where both chains end; a journal made of it goes on there in the next execution.
+ * The journal owns appending and the two hash chains. The callers decide what is worth recording.
+ *
+ * 1. A journal is append-only. `head` says where both chains end; a journal made from a head goes on there.
+ * 2. Extending the transcript digest costs the new message only, so bytes and work per turn do not grow with the run
+ *    (INV-D2).
+ * 3. An entry's hash covers its sequence number, time, fact and the hash before it. Changing, dropping or swapping any
+ *    entry breaks every later hash.
  */
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { LedgerEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { canonicalJson, hashOf, sha256Hex } from '../text/canonical.ts';
 
-// A conversation's chained digest: names every message before a point in 32 bytes.
-//
-// 1. Extending costs the new message only, so bytes and work per turn do not grow with the run (INV-D2).
-
-/** Digest of no message. */
+/** Digest of the empty transcript. A digest names every message before a point in 32 bytes. */
 export const EMPTY_DIGEST = '0'.repeat(64);
 
 export function extendDigest(digest: string, message: Message): string {
   return sha256Hex(digest + canonicalJson(message));
 }
 
-// The hash chain of a run's ledger.
-//
-// 1. An entry's hash covers its sequence number, time, fact and the hash before it: changing, dropping or swapping any
-//    entry breaks every later hash.
-
 /** `prev` of the first entry. */
 export const GENESIS = '0'.repeat(64);
 
-/** @param at epoch ms */
+/**
+ * Hashes a fact into the chain.
+ * @param at epoch ms
+ */
 export function sealEntry(seq: number, prev: string, at: number, fact: LedgerFact): LedgerEntry {
   const body = { seq, at: new Date(at).toISOString(), prev, fact };
   return { ...body, hash: hashOf(body) };
@@ -38,7 +38,7 @@ export type LedgerCheck =
   | { readonly kind: 'intact'; readonly head: string; readonly length: number }
   | { readonly kind: 'broken'; readonly seq: number; readonly reason: string };
 
-/** Checks a stretch of a chain that follows `prev` at number `from`. */
+/** Checks entries of a chain, the first of which has number `from` and follows the hash `prev`. */
 export function verifyChain(entries: readonly LedgerEntry[], from = 0, prev = GENESIS): LedgerCheck {
   let head = prev;
   for (const [index, entry] of entries.entries()) {
@@ -59,7 +59,7 @@ export interface JournalHead {
   readonly transcriptLength: number;
   readonly transcriptDigest: string;
   readonly segment?: ArtifactRef;
-  /** Entries that came while the segment was stored: the run does not wait for a moment in which none comes. */
+  /** Entries recorded while the segment was being stored; the run need not wait for a moment without new entries. */
   readonly since?: readonly LedgerEntry[];
 }
 
@@ -116,17 +116,17 @@ export class Journal {
     this.#transcriptDigest = extendDigest(this.#transcriptDigest, message);
   }
 
-  /** Entries [from, to) as far as this execution holds them. */
+  /** Returns the entries [from, to) that this execution holds. */
   entries(from: number, to: number): readonly LedgerEntry[] {
     return this.#entries.slice(Math.max(0, from - this.ledgerFrom), Math.max(0, to - this.ledgerFrom));
   }
 
-  /** Messages [from, to) as far as this execution holds them. */
+  /** Returns the messages [from, to) that this execution holds. */
   messages(from: number, to: number): readonly Message[] {
     return this.#messages.slice(Math.max(0, from - this.transcriptFrom), Math.max(0, to - this.transcriptFrom));
   }
 
-  /** The heads for the next execution: in `segment` stand all messages, and the entries before `stored`. */
+  /** Returns the heads for the next execution. `segment` holds all messages, and the entries before number `stored`. */
   head(segment: ArtifactRef, stored = this.ledgerLength): JournalHead {
     const since = this.entries(stored, this.ledgerLength);
     return {
@@ -140,12 +140,15 @@ export class Journal {
   }
 }
 
-/** With where the conversation stands, for facts that mark it: each binds all messages before it. */
+/**
+ * Adds length and digest of the transcript to the facts that mark a place in it; such a fact binds all earlier
+ * messages.
+ */
 export function marked(
   fact: LedgerFact,
   { transcriptLength: length, transcriptDigest: digest }: Pick<Journal, 'transcriptLength' | 'transcriptDigest'>,
 ): LedgerFact {
-  // Sound: the kinds of the list have the field.
+  // Sound: every kind listed in `MARKS` has the field `conversation`.
   return MARKS.includes(fact.kind) ? ({ ...fact, conversation: { length, digest } } as LedgerFact) : fact;
 }
 

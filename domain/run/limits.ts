@@ -1,5 +1,8 @@
 /**
- * Ceilings of a run. Reaching one is a named outcome, never a failing workflow task.
+ * This file holds the limits of a run and what its model steps cost.
+ *
+ * 1. Reaching a limit is a named outcome, never a failing workflow task.
+ * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.
  */
 import type { ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
@@ -14,17 +17,20 @@ import type { ResultRoom } from '../../contracts/wire/identity.ts';
 
 export interface ReachedLimit {
   readonly limit: 'turns' | 'calls' | 'tokens' | 'spend' | 'wallClockSeconds';
-  /** Of spend in millionths. */
+  /** The bound that was reached; millionths if the limit is `spend`. */
   readonly value: number;
 }
 
-/** Whether another model step may begin. @param now epoch ms */
+/**
+ * Returns the limit that forbids another model step; undefined if the step may begin.
+ * @param now epoch ms
+ */
 export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimit | undefined {
   if (run.turn >= limits.turns) return { limit: 'turns', value: limits.turns };
   if (run.totalCalls >= limits.calls) return { limit: 'calls', value: limits.calls };
   if (run.usage.inputTokens + run.usage.outputTokens >= limits.tokens) return { limit: 'tokens', value: limits.tokens };
   const most = limits.spend === undefined ? undefined : millionthsOf(limits.spend);
-  // Where nothing is counted no step is taken (INV-G4).
+  // A spend limit without a running count forbids every step (INV-G4).
   if (most !== undefined && (run.spent ?? most) >= most) return { limit: 'spend', value: most };
   if (now >= run.startedAt + limits.wallClockSeconds * 1_000)
     return { limit: 'wallClockSeconds', value: limits.wallClockSeconds };
@@ -32,9 +38,9 @@ export function reachedLimit(run: Run, limits: Limits, now: number): ReachedLimi
 }
 
 /**
- * What one call of a turn may bring: an equal share of the turn's room. It depends on how many calls policy let stand, and on nothing
- * that becomes of them later, so that no call waits for another or is cut by it (INV-G3).
- * @param limits as the run was prepared with; an earlier release states no room of a turn
+ * Returns the room for one call's result: an equal share of the turn's room. The share depends on how many calls policy
+ * let stand, and on nothing that happens to them later; so no call waits for another or is cut by it (INV-G3).
+ * @param limits as the run was prepared; an earlier release states no `resultBytesPerTurn`
  */
 export function resultRoom(
   { resultBytes, resultBytesPerTurn }: Pick<Limits, 'resultBytes' | 'resultBytesPerTurn'>,
@@ -47,7 +53,7 @@ export function resultRoom(
   return sharedBy > 1 ? { resultBytes: share, sharedBy } : { resultBytes: share };
 }
 
-/** How close a run is to each limit at which it ends. */
+/** Returns use and bound of each limit that ends a run. */
 export function limitsState(run: Run, limits: Limits): LimitsState {
   const { inputTokens, outputTokens } = run.usage;
   return {
@@ -60,7 +66,7 @@ export function limitsState(run: Run, limits: Limits): LimitsState {
 }
 
 /**
- * Which calls of a turn go over a limit: call id → denial. The rest of the turn is not touched (INV-G3).
+ * Returns the calls of a turn that exceed a limit, as call id → denial. The rest of the turn is not touched (INV-G3).
  * @param callsBefore calls of the run before this turn
  */
 export function overLimit(
@@ -104,30 +110,34 @@ export function overLimit(
   }
 }
 
-// What model steps cost, in whole millionths of one currency: no fraction is ever added up.
-//
-// 1. A step is rounded up: what is counted is never less than what was spent.
+// The cost of model steps is counted in whole millionths of one currency.
 
 const MILLION = 1_000_000n;
 
-/** @returns millionths, for the tokens of one step */
+/**
+ * Returns the cost of one model step, rounded up.
+ * @returns millionths of the currency
+ */
 export function costOf({ input, output }: ModelPrice, { inputTokens, outputTokens }: Usage): number {
   const exact = BigInt(inputTokens) * BigInt(input) + BigInt(outputTokens) * BigInt(output);
   return Number((exact + MILLION - 1n) / MILLION);
 }
 
-/** What a run has spent, as it is shown; absent where its model has no price. */
+/** Returns the spend of a run for display; absent if its model has no price. */
 export function spentOf({ spent }: Run, price: ModelPrice | undefined): { readonly spent?: Spent } {
   return spent === undefined || price === undefined ? {} : { spent: { millionths: spent, currency: price.currency } };
 }
 
-/** @param amount decimal, at most six digits after the point, as the configuration and a spec have it */
+/**
+ * Converts an amount of money to millionths.
+ * @param amount decimal with at most six digits after the point, as written in the configuration or a spec
+ */
 export function millionthsOf(amount: string): number {
   const fraction = amount.split('.')[1] ?? '';
   return Number(amount.replace('.', '') + '0'.repeat(6 - fraction.length));
 }
 
-/** As a price tag has it: two digits after the point, more where they say something. */
+/** Formats millionths as a decimal amount: two digits after the point, more only if they are not zero. */
 export function amountText(millionths: number): string {
   const digits = String(millionths).padStart(7, '0');
   const fraction = digits.slice(-6).replace(/0{1,4}$/, '');

@@ -1,9 +1,9 @@
 /**
- * A list of tools that a server turns away for want of a grant: a request to people, before there is any call.
+ * This file turns a refused `tools/list` into a request to people, if a missing grant is the reason (docs/adr/0043).
  *
- * 1. The list stands among the calls as one of turn 0, so that it is shown, answered and carried as every other request (docs/adr/0043).
- *    It is none that a model proposed: it is not counted, dispatched or told to a model.
- * 2. It is asked about as often as a call is, and not more.
+ * 1. The list stands among the calls as a call of turn 0, so that it is shown, answered and carried like other
+ *    requests. No model proposed the list: it is not counted, not dispatched and not told to a model.
+ * 2. People are asked about a list as often as about a call (`MOST_AUTHORIZATIONS`), and not more.
  */
 import { type CallId, callIdOf, isListing } from '../../contracts/ids.ts';
 import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
@@ -21,7 +21,9 @@ export type Unhelped = Pick<AuthorizationNeed, 'reason' | 'message'>;
 /** MCP method. */
 const LIST = 'tools/list';
 
-/** Asks for what the server wants of whoever lists its tools. Undefined where it was asked for as often as it is. */
+/**
+ * Opens a request for the authorization that the server requires; undefined once the list was asked about too often.
+ */
 export function listingAsked(
   run: Run,
   { server, index }: { readonly server: Pick<ServerBinding, 'name' | 'url'>; readonly index: number },
@@ -38,12 +40,12 @@ export function listingAsked(
   return { run: asked, facts: [requestOpenedFact(next, ids)] };
 }
 
-/** All lists are there: none of them is a call of the turns that follow. */
+/** Removes the lists once all of them are there; the following turns have no such calls. */
 export function listed(run: Run): Run {
   return { ...run, calls: run.calls.filter(({ call }) => !isListing(call.callId)) };
 }
 
-/** What was in the way of a list that nobody helped on. */
+/** Returns why a list was refused, after people did not help. */
 export function whyEnded({ request, outcome }: Extract<CallState, { status: 'settled' }>): Unhelped {
   const about = request?.about;
   if (about?.kind !== 'authorization') return { reason: 'INTERNAL', message: 'The list of tools was ended.' };
@@ -68,16 +70,17 @@ function firstOf({ name, url }: Pick<ServerBinding, 'name' | 'url'>, index: numb
       callId,
       verdict: { kind: 'allow', rules: ['default/list-tools'] },
       repeatable: true,
-      // There is no definition: what is asked is the same each time.
+      // A list has no definition; the constant hash keeps repeated requests alike.
       target: { server: name, serverUrl: url, tool: LIST, definitionHash: hashOf(LIST) },
     },
     attempts: 0,
   };
 }
 
-// Under which id a list of tools stands, where people are asked about it: as a call of turn 0, in which no model proposes any.
-
-/** @param index of the server among those of the run */
+/**
+ * Returns the id of a list as a call of turn 0, in which no model proposes calls.
+ * @param index place of the server among those of the run
+ */
 export function listingId(index: number): CallId {
   return callIdOf(0, index);
 }

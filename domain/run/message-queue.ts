@@ -1,4 +1,4 @@
-/** What people say to a run besides decisions: messages for the model, and that it shall end. */
+/** This file records what people say to a run besides decisions: messages for the model, and the wish to stop. */
 import type { Say, Stop } from '../../contracts/schemas/answer.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import { closedHeld, isHeldOpen } from '../legacy-2025/open-question.ts';
@@ -11,18 +11,24 @@ import { type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
 import { askingCalls } from '../state/status.ts';
 import { isListing } from '../../contracts/ids.ts';
 
-/** UTF-8 bytes of messages (the longest one has as many) that may wait for the end of a turn: they are carried through continue-as-new. */
+/**
+ * Most UTF-8 bytes of messages that may wait for the end of a turn. Waiting messages are carried through
+ * continue-as-new; one message may be as long as this bound.
+ */
 export const MOST_QUEUED = 393_216;
 
-/** Of a hash, what is kept of each message that was heard. */
+/** Characters kept of the hash of each heard message. */
 const HASH_CHARACTERS = 32;
 
-/** From now on a message id stands for one message. Before the first model step all that was heard still waits. */
+/**
+ * Makes the run compare messages of one id from now on. The call is sound only before the first model step, while every
+ * heard message still waits in the queue.
+ */
 export function comparing(run: Run): Run {
   return { ...run, heardHashes: run.queue.map(hashOfSaid) };
 }
 
-/** Whether a message is taken; one that was heard before takes no room, and must be the same. */
+/** Refuses a message that finds no room. A message heard before takes no room, but must be the same. */
 export function admitSaid(run: Run, say: Say): Refusal | undefined {
   if (run.heard.includes(say.messageId)) return otherThanHeard(run, say);
   const queued = run.queue.reduce((sum, { text }) => sum + byteLength(text), 0);
@@ -34,7 +40,10 @@ export function admitSaid(run: Run, say: Say): Refusal | undefined {
   );
 }
 
-/** Asked again where it is recorded: two messages of one id may have passed in the same workflow task. */
+/**
+ * Refuses another message under a known id. The handler asks again while recording, since two messages of one id may
+ * have passed the validator in the same workflow task.
+ */
 export function otherThanHeard({ heard: ids, heardHashes }: Run, say: Say): Refusal | undefined {
   const known = heardHashes?.[ids.indexOf(say.messageId)];
   if (known === undefined || known === hashOfSaid(say)) return undefined;
@@ -70,8 +79,10 @@ export function heard(run: Run, say: Say): Change {
 }
 
 /**
- * While a message that interrupts waits to be read, nobody is asked and nothing new leaves: open requests and calls that their
- * server holds back are withdrawn, calls in flight end as they do, also where their server waits for an answer. Lists before the first turn go on: without them no model reads it.
+ * Withdraws what a waiting interruption overtakes. While such a message waits, nobody is asked and nothing new leaves:
+ * open requests and throttled calls are withdrawn. Calls in flight end by themselves; a question that their server asks
+ * on an open connection is closed. Lists of tools before the first turn go on, since no model reads the message without
+ * them.
  */
 export function interrupted(run: Run): Change {
   const by = run.queue.find(({ interrupt }) => interrupt === true);
@@ -91,7 +102,7 @@ export function interrupted(run: Run): Change {
   );
 }
 
-/** The first stop counts; a later one may only say that calls in flight are not waited for after all. */
+/** Records a stop. The first one counts; a later one may only change `finish` to `cancel` for calls in flight. */
 export function stopped(run: Run, stop: Stop): Change {
   const isHarder = run.stop?.inFlight === 'finish' && stop.inFlight === 'cancel';
   if (run.stop !== undefined && !isHarder) return { run, facts: [] };
@@ -101,7 +112,7 @@ export function stopped(run: Run, stop: Stop): Change {
   };
 }
 
-/** The queued user messages, taken. */
+/** Empties the queue, because the model now reads its messages. */
 export function unqueued(run: Run): Run {
   return run.queue.length === 0 ? run : { ...withoutRefusals(run), queue: [] };
 }

@@ -1,10 +1,12 @@
 /**
- * Resources that results link to, and the tool of ours with which a model reads them (docs/adr/0042).
+ * This file says which linked resources a model may read, and defines the tool for reading them (docs/adr/0042).
  *
- * Owns what may be read. Does not own the reading (`activities/mcp/linked-resource.ts`).
- * 1. Only what a result of this run has named, and only from the server whose result it was.
- * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/definitions.ts`): none stands for the other.
- * 3. Bounded: what goes with a run through continue-as-new does not grow with it; the newest links are kept.
+ * The reading itself belongs to `activities/mcp/linked-resource.ts`.
+ *
+ * 1. A model may read only what a result of this run has named, and only from the server of that result.
+ * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/definitions.ts`), so the two
+ *    never collide.
+ * 3. The carried links are bounded and do not grow with the run; the newest ones are kept.
  */
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { Judgement, Outcome, ProposedCall } from '../../contracts/schemas/call.ts';
@@ -16,13 +18,13 @@ import { byteLength } from '../text/canonical.ts';
 import type { Link, Run } from '../state/run.ts';
 import { isSettled } from '../state/status.ts';
 
-/** UTF-16 units. What has more is kept as a link, and cannot be read. */
+/** UTF-16 units. A longer URI stays a link, but cannot be read. */
 const LONGEST_URI = 2_048;
 export const MOST_LINKS = 256;
-/** Of their URIs, in UTF-8: a part of what a run may carry. */
+/** Total of the URIs in UTF-8 bytes, as one part of what a run may carry. */
 export const MOST_LINK_BYTES = 32_768;
 
-/** Pinned by its hash like a tool of the server: another text is another tool, and asks again. */
+/** The definition is pinned by its hash like a tool of the server: a changed text is another tool, and asks again. */
 export const READ_RESOURCE_TOOL: ToolDefinition = {
   name: READ_RESOURCE,
   title: 'Read a linked resource',
@@ -44,7 +46,9 @@ export const READ_RESOURCE_TOOL: ToolDefinition = {
   annotations: { readOnlyHint: true },
 };
 
-/** Does the operator let runs read what the results of this server link to? Servers may be called `constructor`. */
+/**
+ * True if the operator lets runs read the links of this server. `hasOwn` guards servers named like `constructor`.
+ */
 export function readsLinks(
   servers: Readonly<Record<string, Pick<ServerConfig, 'resourceLinks'>>>,
   server: string,
@@ -53,7 +57,7 @@ export function readsLinks(
 }
 
 /**
- * With what the results of the turn that closes have linked to.
+ * Adds the links that the results of the closing turn have named.
  * @param servers whose links may be read
  * @param at index of the message that brings the results
  */
@@ -65,7 +69,7 @@ export function withLinks(run: Run, servers: readonly string[], at: number): Run
       : [];
   });
   if (named.length === 0) return run;
-  // What is named again was named last, and stays longest.
+  // A link that is named again moves to the end, and is kept longest.
   const latest = new Map(named.map((link) => [keyOf(link), link]));
   const before = (run.links ?? []).filter((link) => !latest.has(keyOf(link)));
   return { ...run, links: newest([...before, ...latest.values()]) };
@@ -82,12 +86,12 @@ function newest(links: readonly Link[]): readonly Link[] {
   return kept;
 }
 
-/** The link that lets this resource be read: the newest one. */
+/** Returns the newest link that allows reading this resource. */
 export function linkTo({ links = [] }: Run, server: string, { uri }: JsonObject): Link | undefined {
   return links.find((link) => link.server === server && link.uri === uri);
 }
 
-/** A read of what no result has linked to is denied, whatever policy says of reads; every other judgement stays. */
+/** Denies a read of a resource that no result has linked to, whatever policy says of reads. Other judgements stay. */
 export function withoutUnlinked(
   run: Run,
   call: Pick<ProposedCall, 'arguments'> | undefined,
@@ -108,14 +112,15 @@ export function withoutUnlinked(
   };
 }
 
-/** What whoever asked is told. The URI is theirs, and is not repeated. */
+/** The text for a denied read. The URI came from the caller and is not repeated. */
 export function notLinked(server: string): string {
   return `No result of ${server} in this run has linked to this resource, or too many have been linked to since. Only what a result of that server has linked to can be read, by the URI of the link.`;
 }
 
 /**
- * Does this message say that a result of this server linked to this resource? What dispatch asks, which believes no list of links.
- * @param serverOf whose tool it is that the model knows by a name
+ * True if a result of this server in the message links to this resource. The dispatch reads the message itself,
+ * because it does not trust the run's list of links.
+ * @param serverOf returns the server of the tool with a given model name
  */
 export function namesLink(
   message: Message | undefined,
@@ -128,7 +133,7 @@ export function namesLink(
   );
 }
 
-/** What somebody recorded in the place of a lost answer is their word, not the server's. */
+/** An outcome recorded by a person in place of a lost answer has no links: its text is not the server's. */
 function urisIn(outcome: Outcome): string[] {
   if (outcome.kind !== 'succeeded' && outcome.kind !== 'failed') return [];
   if (outcome.recordedBy !== undefined) return [];
@@ -138,6 +143,6 @@ function urisIn(outcome: Outcome): string[] {
 }
 
 function keyOf({ server, uri }: Link): string {
-  // A server's name has no space.
+  // A space separates soundly: the name of a server has none.
   return `${server} ${uri}`;
 }

@@ -1,9 +1,10 @@
 /**
- * What a spec must not hold, looked for before its shape is checked, so that the error names the real mistake.
+ * This file looks for what a spec must not hold, before its shape is checked, so that the error names the real mistake.
  *
- * 1. A clear secret in a spec is in history for ever: refused, with the advice to rotate it (INV-S1).
- * 2. Approvals count only as `decide` updates: an item that looks like one is refused by name.
- * 3. No value is ever shown, only its path.
+ * 1. A clear secret in a spec stays in history for ever: the spec is refused, with the advice to rotate the secret
+ *    (INV-S1).
+ * 2. Approvals count only as `decide` updates: an input item that looks like an approval is refused by name.
+ * 3. A finding shows a path, never a value.
  */
 import { hasSecretParameter } from '../text/urls.ts';
 
@@ -48,7 +49,7 @@ function secretIn(value: unknown, path: string, key: string): Finding | undefine
     }
     return undefined;
   }
-  // Schemas and policies name properties, they do not fill them; a sealed grant is ciphertext.
+  // Schemas and policies name properties without values; a sealed grant is ciphertext.
   if (!isRecord(value) || key === 'output' || key === 'tools' || key === 'jwe') return undefined;
   for (const [name, item] of Object.entries(value)) {
     const found = secretIn(item, `${path}.${name}`, name);
@@ -65,7 +66,7 @@ function secretText(value: string, path: string, key: string): Finding | undefin
       message: `${path} holds an Authorization header; use the authorization of the server instead. ${ROTATE}`,
     };
   }
-  // Instructions may speak of bearer tokens in prose; there only whole-value secrets would be, and nobody sends those.
+  // Instructions may mention bearer tokens in prose, so their text is not searched; nobody sends a bare secret there.
   const isProse = key === 'instructions';
   const isSecret = SECRET_VALUE.test(value) || URL_USER.test(value) || hasSecretParameter(value);
   if (SECRET_KEY.test(key) || (!isProse && isSecret)) {
@@ -92,7 +93,7 @@ function approvalItemIn(input: unknown, path: string): Finding | undefined {
   return undefined;
 }
 
-/** Type and role are values: shown only where they are words of the provider APIs. */
+/** Type and role are values, so they are shown only if they are words of the provider APIs. */
 function typeName(given: string): string {
   return /^[a-z]+([_.-][a-z]+)*$/i.test(given) ? given.slice(0, 64) : 'an approval';
 }

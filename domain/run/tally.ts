@@ -1,9 +1,9 @@
 /**
- * What became of the earlier calls of a run, counted by tool: what a condition reads as `earlier`.
+ * This file counts the outcomes of a run's earlier calls by tool; policy conditions read the counts as `earlier`.
  *
- * 1. Only calls of turns that are over count by their outcome. Those of the turn itself that stand before the call count as `open`
- *    from their proposal on, whatever becomes of them meanwhile, so that no decision on one changes another (INV-G3).
- * 2. Small enough to be sent with each call: what no longer fits is not counted, and the tally says so.
+ * 1. Outcomes count only for calls of closed turns. Calls of the current turn that stand before the judged call count
+ *    as `open` from their proposal on, whatever happens to them, so that no decision on one changes another (INV-G3).
+ * 2. The tally is small enough to be sent with each call. Outcomes of tools that no longer fit are counted in `beyond`.
  */
 import type { Counted, Tally } from '../../contracts/schemas/run-state.ts';
 import type { CallState } from '../state/call.ts';
@@ -12,9 +12,12 @@ import type { Run } from '../state/run.ts';
 
 export const EMPTY_TALLY: Tally = { tools: {} };
 
-/** Of the tally, as JSON: with 64 calls of a turn each bringing one, half a megabyte. */
+/** Bound of the tally as JSON. A turn of 64 calls sends 64 copies, half a megabyte together. */
 export const TALLY_BYTES = 8_192;
-/** Most that a tool's counts take, the name left out: nine kinds with numbers of up to six digits, as many calls as a run may have. */
+/**
+ * Bound of one tool's counts without its name: nine kinds with numbers of six digits, the most calls that a run may
+ * have.
+ */
 const COUNTS_BYTES = 160;
 
 function counted(tally: Tally, key: string, kind: Counted): Tally {
@@ -24,12 +27,15 @@ function counted(tally: Tally, key: string, kind: Counted): Tally {
 }
 
 function hasRoom({ tools }: Tally, key: string): boolean {
-  // Names are ASCII where they are anything usual; three bytes for each unit is the most that UTF-8 takes.
+  // Names are usually ASCII; three bytes per UTF-16 unit is the most that UTF-8 takes.
   const bytes = [...Object.keys(tools), key].reduce((sum, name) => sum + 3 * name.length + COUNTS_BYTES, 0);
   return bytes <= TALLY_BYTES;
 }
 
-/** The turn is over. @param states all settled */
+/**
+ * Adds the outcomes of a closed turn.
+ * @param states all settled
+ */
 export function tallied(tally: Tally, states: readonly CallState[]): Tally {
   return states.reduce((sum, state) => {
     const key = keyOf(state);
@@ -37,12 +43,15 @@ export function tallied(tally: Tally, states: readonly CallState[]): Tally {
   }, tally);
 }
 
-/** Calls of the same turn that policy has let stand, in their order. */
+/** Counts the earlier calls of the same turn that policy has not denied, in their order. */
 export function withOpen(tally: Tally, keys: readonly string[]): Tally {
   return keys.reduce((sum, key) => counted(sum, key, 'open'), tally);
 }
 
-/** As the judge saw it: the tally of the turns before, and the calls that stand before this one and were not denied. */
+/**
+ * Rebuilds the tally that the judge saw for a call: closed turns, and the calls before it in its turn that were not
+ * denied.
+ */
 export function earlierThan(tally: Tally, states: readonly CallState[], callId: string): Tally {
   const before = states.slice(
     0,
@@ -62,15 +71,15 @@ export function isDenied(state: CallState): boolean {
   return 'judgement' in state && state.judgement?.verdict.kind === 'deny';
 }
 
-/** Undefined where the name meant no tool. */
+/** Undefined if the model named no known tool. */
 function keyOf(state: CallState): string | undefined {
   const target = 'judgement' in state ? state.judgement?.target : undefined;
   return target === undefined ? undefined : toolKey(target);
 }
 
 /**
- * Every call has its outcome, and the transcript has them all: the turn is over.
- * @param counts is what became of the calls asked for later?
+ * Closes a turn whose calls all have outcomes that the transcript holds.
+ * @param counts set if a policy rule reads the tally
  */
 export function closeTurn(run: Run, counts?: true): Run {
   return {

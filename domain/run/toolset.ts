@@ -1,22 +1,22 @@
 /**
- * The tools of a run under the names a model may use.
+ * This file gives the tools of a run the names that a model uses.
  *
  * 1. Lossless: a model name means exactly one (server, original tool name), whatever characters the original has.
  * 2. Deterministic: the same tools give the same names, in any order of servers.
- * 3. A name is `server__tool` where that is legal for every provider and means one tool; else it carries a hash.
+ * 3. A name is `server__tool` if that is legal for every provider and means one tool; else it carries a hash.
  * 4. A tool that a server lists twice is offered once, as first listed.
  */
 import type { ServerTools, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { canonicalJson, hashOf } from '../text/canonical.ts';
 
 export interface OfferedTool {
-  /** What the model sees: `^[a-zA-Z0-9_-]{1,64}$`, the strictest of the providers. */
+  /** The name that the model sees: `^[a-zA-Z0-9_-]{1,64}$`, the strictest of the providers. */
   readonly modelName: string;
   readonly server: string;
   readonly serverUrl: string;
   readonly definition: ToolDefinition;
   readonly hash: string;
-  /** Refreshes that the catalog of the server had made when the tool was pinned; absent where it had none. */
+  /** Number of refreshes of the server's catalog at the time of pinning; absent if there was no catalog. */
   readonly catalogRefreshes?: number;
 }
 
@@ -27,7 +27,7 @@ export interface ToolsetPart {
 }
 
 const LEGAL = /^[a-zA-Z0-9_-]{1,64}$/;
-/** 64 bits: too many for a server to find a name that meets one of another server. */
+/** Hex digits, 64 bits: enough that a server cannot search for a name that collides with one of another server. */
 const HASH_LENGTH = 16;
 const HASHED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
 
@@ -64,13 +64,13 @@ function plainName(server: string, tool: string): string {
   return `${server}__${tool}`;
 }
 
-/** A plain name that ends like a hashed one is hashed too, so that the two kinds cannot meet. */
+/** A plain name that ends like a hashed one is hashed too, so that the two kinds never collide. */
 function looksHashed(name: string): boolean {
   return HASHED.test(name);
 }
 
 function hashedName(server: string, tool: string): string {
-  // As JSON, so that two pairs never give one text, whatever characters they have.
+  // JSON keeps pairs apart: two pairs never give the same text, whatever characters they have.
   const hash = hashOf([server, tool]).slice(0, HASH_LENGTH);
   const readable = plainName(server, tool).replaceAll(/[^a-zA-Z0-9_-]/g, '_');
   return `${readable.slice(0, 64 - HASH_LENGTH - 1)}_${hash}`;

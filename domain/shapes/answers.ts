@@ -1,9 +1,10 @@
 /**
- * What an answer of an activity must be, as far as the workflow reads it without looking: a wrong one is a lost answer, and no fault that
- * fails the workflow task for ever (docs/adr/0046).
+ * These shapes check the answers of activities, as far as the workflow reads their fields (docs/adr/0046).
  *
- * Pure. Does not own what the fields mean, nor whether a worker of the zone wrote them (docs/adr/0047).
- * 1. Fields that are not named here may be there: other releases answer with more.
+ * An answer that does not fit counts as lost; else the workflow task would fail for ever. The file is pure. The meaning
+ * of the fields, and the proof that a worker of the zone wrote them (docs/adr/0047), belong to others.
+ *
+ * 1. Further fields are allowed: other releases answer with more.
  */
 import { isFields } from './fields.ts';
 
@@ -95,7 +96,7 @@ const ANSWERS = {
   },
 } satisfies Readonly<Record<string, Shape>>;
 
-/** The activity that answers; with `?`, one that may answer nothing. */
+/** Name of the activity; a final `?` marks one that may answer nothing. */
 export type Answerer = keyof typeof ANSWERS;
 
 export function isAnswerOf(activity: Answerer, value: unknown): boolean {

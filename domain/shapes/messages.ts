@@ -1,8 +1,10 @@
 /**
- * Every message that may be sent to a run or a catalog, and the claims of its signature, read by their schemas: the one place where
- * workflow code holds schemas as values (docs/adr/0052). Any namespace writer can send anything, so a message may be anything.
+ * Every message to a run or a catalog, and the claims of its signature, are read here by their schemas (docs/adr/0052).
  *
- * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its values.
+ * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+ *
+ * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
+ *    values.
  */
 import type { z } from 'zod';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
@@ -32,7 +34,7 @@ import { type Fields, isFields } from './fields.ts';
 
 export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly kind: 'bad' } & Problem);
 
-/** Beyond it, code that walks values by recursion would end with the stack, and a run could not go on. */
+/** Recursion over deeper values would overflow the stack, and the run could not go on. */
 const DEEPEST_JSON = 100;
 
 export const parseDecision = readerOf(Decision);
@@ -47,11 +49,11 @@ export const parseRefresh = readerOf(CatalogRefresh);
 export const parsePolicies = readerOf(SetToolPolicies);
 export const parseDisconnect = readerOf(CatalogDisconnect);
 export const parseCatalogDecision = readerOf(CatalogDecision);
-/** Claims of a signature that was found to be one. */
+/** Reads the claims of a signature whose form and key were checked. */
 export const parseClaims = readerOf(SignedClaims);
 const readConnect = readerOf(CatalogConnect);
 
-/** The URL stands in history, in lists and in requests: no secret may be in it (INV-S1). */
+/** History, lists and requests show the URL, so it must hold no secret (INV-S1). */
 export function parseConnect(value: unknown): Parsed<CatalogConnect> {
   const read = readConnect(value);
   if (read.kind === 'bad' || !hasSecretParameter(read.value.url)) return read;
@@ -74,7 +76,7 @@ export function isInstant(value: unknown): value is string {
   return Instant.safeParse(value).success;
 }
 
-/** A schema makes no code at run time: workflow code is what was bundled. */
+/** Keeps the schema library from generating code at run time: workflow code is only what was bundled. */
 const WITHOUT_CODE = { jitless: true };
 
 function readerOf<T>(schema: z.ZodType<T>): (value: unknown) => Parsed<T> {
@@ -93,7 +95,7 @@ function readerOf<T>(schema: z.ZodType<T>): (value: unknown) => Parsed<T> {
 
 const HINT = ': approvals count only as a `decide` update';
 
-/** An approval that rides in another message is refused by name. */
+/** Names the mistake if another message carries an approval. */
 function hinted({ path, reason }: Problem, { type }: Fields): Problem {
   const saysSo = /approv|decision/i.test(path) || (typeof type === 'string' && /approv|decision/i.test(type));
   return { path, reason: saysSo && reason === UNKNOWN_FIELD ? `${reason}${HINT}` : reason };
@@ -103,7 +105,7 @@ function bad(path: string, reason: string): { kind: 'bad' } & Problem {
   return { kind: 'bad', path, reason };
 }
 
-/** A schema overlooks a field called `__proto__`, which no person means, and which can be read in two ways. */
+/** Schemas overlook a field called `__proto__`. No person means one, and it can be read in two ways. */
 function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
   for (const [key, value] of Object.entries(message)) {
     if (key === '__proto__') return bad(key, UNKNOWN_FIELD);

@@ -1,9 +1,9 @@
 /**
- * A compact JWS (RFC 7515 §3.1) as it is read here: one algorithm, one type, a key that is only named.
+ * This file reads compact JWS (RFC 7515 §3.1) in one narrow form: one algorithm, one type, a key that is only named.
  *
- * 1. The header holds `alg`, `kid` and `typ`, and nothing else: what it could ask for (`crit`, `jwk`, `x5u`, `b64`, another `alg`)
- *    was never reviewed, and a key that a message brings with it proves nothing.
- * 2. Verification is synchronous, pure and strict (RFC 8032 §5.1.7): the update validator asks it.
+ * 1. The header holds `alg`, `kid` and `typ`, and nothing else. Other fields (`crit`, `jwk`, `x5u`, `b64`, another
+ *    `alg`) were never reviewed, and a key that a message brings along proves nothing.
+ * 2. Verification is synchronous, pure and strict (RFC 8032 §5.1.7), since the update validator calls it.
  */
 import { hashes, verify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
@@ -14,14 +14,15 @@ import { type Fields, isFields } from '../shapes/fields.ts';
 import { fromBase64url, utf8Text } from '../text/base64url.ts';
 import { sha256Hex } from '../text/canonical.ts';
 
-// The library has no synchronous hash of its own. Always the same function: no state (INV-D1).
+// The library has no synchronous hash of its own. The assignment is always the same function, so it is no state
+// (INV-D1).
 hashes.sha512 = sha512;
 
 export interface Jws {
   readonly kid: string;
-  /** Not yet looked at: any JSON object. */
+  /** Any JSON object, not checked yet. */
   readonly claims: Fields;
-  /** What was signed. */
+  /** The bytes that the signature covers. */
   readonly signed: Uint8Array;
   readonly signature: Uint8Array;
 }
@@ -31,7 +32,7 @@ export type ReadJws = { readonly kind: 'read'; readonly jws: Jws } | { readonly 
 export function readJws(text: string): ReadJws {
   if (text.length > SIGNING.longest) return bad(`is longer than ${SIGNING.longest} characters`);
   const parts = text.split('.');
-  // Sound: whatever is not there is found missing in the next lines.
+  // Sound: a missing part is rejected in the next lines.
   const [header, payload, end] = parts as [string, string, string];
   const signature = parts.length === 3 ? fromBase64url(end) : undefined;
   if (signature?.length !== 64) return bad('is no compact JWS with an Ed25519 signature');
@@ -44,19 +45,22 @@ export function readJws(text: string): ReadJws {
   return { kind: 'read', jws: { kid, claims, signed: utf8ToBytes(`${header}.${payload}`), signature } };
 }
 
-/** @param x public key, 32 bytes in base64url */
+/**
+ * Verifies the signature.
+ * @param x public key, 32 bytes in base64url
+ */
 export function isSignedBy({ signed, signature }: Jws, x: string): boolean {
   const key = fromBase64url(x);
-  // It says no to bytes that are no point of the curve, and to points of small order.
+  // `verify` rejects bytes that are no point of the curve, and points of small order.
   return key?.length === 32 && verify(signature, signed, key, { zip215: false });
 }
 
-/** The Temporal run that a message says it is for. Believed by nobody: what is signed is compared. */
+/** Returns the Temporal run that a message claims to be for. Not trusted: the signed fields are compared later. */
 export function claimedRunId(signature: string): string | undefined {
   return claimOf(signature, 'runId');
 }
 
-/** What a signature says of itself, where it is text; as little believed. */
+/** Returns a text claim of a signature, which is not trusted either. */
 export function claimOf(signature: string, name: string): string | undefined {
   const read = readJws(signature);
   const claim = read.kind === 'read' ? read.jws.claims[name] : undefined;
@@ -64,8 +68,9 @@ export function claimOf(signature: string, name: string): string | undefined {
 }
 
 /**
- * Might it be used then? Never where it does not say from when to when. Of what was found good.
- * @param seconds since the epoch @param grace seconds by which it may be late
+ * True if a verified signature was valid at that time; false if its claims state no validity.
+ * @param seconds since the epoch
+ * @param grace seconds by which the message may be late
  */
 export function wasGoodAt(signature: string, seconds: number, grace = 0): boolean {
   const read = readJws(signature);
@@ -73,7 +78,7 @@ export function wasGoodAt(signature: string, seconds: number, grace = 0): boolea
   return seconds >= Number(claims['iat']) - SIGNING.skew && seconds < Number(claims['exp']) + grace;
 }
 
-/** What the ledger keeps of a signature that was found good. */
+/** Returns what the ledger keeps of a verified signature. */
 export function signatureEvidence(signature: string): SignatureEvidence {
   const read = readJws(signature);
   const { kid, claims } = read.kind === 'read' ? read.jws : { kid: '', claims: {} as Fields };

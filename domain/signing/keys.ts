@@ -1,12 +1,12 @@
-/** The trusted keys of a document as those who verify hold them. */
+/** Trusted keys of a configuration document are turned here into the form that verifiers hold. */
 import type { TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
 
-/** What a tenant's messages are verified with; keys of other tenants are left out. */
+/** Returns the keys that may sign for a tenant. */
 export function trustedKeysFor(jwks: readonly TrustedJwk[], tenant: string): TrustedKey[] {
   return jwks.filter(({ countersign }) => countersign.tenants.includes(tenant)).map(compact);
 }
 
-/** The path of what stands there a second time: one key is one voice, under one name. */
+/** Returns the path of a repeated key: one key must count once, under one name. */
 export function doubledIn(jwks: readonly TrustedJwk[]): string | undefined {
   for (const field of ['kid', 'x'] as const) {
     const seen = new Set<string>();

@@ -1,10 +1,11 @@
 /**
- * Whether a signature says what a message says, and whether its key may say so (INV-G2). Pure and synchronous.
+ * A signature counts if it covers the message, and if its key may assert what the message says (INV-G2). Pure and
+ * synchronous.
  *
- * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message; for anything else it is none.
- * 2. A key asserts what the operator lists, and nothing else: people, tenants, groups. What is not listed is refused (INV-G4).
- * 3. One key is one voice: it is counted once for a request, unless the operator says that it speaks for many.
- * 4. Time is asked where a message arrives. At dispatch, weeks later, a signature is as good as its key.
+ * 1. A signature is for one purpose, namespace, tenant, run, Temporal run and message, and for nothing else.
+ * 2. A key asserts only what the operator lists: people, tenants, groups. Anything else is refused (INV-G4).
+ * 3. One key counts once for a request, unless the operator says that it speaks for many.
+ * 4. Validity in time is checked on arrival. At dispatch, weeks later, a signature is as good as its key.
  */
 import { SIGNING } from '../../contracts/crypto.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
@@ -14,21 +15,21 @@ import { isIdentifier, parseClaims } from '../shapes/messages.ts';
 import type { Refusal } from '../text/refusal.ts';
 import { isSignedBy, readJws } from './jws.ts';
 
-/** What a message is about, and who sends it: every part is compared with what was signed. */
+/** The message and its sender; every part is compared with the signed claims. */
 export interface SignedFor {
   readonly purpose: SignedPurpose;
   readonly namespace: string;
   readonly tenant: string;
   readonly workflowId: string;
-  /** Temporal run; none for a spec, which is signed before there is one. */
+  /** Temporal run; absent for a spec, which is signed before there is a run. */
   readonly runId?: string;
   /** sha256 over the canonical JSON of the message without its signature. */
   readonly payload: string;
-  /** Id of the message, where it has one. */
+  /** Id of the message, if it has one. */
   readonly jti?: string;
   /** `issuer|subject`. */
   readonly person: string;
-  /** Where the message names groups; else what was signed stands. */
+  /** Groups that the message names; if absent, the signed ones count. */
   readonly groups?: readonly string[];
 }
 
@@ -42,7 +43,10 @@ export interface Signer {
 
 export const UNSIGNED = 'This run takes signed messages only; sign it with a trusted key. Nothing was changed.';
 
-/** @param now epoch ms; undefined at dispatch, where the message was taken long ago */
+/**
+ * Verifies a signature against what it must cover.
+ * @param now epoch ms; undefined at dispatch, where the message was taken long ago
+ */
 export function checkSignature(
   signature: string | undefined,
   about: SignedFor,
@@ -58,7 +62,7 @@ export function checkSignature(
     return refuse(
       'TRUST_KEY_UNKNOWN',
       'The message is signed with a key that is not trusted here. If the key is new, let the run or catalog read its keys again (refreshTrust) and send it again.',
-      // Printable, and short: a sender chooses it.
+      // Only a short printable key id is repeated, since the sender chose it.
       isIdentifier(jws.kid) ? { kid: jws.kid } : {},
     );
   if (!isSignedBy(jws, key.x))
@@ -132,14 +136,14 @@ function judgeTime(
   return undefined;
 }
 
-/** What was claimed and is not the key's to claim. The tenant needs no look: keys of other tenants are not in the set. */
+/** Returns the first claim that the key may not assert. Tenants need no check: the set has no keys of other tenants. */
 function beyondKey({ iss, sub, groups }: SignedClaims, key: TrustedKey): string | undefined {
   if (iss !== key.iss || (key.sub !== undefined && sub !== key.sub)) return `${iss}|${sub}`;
   const group = groups.find((name) => !key.groups.includes(name));
   return group === undefined ? undefined : `group ${group}`;
 }
 
-/** May this person send such an update? */
+/** True if the person may send such an update. */
 export function maySend(
   purpose: 'say' | 'stop',
   { may }: Pick<TrustSet, 'may'>,
@@ -155,7 +159,7 @@ export function maySend(
   );
 }
 
-/** Would this signature be a further vote of a key, or of keys of one holder, that have agreed before? */
+/** True if the last signature comes from a key, or a holder of keys, that has agreed before. */
 export function isSameVoice(trust: Pick<TrustSet, 'keys'>, earlier: readonly string[], last: string): boolean {
   const own = voiceOf(trust, last);
   return earlier.some((signature) => {
@@ -164,7 +168,7 @@ export function isSameVoice(trust: Pick<TrustSet, 'keys'>, earlier: readonly str
   });
 }
 
-/** What is no signature, or of a key that is gone, is the voice of whatever key it names. */
+/** A missing signature, or one of a removed key, counts under the key id that it names. */
 function voiceOf(
   { keys }: Pick<TrustSet, 'keys'>,
   signature: string,
@@ -176,7 +180,7 @@ function voiceOf(
 }
 
 export interface Opened {
-  /** Without its signature. */
+  /** The message without its signature. */
   readonly message: unknown;
   readonly signature?: string;
 }

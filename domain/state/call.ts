@@ -1,8 +1,14 @@
 /**
- * The life of one call, as a state machine. Every state fixes which fields exist.
+ * This file holds the life of one call as a state machine: its states, what each one carries, and the plain
+ * transitions.
+ *
+ * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
+ * `domain/request/deadline.ts`. With over 400 lines the file is still read whole, because the union of states makes
+ * sense only beside the records that its states carry.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
+ * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
 import type {
   Approver,
@@ -25,44 +31,50 @@ import type { InputLeg, ShownRequest } from '../../contracts/wire/proofs.ts';
 export interface MadeDecision {
   readonly decision: SignedDecision;
   readonly decidedAt: number;
-  /** Of those who agreed before, where one was not enough. */
+  /** The approvals given before this one, if the rule needs several. */
   readonly further?: readonly Vote[];
-  /** Set where it was made on an earlier call, and stands (`standing.ts`). */
+  /** Id of the standing decision, if the decision was made on an earlier call (`domain/request/standing.ts`). */
   readonly standing?: string;
 }
 
-/** One of several approvals that a request needs. */
+/** One of the approvals that a request with a quorum needs. */
 export type Vote = Omit<MadeDecision, 'further' | 'standing'>;
 
-/** What let a call leave that was asked for. */
+/** The request and the decision that let an asked call leave. */
 export interface Consent {
   readonly request: OpenRequest;
   readonly made: MadeDecision;
 }
 
-/** How a request about something else than consent was closed. */
+/** How a request closed that asked for something other than consent. */
 type PauseEnding =
   | { readonly status: 'resolved'; readonly by: Approver; readonly at: number }
   | { readonly status: 'expired' | 'cancelled' };
 
-/** What every answer to a request says of which one it is. */
+/** The fields by which every answer names the request that it answers. */
 export type Answerable = Pick<SignedDecision, 'decisionId' | 'callId' | 'digest' | 'runId' | 'approver'>;
 
 export type Unsure = Extract<Outcome, { kind: 'unknown' }>;
 
-/** Whose arguments a call has, where they are not the model's. The decision that put them there is among those that let it run. */
+/**
+ * A person's change of the arguments that the model proposed. One of the decisions that let the call run made the
+ * change.
+ */
 export interface Edit {
   readonly by: string;
   /** Epoch ms. */
   readonly at: number;
   readonly decisionId: string;
-  /** What the model proposed, however often it was changed since. */
+  /** The model's arguments, before the first of possibly several edits. */
   readonly proposed: JsonObject;
-  /** What the editor read, whose digest the decision echoes; without arguments where these were the proposed ones. */
+  /**
+   * The request as the editor read it; the decision echoes its digest. `arguments` is absent if the editor read
+   * `proposed`.
+   */
   readonly shown: Pick<ShownRequest, 'generation' | 'approvers'> & Partial<Pick<ShownRequest, 'arguments'>>;
 }
 
-/** A call that policy let pass, or lets a person decide: its tool is known. */
+/** The judgement of a call that policy allows or asks about; its tool is known. */
 export type ResolvedJudgement = Judgement & { readonly target: ToolTarget };
 
 interface Common {
@@ -70,45 +82,46 @@ interface Common {
 }
 interface Resolved extends Common {
   readonly judgement: ResolvedJudgement;
-  /** Dispatches so far. */
+  /** Number of dispatches so far. */
   readonly attempts: number;
-  /** The first call of the turn with the same tool and arguments. */
+  /** Call id of the first call of the turn with the same tool and arguments. */
   readonly duplicateOf?: string;
-  /** An earlier dispatch may have run: whatever becomes of the call, it cannot be said that it did not. */
+  /** Set if an earlier dispatch may have run. No later outcome may then claim that the call did not run. */
   readonly unsure?: Unsure;
   readonly edit?: Edit;
-  /** Generation of the newest request, where that was about something else than consent. */
+  /** Generation of the newest request, if that request asked for something other than consent. */
   readonly asked?: number;
   readonly retry?: Retry;
   readonly input?: InputProgress;
-  /** In the order in which it was asked about. */
+  /** Answers to authorization requests, oldest first. */
   readonly authorized?: readonly Authorized[];
   /**
-   * Dispatches that do not count as attempts: those that its server held back (`held.ts`), and all before people were last asked about
-   * it. Since it was last let run: held from when (epoch ms), and by what the last time.
+   * Dispatches that do not count as attempts. Two kinds are counted here: dispatches that the server's limits held back
+   * (`domain/request/throttling.ts`), and all dispatches before people were last asked. `since` (epoch ms) and `by`
+   * tell since when, and by which limit, the call has been held back; both start anew when people let the call run.
    */
   readonly holds?: { readonly count: number; readonly since?: number; readonly by?: HeldBy };
 }
 
-/** What a call that its server holds back waits for. */
+/** How long, and why, a throttled call waits for its server. */
 export interface Wait {
-  /** Times are epoch ms. */
+  /** Epoch ms, as is `until`. */
   readonly since: number;
   readonly until: number;
   readonly by: HeldBy;
   readonly message: string;
 }
 
-/** A call that its server works on as a task (`server-task.ts`). Times are epoch ms. */
+/** A call that its server works on as an MCP task (`domain/legacy-2025/tasks.ts`). Times are epoch ms. */
 export interface ServerTask {
   readonly sealed: SealedState;
   readonly since: number;
-  /** When it is given up. */
+  /** Time at which the run gives the task up. */
   readonly until: number;
-  /** When the server is asked next. */
+  /** Time of the next poll. */
   readonly next: number;
   readonly polls: number;
-  /** What the server wants between two questions. */
+  /** Poll interval that the server asks for, in ms. */
   readonly pollMs?: number;
   readonly message?: string;
   readonly token?: TokenEvidence;
@@ -121,11 +134,17 @@ export type CallState =
       readonly status: 'asking';
       readonly request: OpenRequest;
       readonly votes?: readonly Vote[];
-      /** Of a request about something else: the consent with which the call left; none where policy had allowed it. */
+      /**
+       * Only for a request that does not ask for consent: the consent with which the call left. Absent if policy
+       * allowed it.
+       */
       readonly consented?: Consent;
-      /** Who has consented to what its server wants, where it takes others, too. */
+      /** Consents to the requested scopes so far, if the rule needs several. */
       readonly agreed?: readonly Agreed[];
-      /** Its dispatch is still under way: the server waits on an open connection (`held-input.ts`). */
+      /**
+       * Set while the dispatch is still under way: the server waits on an open connection
+       * (`domain/legacy-2025/open-question.ts`).
+       */
       readonly heldOpen?: Pick<HeldProgress, 'rounds' | 'waited'>;
     })
   | (Resolved & {
@@ -138,11 +157,11 @@ export type CallState =
       readonly status: 'in-flight';
       readonly request?: OpenRequest;
       readonly made?: MadeDecision;
-      /** Its server works on it, and nobody holds a connection. */
+      /** Set if the server works on the call as a task; no connection is open then. */
       readonly task?: ServerTask;
-      /** Of this dispatch, where its server has asked on the open connection. */
+      /** Set if the server has asked something on the open connection of this dispatch. */
       readonly heldInput?: HeldProgress;
-      /** Given to the run, and what the call was sent with; kept here once another one has taken its place. */
+      /** The grant with which the call was sent, kept here once a newer grant has replaced it in the run. */
       readonly grant?: Grant;
     })
   | (Common & {
@@ -162,7 +181,10 @@ export type Sendable = Extract<CallState, { status: 'cleared' | 'approved' }>;
 export type Approved = Extract<CallState, { status: 'approved' }>;
 export type InFlight = Extract<CallState, { status: 'in-flight' }>;
 
-/** @param at epoch ms */
+/**
+ * Applies the verdict of the judge to a proposed call.
+ * @param at epoch ms
+ */
 export function judged(call: ProposedCall, judgement: Judgement, at: number): CallState {
   const { verdict, target } = judgement;
   if (verdict.kind === 'deny')
@@ -173,7 +195,7 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
       outcome: { kind: 'denied', code: verdict.code, message: verdict.message },
     };
   if (target === undefined) {
-    // A judge that lets pass what it could not resolve is broken; fail closed (INV-G4).
+    // A judge that passes a call without resolving its tool is broken; fail closed (INV-G4).
     return {
       status: 'settled',
       call,
@@ -197,18 +219,18 @@ export function judged(call: ProposedCall, judgement: Judgement, at: number): Ca
   };
 }
 
-/** Marks a call that is the same as an earlier one of its turn. */
+/** Marks a call that repeats an earlier one of its turn. */
 export function duplicate(state: CallState, duplicateOf: string | undefined): CallState {
   if (duplicateOf === undefined || (state.status !== 'asking' && state.status !== 'cleared')) return state;
   return { ...state, duplicateOf };
 }
 
-/** Whatever policy says of it now: the same call was refused before. */
+/** Settles a call that repeats a refused one with the earlier outcome, whatever policy says now. */
 export function refusedAgain(call: ProposedCall, judgement: Judgement, outcome: Outcome): CallState {
   return { status: 'settled', call, judgement, outcome };
 }
 
-/** Enough have agreed, or one has rejected or answered. */
+/** Applies a decision that settles the request: the last approval needed, a rejection, or an answer. */
 export function decided(
   state: Asking,
   made: Vote & { readonly decision: Exclude<SignedDecision, { kind: 'withdraw' | 'extend' }> },
@@ -228,20 +250,21 @@ export function decided(
       );
 }
 
-/** One has agreed, or taken it back, and others are still needed. */
+/** Records the approvals so far, after one was given or withdrawn, while others are still needed. */
 export function voted(state: Asking, votes: readonly Vote[]): Asking {
   const { votes: _, ...asked } = state;
   return { ...asked, ...(votes.length === 0 ? {} : { votes }) };
 }
 
+/** Sends a cleared or approved call, and counts the attempt. */
 export function sent(state: Sendable): InFlight {
   const consent = state.status === 'approved' ? { request: state.request, made: state.made } : {};
   return { status: 'in-flight', ...resolvedOf(state), attempts: state.attempts + 1, ...consent };
 }
 
 /**
- * To be sent again: back to where it came from, the attempt counted.
- * @param unsure where the attempt may have run, and the call may be repeated all the same
+ * Returns a call in flight to the state that it was sent from, so that it can be sent again; the attempt stays counted.
+ * @param unsure set if the attempt may have run, and the operator declares the call repeatable
  */
 export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   const { request, made } = state;
@@ -250,7 +273,10 @@ export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   return { status: 'cleared', ...resolved };
 }
 
-/** As it is asked: how long it waited for its server before says nothing of what is let run then. */
+/**
+ * Prepares a call for a request to people. The time spent held back is dropped, since the wait starts anew after an
+ * answer.
+ */
 export function askable(state: Resolved): Resolved {
   const resolved = resolvedOf(state);
   return state.holds === undefined ? resolved : { ...resolved, holds: { count: state.holds.count } };
@@ -284,36 +310,39 @@ export function resolvedOf({
   };
 }
 
-// A request to people that is open, and how its deadline came to be what it is.
+// An open request states its approvers, and how its deadline became what it is.
 
-/** Times are epoch ms. */
+/** A request that waits for people. Times are epoch ms. */
 export interface OpenRequest {
   readonly generation: number;
   readonly approvers: ApproverRule;
   readonly openedAt: number;
-  /** As it is now, postponed or not. */
+  /** The deadline in force, extensions included. */
   readonly deadline: number;
-  /** Where it was postponed: the first deadline, and by whom, oldest first. */
+  /** Set if the deadline was postponed: the first deadline, and the extensions, oldest first. */
   readonly extended?: { readonly from: number; readonly by: readonly Extension[] };
-  /** Of what happens by time alone (`deadline.ts`), the time of the last thing that people were told. */
+  /** Time of the last reminder, escalation or other event that happens by time alone (`domain/request/deadline.ts`). */
   readonly told?: number;
   readonly because?: string;
-  /** What is asked, where it is not consent to the call (`pause.ts`). */
+  /** The subject of the request, if not consent to the call (`domain/request/pause.ts`). */
   readonly about?: Pause;
 }
 
 export type Postponement = Extract<SignedDecision, { kind: 'extend' }>;
 
-/** `decidedAt` epoch ms. */
+/** A decision that postpones the deadline. `decidedAt` is epoch ms. */
 export interface Extension {
   readonly decision: Postponement;
   readonly decidedAt: number;
 }
 
-// How a call is closed.
-//
-// 1. A call that may have run is `unknown`, whatever becomes of it later, until it is known (INV-X2).
+// A call is settled in one way, whatever ended it.
 
+/**
+ * Settles a call. An earlier dispatch that may have run keeps the outcome `unknown` (invariant 3).
+ * @param made the decision that ended the call, if another one than that which let the call leave
+ * @param ending how an open pause closed; by default `expired` or `cancelled`, by the outcome
+ */
 export function settled(
   state: Exclude<CallState, { status: 'settled' }>,
   outcome: Outcome,
@@ -337,73 +366,75 @@ export function settled(
   };
 }
 
-/** Of a request about something else than consent that nobody has answered. */
+/** How an unanswered request for something other than consent closes together with its call. */
 function endingOf(state: Exclude<CallState, { status: 'settled' }>, outcome: Outcome): PauseEnding | undefined {
   if (state.status !== 'asking' || state.request.about === undefined) return undefined;
   return { status: outcome.kind === 'expired' ? 'expired' : 'cancelled' };
 }
 
-/** It ran, or a person has said what became of it. */
+/** True if the call ran, or if a person recorded its outcome. */
 function isKnown(outcome: Outcome): boolean {
   return outcome.kind === 'succeeded' || (outcome.kind === 'failed' && outcome.executed);
 }
 
-// What people said of a call besides consent, each with what they read: proven again where the call leaves.
+// People give other answers than consent, recorded here with what they read. The dispatch proves each of them again.
 
-/** Somebody's word that a call which may have run is sent again, and what they read. */
+/** A person's answer that a call which may have run is sent again. */
 export interface Retry {
   readonly resolution: Extract<SignedResolution, { kind: 'retry' }>;
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: OpenRequest & { readonly about: Pause };
-  /** The tool as it was shown then. */
+  /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
 
-/** Somebody's answer to what a server asked, and what they read. */
+/** A person's answer to questions of a server. */
 export interface Provided {
   readonly provision: SignedProvision;
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: OpenRequest & { readonly about: InputPause };
-  /** The tool as it was shown then. */
+  /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }
 
-/** Of a call whose server has asked for something: where it is taken up again, and what was answered, oldest first. */
+/** The place at which a call resumes after its server asked for input, and the answers so far, oldest first. */
 export interface InputProgress {
   readonly leg: InputLeg;
   readonly provided: readonly Provided[];
 }
 
-/** What a server asked on the open connection of one dispatch, which waits for it (`held-input.ts`). */
+/**
+ * Questions of a server on the open connection of one dispatch, which waits (`domain/legacy-2025/open-question.ts`).
+ */
 export interface HeldProgress {
-  /** Times that it asked. */
+  /** Number of rounds of questions so far. */
   readonly rounds: number;
-  /** Ms that people were waited for, all in all. */
+  /** Total wait for people over all rounds, in ms. */
   readonly waited: number;
-  /** What became of the last question. `deadline` epoch ms. */
+  /** How the last round ended. `deadline` is epoch ms. */
   readonly last:
     | { readonly kind: 'answered'; readonly provided: Provided }
     | { readonly kind: 'expired'; readonly deadline: number }
     | { readonly kind: 'cancelled' };
 }
 
-/** Somebody's consent, where it takes others, too. */
+/** One of several consents to scopes. */
 interface Agreed {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' }>;
   /** Epoch ms. */
   readonly decidedAt: number;
 }
 
-/** Somebody's word on what a server wanted of a call, and what they read. */
+/** A person's answer to what the server required: consent to scopes, or another grant. */
 export interface Authorized {
   readonly answer: Extract<SignedAuthorization, { kind: 'consent' | 'grant' }>;
-  /** Of those who consented before, where one was not enough. */
+  /** The consents given before this one, if the rule needs several. */
   readonly further?: readonly Agreed[];
   /** Epoch ms. */
   readonly decidedAt: number;
   readonly request: OpenRequest & { readonly about: AuthorizationPause };
-  /** The tool as it was shown then. */
+  /** Hash of the tool's definition as the request showed it. */
   readonly definitionHash: string;
 }

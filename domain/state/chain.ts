@@ -1,8 +1,8 @@
 /**
- * In which Temporal runs a decision may have been made (INV-G2).
+ * This file says in which Temporal runs of a workflow chain a decision may have been made (INV-G2).
  *
- * 1. The current one, and earlier ones of the chain as long as this one was not made by a reset.
- * 2. A reset run starts the list anew: what was decided before it does not count.
+ * 1. A decision counts if it was made in the current run, or in an earlier run of the chain.
+ * 2. A run made by a reset starts the list anew: decisions made before the reset do not count.
  */
 export interface Execution {
   /** Temporal run id. */
@@ -13,14 +13,15 @@ export interface Execution {
   readonly earlier: readonly string[];
 }
 
-/** Executions whose ids are carried on; a decision older than that is stale. */
+/** Most execution ids that are carried on; a decision made in an older execution is stale. */
 const MOST_EARLIER = 200;
 
+/** Returns the ids of the Temporal runs in which a decision counts, oldest first. */
 export function decidedIn(execution: Execution): readonly string[] {
   return execution.runId === execution.originalRunId ? [...execution.earlier, execution.runId] : [execution.runId];
 }
 
-/** What the next execution carries as `earlier`. */
+/** Returns the list that the next execution carries as `earlier`. */
 export function carriedExecutions(execution: Execution): readonly string[] {
   return decidedIn(execution).slice(-MOST_EARLIER);
 }

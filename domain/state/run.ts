@@ -1,9 +1,12 @@
 /**
- * The state of a run, apart from its journal: small, immutable, and all of it carried through continue-as-new.
+ * This file defines the state of a run without its journal: small, immutable, and all of it carried through
+ * continue-as-new.
  *
- * Owns: which calls are open and what was answered. Does not own: waiting, activities, the journal.
+ * The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
+ * others.
+ *
  * 1. Calls are independent: a transition of one never touches another (INV-G3).
- * 2. Every transition returns the facts that it adds to the ledger; nothing changes without one.
+ * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
  */
 import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from '../../contracts/schemas/answer.ts';
 import type { Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
@@ -15,25 +18,25 @@ import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
 import type { Authorized, CallState } from './call.ts';
 
-/** A decision that was accepted, kept so that the same one gets the same answer (INV-D3). */
+/** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
 export type Answered =
   | {
       readonly ack: DecisionAck;
-      /** Hash of all that it says. */
+      /** Hash of the whole decision. */
       readonly message: string;
     }
-  /** Of a run that was prepared by an earlier release: it compares less. */
+  /** An entry of a run that an earlier release prepared, which compares fewer fields. */
   | {
       readonly ack: DecisionAck;
       readonly digest: string;
-      /** Hash of what else it says: other arguments, or an answer. */
+      /** Hash of edited arguments or of an answer, which the digest does not cover. */
       readonly content?: string;
     };
 
-/** The same for an answer to a request about something else than consent. */
+/** An accepted answer to a request for something other than consent, remembered for the same reason. */
 export interface AnsweredPause {
   readonly ack: PauseAck;
-  /** Hash of all that it says. */
+  /** Hash of the whole answer. */
   readonly content: string;
 }
 
@@ -41,7 +44,7 @@ export interface RunIds {
   readonly namespace: string;
   readonly workflowId: string;
   readonly tenant: string;
-  /** The current Temporal run; digests shown in it depend on it. */
+  /** The current Temporal run. The digests that it shows depend on this id. */
   readonly runId: string;
 }
 
@@ -52,32 +55,32 @@ export interface Run {
   readonly calls: readonly CallState[];
   readonly totalCalls: number;
   readonly usage: Usage;
-  /** Millionths; absent where the model has no price. */
+  /** Cost so far in millionths of the currency; absent if the model has no price. */
   readonly spent?: number;
   readonly repairs: number;
   readonly answered: readonly Answered[];
-  /** A decision id stands for one decision with all that it says; absent where comments and reasons are not compared. */
+  /** Set if one decision id stands for one whole decision; if absent, comments and reasons are not compared. */
   readonly decisionIds?: 'compared';
-  /** Absent where nothing but consent was asked so far. */
+  /** Absent as long as no request asked for anything but consent. */
   readonly resumed?: readonly AnsweredPause[];
-  /** Grants that took the place of the run's own, one for each server. */
+  /** Grants that replaced the run's own, at most one per server. */
   readonly grants?: readonly Authorized[];
-  /** Requests whose deadline passed, kept so that a late decision is told why it is refused. */
+  /** Requests whose deadline passed, kept so that a late decision learns why it is refused. */
   readonly expired: readonly { readonly callId: string; readonly deadline: string }[];
   readonly queue: readonly Say[];
   readonly heard: readonly string[];
-  /** Of what was heard, in the order of `heard`; absent where messages of one id are not compared. */
+  /** Hashes of the heard messages, in the order of `heard`; absent if messages with one id are not compared. */
   readonly heardHashes?: readonly string[];
   readonly stop?: Stop;
-  /** What repeats are answered; absent where they are asked. */
+  /** Refusals with which repeated calls are answered; if absent, people are asked about repeats. */
   readonly refusals?: readonly RefusedCall[];
-  /** Of the turns that are over, where some rule asks for it. */
+  /** Outcomes of the closed turns, counted only if some policy rule reads them. */
   readonly tally?: Tally;
-  /** Resources that results have linked to, the newest last; absent where none may be read. */
+  /** Resources that results have linked to, newest last; absent if the model may read none. */
   readonly links?: readonly Link[];
-  /** Approvals that answer later calls, too. */
+  /** Standing decisions: approvals that also answer later calls. */
   readonly standing?: readonly Standing[];
-  /** Those that were taken back, the newest. */
+  /** The newest standing decisions that were taken back. */
   readonly forgotten?: readonly ForgetAck[];
 }
 
@@ -86,7 +89,7 @@ export interface Change {
   readonly facts: readonly LedgerFact[];
 }
 
-/** Decision ids that are remembered; DESIGN "Transcript and size". */
+/** Number of decision ids that a run remembers; DESIGN "Transcript and size". */
 export const MOST_ANSWERED = 1_000;
 
 export function startRun(startedAt: number): Run {
@@ -104,7 +107,10 @@ export function startRun(startedAt: number): Run {
   };
 }
 
-/** A model step ended with these calls (none: a final answer). @param cost millionths, where the model has a price */
+/**
+ * Opens a turn with the calls that a model step proposed; no calls mean a final answer.
+ * @param cost millionths, if the model has a price
+ */
 export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage, cost?: number): Change {
   const turn = run.turn + 1;
   return {
@@ -127,16 +133,17 @@ export function callOf(run: Run, callId: string): CallState | undefined {
   return run.calls.find(({ call }) => call.callId === callId);
 }
 
+/** Returns the run with this call in place of the one with the same id. */
 export function replaceCall(run: Run, next: CallState): Run {
   return { ...run, calls: run.calls.map((state) => (state.call.callId === next.call.callId ? next : state)) };
 }
 
-/** The one repair turn of a final answer that does not fit `agent.output` was taken. */
+/** Counts the one repair turn that a final answer gets if its shape does not fit `agent.output`. */
 export function repaired(run: Run): Run {
   return { ...run, repairs: run.repairs + 1 };
 }
 
-// The calls that a model step proposed, in its order.
+/** Returns the calls that a model step proposed, in the model's order. */
 
 export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'malformed'>): ProposedCall[] {
   return parts.flatMap((part) => {
@@ -155,9 +162,9 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
   });
 }
 
-/** `deadline` and `decidedAt` are epoch ms. */
+/** A standing decision. `deadline` and `decidedAt` are epoch ms. */
 export interface Standing {
-  /** That of the decision that settled the request. */
+  /** Id of the decision that settled the request. */
   readonly id: string;
   readonly callId: string;
   readonly target: ToolTarget;
@@ -166,9 +173,9 @@ export interface Standing {
   readonly approvers: ApproverRule;
   readonly deadline: number;
   readonly decidedAt: number;
-  /** Without what was said with them. */
+  /** The approvals, without their comments. */
   readonly decisions: readonly SignedDecision[];
-  /** Places in `arguments` that are not shown in passing, as of when they were judged. */
+  /** Paths in `arguments` that lists and summaries leave out, as policy said when the call was judged. */
   readonly redact?: readonly string[];
   readonly connection?: string;
   readonly grant?: string;
@@ -178,13 +185,13 @@ export interface Standing {
 export interface Link {
   readonly server: string;
   readonly uri: string;
-  /** Message of the transcript that holds the result. */
+  /** Index of the transcript message that holds the result. */
   readonly at: number;
 }
 
-/** How a call was refused, and what its repeats are answered. */
+/** How a call was refused, and the outcome that its repeats get. */
 export interface RefusedCall {
-  /** Of server, tool and canonical arguments. */
+  /** Hash of server, tool and canonical arguments. */
   readonly key: string;
   readonly outcome: Extract<Outcome, { kind: 'rejected' | 'denied' }>;
 }

@@ -1,25 +1,25 @@
-/** Where a run is, in one word, and what of it waits. */
+/** This file derives the status of a run, as one word, and how long its open requests have waited. */
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Asking, CallState } from './call.ts';
 import type { Run } from './run.ts';
 
 export type EndStatus = NonNullable<RunState['endsAs']>;
 
-/** What the workflow is at; the rest is told by its calls. */
+/** The stage that the workflow is in; `statusOf` refines `acting` by the states of the calls. */
 export type Phase = 'preparing' | 'thinking' | 'acting' | EndStatus;
 
 export function askingCalls(run: Run): readonly Asking[] {
   return run.calls.filter((state): state is Asking => state.status === 'asking');
 }
 
-/** `waiting` where nothing can happen until somebody decides. */
+/** Returns `waiting` if nothing can happen until a person decides. */
 export function statusOf(phase: Phase, run: Run): RunStatus {
   if (phase !== 'acting') return phase;
   const open = run.calls.filter(({ status }) => status !== 'settled');
   return open.length > 0 && open.every(({ status }) => status === 'asking') ? 'waiting' : 'acting';
 }
 
-/** Earliest deadline and longest wait of the open requests, epoch ms. */
+/** Returns the earliest deadline and the earliest opening time of the open requests, in epoch ms. */
 export function waitOf(run: Run): { readonly nextDeadline?: number; readonly waitingSince?: number } {
   const asking = askingCalls(run);
   if (asking.length === 0) return {};

@@ -1,9 +1,12 @@
-/** base64url without padding (RFC 4648 §5), strictly: one text for the same bytes, so that nothing signed has a second spelling. */
+/**
+ * This file decodes base64url without padding (RFC 4648 §5) strictly: one text per value, so that nothing signed has a
+ * second spelling.
+ */
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const VALUES = new Map([...ALPHABET].map((character, value) => [character, value]));
 
-/** Undefined where it is none, or has bits that stand for nothing. */
+/** Undefined if the text is not base64url, or has bits that stand for nothing. */
 export function fromBase64url(text: string): Uint8Array | undefined {
   if (text.length % 4 === 1) return undefined;
   const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
@@ -24,7 +27,7 @@ export function fromBase64url(text: string): Uint8Array | undefined {
   return held === 0 ? bytes : undefined;
 }
 
-/** Undefined where the bytes are no UTF-8. */
+/** Undefined if the bytes are not UTF-8. */
 export function utf8Text(bytes: Uint8Array): string | undefined {
   try {
     return decodeURIComponent([...bytes].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''));

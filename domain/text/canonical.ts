@@ -1,18 +1,18 @@
-/** Canonical JSON (RFC 8785) and sha256 over it: what every hash of this project is made of. */
+/** Canonical JSON (RFC 8785) and sha256 over it make every hash of this project. */
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 
 /**
- * Fields that are undefined are left out, as in JSON. Text that is no legal Unicode, which RFC 8785 §3.2.2.2 refuses, is
- * written as ECMAScript writes it (`\ud800`): models and senders can produce it, and a throw here would wedge a run.
- * @throws TypeError for what is no JSON value.
+ * Serialises a value; undefined fields are left out, as in JSON. RFC 8785 §3.2.2.2 refuses illegal Unicode; here it is
+ * written as ECMAScript does (`\ud800`), since models and senders can produce it and a throw would wedge a run.
+ * @throws TypeError for a value that JSON cannot express
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return scalarJson(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if ('toJSON' in value && typeof value.toJSON === 'function') throw noJson();
   const fields = Object.entries(value).filter(([, inner]) => inner !== undefined);
-  // By UTF-16 units (RFC 8785 §3.2.3), which is how ECMAScript compares strings.
+  // The order is by UTF-16 units (RFC 8785 §3.2.3), which is how ECMAScript compares strings.
   fields.sort(([one], [other]) => (one < other ? -1 : 1));
   return `{${fields.map(([key, inner]) => `${JSON.stringify(key)}:${canonicalJson(inner)}`).join(',')}}`;
 }
@@ -39,6 +39,7 @@ export function sha256Hex(text: string): string {
   return bytesToHex(sha256(utf8ToBytes(text)));
 }
 
+/** Returns the lower-case hexadecimal sha256 of a value's canonical JSON. */
 export function hashOf(value: unknown): string {
   return sha256Hex(canonicalJson(value));
 }

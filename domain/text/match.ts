@@ -1,4 +1,7 @@
-/** Names with `*` for any characters, none included. Time is bounded by the product of both lengths. */
+/**
+ * Globs are names in which `*` stands for any characters, none included. Time is bounded by the product of both
+ * lengths.
+ */
 
 export function globMatches(glob: string, name: string): boolean {
   let at = 0;
@@ -16,7 +19,7 @@ export function globMatches(glob: string, name: string): boolean {
     } else if (star === -1) {
       return false;
     } else {
-      // The last star takes one more.
+      // The last star takes one more character.
       at = star + 1;
       resume += 1;
       inName = resume;
@@ -26,12 +29,15 @@ export function globMatches(glob: string, name: string): boolean {
   return at === glob.length;
 }
 
-/** Does `wide` match whatever `narrow` does? A star of `narrow` can only be taken by a star of `wide`, since it is itself one character. */
+/**
+ * True if `wide` matches every name that `narrow` matches. A star of `narrow` becomes a character that only a star of
+ * `wide` can take.
+ */
 export function globCovers(wide: string, narrow: string): boolean {
   return globMatches(wide, narrow.replaceAll('*', '\u0000'));
 }
 
-/** Of `server/tool`: a server's name has no slash, a tool's may. */
+/** Splits `server/tool`: a server's name has no slash, a tool's may. */
 export function splitTool(qualified: string): { readonly server: string; readonly tool: string } {
   const at = qualified.indexOf('/');
   return { server: qualified.slice(0, at), tool: qualified.slice(at + 1) };

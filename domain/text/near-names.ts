@@ -1,11 +1,13 @@
-/** The longest a model name can be; what is wanted may be any text. */
+/** A wrong tool name gets a hint here: the known names that were probably meant. */
+
+/** Longest possible model name; the wanted name may be any text. */
 const MOST_CHARACTERS = 64;
 const MOST_EDITS = 2;
-/** A hint is worth little: of a large catalog the beginning is looked at, and of that the distance of so many is reckoned. */
+/** Bounds of the work for a hint, which is worth little: names looked at in a large catalog, and distances computed. */
 const MOST_LOOKED_AT = 4_000;
 const MOST_COMPARED = 500;
 
-/** Names that a model may have meant: those within two edits or sharing a word, nearest first. */
+/** Returns the names that a model may have meant: those within two edits or sharing a word, nearest first. */
 export function nearNames(wanted: string, known: readonly string[], most = 3): string[] {
   const asked = wanted.slice(0, MOST_CHARACTERS).toLowerCase();
   const words = wordsOf(asked);
@@ -13,7 +15,7 @@ export function nearNames(wanted: string, known: readonly string[], most = 3): s
   const alike: string[] = [];
   for (const name of known.slice(0, MOST_LOOKED_AT)) {
     if (wordsOf(name).some((word) => words.includes(word))) sharing.push(name);
-    // Where the lengths differ by more, so do the names.
+    // Names whose lengths differ by more are at least as many edits apart.
     else if (Math.abs(name.length - wanted.length) <= MOST_EDITS) alike.push(name);
   }
   const distanceOf = (name: string): number => editDistance(asked, name.toLowerCase());
@@ -36,7 +38,7 @@ function wordsOf(name: string): string[] {
     .filter((word) => word.length > 2);
 }
 
-/** Levenshtein distance of the beginnings. */
+/** Returns the Levenshtein distance of the first `MOST_CHARACTERS` characters. */
 function editDistance(a: string, right: string): number {
   const b = right.slice(0, MOST_CHARACTERS);
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);

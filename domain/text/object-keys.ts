@@ -1,18 +1,21 @@
 /**
- * Where an artifact stands in a bucket, and what a store that speaks S3 means by an answer. Workers write, workers and clients
- * read: both go by this.
+ * An artifact's place in a bucket, and the meaning of an S3 store's answer, are defined here for workers and clients
+ * alike.
  *
- * 1. A key is made of the prefix and a hash, and of nothing that came from outside.
- * 2. Of an answer only its status and its error code are told: its text echoes what was signed, and names keys.
+ * 1. A key consists of the prefix and a hash, and of nothing that came from outside.
+ * 2. Only the status and the error code of an answer are shown: its text echoes what was signed, and names keys.
  */
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 
 export type BucketPlace = Pick<BucketConfig, 'endpoint' | 'bucket' | 'prefix'>;
 
-/** Made by a worker's start, so that a bucket that cannot be written to is found out before a run needs it. */
+/** Object that a worker writes at its start, so that a read-only bucket is found before a run needs it. */
 export const BUCKET_MARKER = '.countersign-store';
 
-/** The layout of the directory store: a copy of one is a copy of the other. @param sha256 64 hexadecimal digits */
+/**
+ * Returns the URL of an artifact, in the layout of the directory store: one is a copy of the other.
+ * @param sha256 64 hexadecimal digits
+ */
 export function artifactUrl(place: BucketPlace, sha256: string): string {
   return urlOf(place, `${sha256.slice(0, 2)}/${sha256.slice(2, 4)}/${sha256}`);
 }
@@ -25,13 +28,13 @@ function urlOf({ endpoint, bucket, prefix }: BucketPlace, name: string): string 
   return [endpoint.replace(/\/+$/, ''), bucket, ...(prefix === undefined ? [] : [prefix]), name].join('/');
 }
 
-/** `<Code>` of an answer's body (S3 API, "Error responses"); empty where there is none. */
+/** Returns `<Code>` of an answer's body (S3 API, "Error responses"), or an empty text. */
 export function bucketCodeIn(body: string): string {
   return /<Code>([A-Za-z0-9.]{1,64})<\/Code>/.exec(body)?.[1] ?? '';
 }
 
 export interface BucketTrouble {
-  /** Of the configuration, whose value is probably at fault; absent where the store is. */
+  /** The field of the configuration that is probably wrong; absent if the store is at fault. */
   readonly field?: keyof BucketConfig;
   readonly reason: string;
 }
@@ -40,7 +43,7 @@ const FIELDS: Readonly<Record<string, { readonly field: keyof BucketConfig; read
   NoSuchBucket: { field: 'bucket', reason: 'names a bucket that is not there' },
   InvalidBucketName: { field: 'bucket', reason: 'is no name of a bucket there' },
   InvalidAccessKeyId: { field: 'accessKeyId', reason: 'is not known there' },
-  // The Versity S3 Gateway's word for the same, with 404.
+  // The Versity S3 Gateway's code for the same, with 404.
   XAdminUserNotFound: { field: 'accessKeyId', reason: 'is not known there' },
   SignatureDoesNotMatch: { field: 'secretAccessKey', reason: 'does not belong to the access key' },
   InvalidToken: { field: 'sessionToken', reason: 'is not valid' },
@@ -53,7 +56,7 @@ const FIELDS: Readonly<Record<string, { readonly field: keyof BucketConfig; read
   },
 };
 
-/** Why the store did not do what was asked. */
+/** Explains why the store did not do what was asked. */
 export function bucketTrouble(status: number, code: string): BucketTrouble {
   const known = Object.hasOwn(FIELDS, code) ? FIELDS[code] : undefined;
   if (known !== undefined) return known;
@@ -63,12 +66,12 @@ export function bucketTrouble(status: number, code: string): BucketTrouble {
   return { reason: code === '' ? `answered ${status}` : `answered ${status} (${code})` };
 }
 
-/** Is it the object alone that is not there? A gateway may say 404 of other things too. */
+/** True if only the object is missing. A gateway may say 404 of other things too. */
 export function isAbsent(status: number, code: string): boolean {
   return status === 404 && (code === 'NoSuchKey' || code === '');
 }
 
-/** May the same request be answered otherwise a moment later? */
+/** True if the same request may succeed a moment later. */
 export function isPassing(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status !== 501);
 }

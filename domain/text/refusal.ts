@@ -1,4 +1,4 @@
-/** A decision that changes nothing, as a value: why, and with which facts. */
+/** A refusal is a decision that changes nothing, as a value with its reason and facts. */
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 
 export interface Refusal {

@@ -1,6 +1,9 @@
+/** URLs of servers are compared and judged here without the `URL` class, which workflow code does not have. */
+
 /**
- * The canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no fragment, no
- * default port, no trailing slash on an otherwise empty path. Written by hand because workflow code has no `URL` type.
+ * Returns the canonical URI of a server (RFC 8707 §2, MCP spec "Canonical Server URI"): lower-case scheme and host, no
+ * fragment, no default port, no trailing slash on an otherwise empty path. Workflow code has no `URL` type, so this is
+ * written by hand.
  */
 export function canonicalServerUrl(url: string): string {
   return url.replace(
@@ -13,20 +16,23 @@ export function canonicalServerUrl(url: string): string {
   );
 }
 
-// Where secrets may be sent: over TLS, or in clear to this machine, or in clear anywhere by the operator's word.
+// Secrets travel over TLS, in clear to this machine, or in clear anywhere if the operator allows it.
 
-/** Of a URL as the `URL` class normalises it: workflow code, which shares this folder, has no such type. */
+/** Parts of a URL as the `URL` class normalises it; workflow code, which shares this folder, has no such type. */
 export interface Reached {
   readonly protocol: string;
   readonly hostname: string;
 }
 
-/** @param allowInsecure `egress.allowInsecure` of the configuration */
+/**
+ * True if secrets may be sent to this URL.
+ * @param allowInsecure `egress.allowInsecure` of the configuration
+ */
 export function isSecurelyReached({ protocol, hostname }: Reached, allowInsecure: boolean): boolean {
   return protocol === 'https:' || (protocol === 'http:' && (allowInsecure || isLoopback(hostname)));
 }
 
-/** Names that are this machine by definition (RFC 6761 §6.3). */
+/** True for names that mean this machine by definition (RFC 6761 §6.3). */
 export function isLocalName(hostname: string): boolean {
   return /^(?:.+\.)?localhost\.?$/i.test(hostname);
 }
@@ -36,8 +42,8 @@ function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Parameters of URLs that hold secrets, told by their names: one rule for specs and for configurations (INV-S1).
- * The names are those that servers take in URLs: `?key=`, `?sig=`, `?exaApiKey=`.
+ * Names of URL parameters that hold secrets: one rule for specs and for configurations (INV-S1). The names are those
+ * that servers take in URLs: `?key=`, `?sig=`, `?exaApiKey=`.
  */
 const SECRET_NAME = /(key|token|secret|sig|signature|code|auth|authorization|password|passwd|credentials?)$/i;
 
@@ -46,14 +52,14 @@ export function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** Whether a text has, as a URL has them in query or fragment, a parameter with such a name and a value. */
+/** True if a text has a parameter with such a name and a value, as in the query or fragment of a URL. */
 export function hasSecretParameter(text: string): boolean {
   return text
     .split(/[?&#]/)
     .slice(1)
     .some((parameter) => {
       const end = parameter.indexOf('=');
-      // Without a space: prose has `&` and `?` too.
+      // A name with a space is no parameter: prose has `&` and `?` too.
       return end > 0 && !/\s/.test(parameter.slice(0, end)) && namesSecret(decoded(parameter.slice(0, end)));
     });
 }

@@ -1,4 +1,4 @@
-/** What Temporal UI shows of a catalog: Markdown, with foreign names made visible and inert. */
+/** Temporal UI shows this text of a catalog: Markdown, with foreign names made visible and inert. */
 import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { bounded, codeSpan, markdown } from '../text/escape.ts';
 

@@ -1,6 +1,4 @@
-/**
- * What the model reads of an outcome (INV-X2): each kind is told apart, and none invites a blind repeat.
- */
+/** The model reads these texts of outcomes (INV-X2): each kind is told apart, and none invites a blind repeat. */
 import type { Outcome, ResultPart, ToolResult } from '../../contracts/schemas/call.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
 import { canonicalJson } from '../text/canonical.ts';
@@ -10,7 +8,10 @@ export interface ModelText {
   readonly isError: boolean;
 }
 
-/** Where a person changed the arguments, what was sent comes first: the model would else answer for its own. */
+/**
+ * Returns the text of a result. If a person edited the arguments, the sent ones come first: else the model would take
+ * the result for its own arguments.
+ */
 export function resultOf({ outcome, edited }: Pick<CallResult, 'outcome' | 'edited'>): ModelText {
   const { text, isError } = modelText(outcome);
   const wasSent = outcome.kind === 'succeeded' || outcome.kind === 'failed' || outcome.kind === 'unknown';
@@ -54,7 +55,7 @@ export function modelText(outcome: Outcome): ModelText {
     case 'cancelled':
       return { text: `Not executed: the call was cancelled. ${outcome.reason}`, isError: true };
     case 'answered':
-      // Marked as no success: nothing that a tool returns can read the same.
+      // The error mark keeps the text apart from anything that a tool returns.
       return {
         text: `Not executed: ${outcome.by} answered in the tool's place. Do not retry this exact tool call; take the answer that follows, which is theirs and not the tool's.\n${outcome.answer}`,
         isError: true,
@@ -67,7 +68,7 @@ export function modelText(outcome: Outcome): ModelText {
   }
 }
 
-/** Marked as no success, as an answer in the tool's place is: nothing that a tool returns can read the same. */
+/** The error mark keeps a recorded outcome apart from anything that a tool returns. */
 function recordedText(by: string, what: 'succeeded' | 'failed', words: string): ModelText {
   return {
     text: `This call was sent, and its answer was lost. ${by} has found out what became of it: it ${what}. Take this as final and do not repeat the call. What follows are the words of ${by}, not the tool's.\n${words}`,
@@ -75,7 +76,7 @@ function recordedText(by: string, what: 'succeeded' | 'failed', words: string): 
   };
 }
 
-/** A call that is refused as it was before: nothing has changed, and nothing will before the user says more. */
+/** The text for a call refused as before: nothing changes before the user says more. */
 function repeatText(before: string, how: string): ModelText {
   return {
     text: `Not executed: this exact call was made before, as ${before}, and ${how} Nobody was asked again, and nobody will be before the user says more. Do not retry this exact tool call.`,

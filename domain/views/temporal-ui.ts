@@ -1,8 +1,8 @@
 /**
- * What people read of a run in Temporal UI: summaries, current details, memo, search attributes.
+ * People read these texts of a run in Temporal UI: summaries, current details, memo, search attributes.
  *
  * 1. Every text of a model, tool or server is escaped (see `domain/text/escape.ts`).
- * 2. Search attributes and memo hold no arguments: both are readable by everybody who may list runs.
+ * 2. Search attributes and memo hold no arguments: everybody who may list runs can read both.
  */
 import type { InputPause, OutcomePause, Pause } from '../../contracts/schemas/answer.ts';
 import type { PendingMemo } from '../../contracts/schemas/request.ts';
@@ -20,17 +20,17 @@ import { askingCalls, waitOf } from '../state/status.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 
-/** Of one request, in current details. */
+/** Questions of one request in the current details. */
 const SHOWN_QUESTIONS = 5;
 const MEMO_REQUESTS = 5;
 const MEMO_BYTES = 1_536;
-/** Temporal takes 400, counted with the encoding of the payload. */
+/** Temporal takes 400 bytes, counted with the encoding of the payload. */
 const SUMMARY_BYTES = 200;
 const LISTED_TOOLS = 10;
-/** Temporal takes 2,048 for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
+/** Temporal takes 2,048 bytes for the value of one attribute (`frontend.searchAttributesSizeOfValueLimit`). */
 const ATTRIBUTE_BYTES = 2_000;
 
-/** One line for an activity or timer. */
+/** Returns one line for an activity or timer. */
 export function summaryOf(state: CallState, about: string): string {
   const target =
     'judgement' in state && state.judgement?.target !== undefined
@@ -42,7 +42,7 @@ export function summaryOf(state: CallState, about: string): string {
 
 const UNDER_WAY: ReadonlySet<RunStatus> = new Set(['preparing', 'thinking', 'acting', 'storing']);
 
-/** Markdown for Temporal's current details. */
+/** Returns Markdown for Temporal's current details. */
 export function currentDetails(status: RunStatus, run: Run, because?: string): string {
   const asking = askingCalls(run);
   const why = because === undefined ? '' : ` (${markdown(bounded(because, 200))})`;
@@ -51,14 +51,14 @@ export function currentDetails(status: RunStatus, run: Run, because?: string): s
   for (const state of asking.slice(0, 20)) lines.push(...requestLines(state));
   if (asking.length > 20) lines.push(`… and ${asking.length - 20} more: ask the \`requests\` query.`);
   lines.push(...heldLines(run), ...taskLines(run), ...standingLines(run));
-  // A workflow is not told of attempts: Temporal knows them, and says them there.
+  // A workflow does not learn of activity attempts; Temporal shows them under Pending Activities.
   if (UNDER_WAY.has(status)) lines.push('', 'What is tried again, with attempt and reason: *Pending Activities*');
-  // Right under the first line.
+  // Broken glass goes right under the first line.
   lines.splice(1, 0, ...brokenGlass(run));
   return lines.join('\n');
 }
 
-/** Of this turn: that somebody has switched off who would have been asked. */
+/** Lists the calls of this turn that broken glass let pass without their approvers. */
 function brokenGlass({ calls }: Run): string[] {
   return calls
     .flatMap((state) => {
@@ -72,7 +72,7 @@ function brokenGlass({ calls }: Run): string[] {
     .slice(0, 5);
 }
 
-/** What waits for a server, and not for a person. */
+/** Lists calls that wait for a server, not for a person. */
 function heldLines(run: Run): string[] {
   const held = heldCalls(run).map(shownHeld);
   if (held.length === 0) return [];
@@ -89,7 +89,7 @@ function heldLines(run: Run): string[] {
   ];
 }
 
-/** What servers work on by themselves. */
+/** Lists calls that servers work on as tasks. */
 function taskLines(run: Run): string[] {
   const tasks = tasksOf(run).map(shownTask);
   if (tasks.length === 0) return [];
@@ -106,7 +106,7 @@ function taskLines(run: Run): string[] {
   ];
 }
 
-/** What is not asked because somebody said so before. */
+/** Lists standing decisions, because of which later calls are not asked. */
 function standingLines({ standing = [] }: Run): string[] {
   if (standing.length === 0) return [];
   return [
@@ -163,7 +163,7 @@ function requestLines({
   ];
 }
 
-/** What is asked, where it is not consent. */
+/** Describes a request for something other than consent. */
 function aboutLines(about: Pause | undefined): string[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputLines(about);
@@ -181,19 +181,19 @@ function aboutLines(about: Pause | undefined): string[] {
   ];
 }
 
-/** One of the two times is always there. */
+/** One of the two times is always set. */
 function leftText({ sentAt, handedAt }: OutcomePause): string {
   return sentAt === undefined
     ? `handed to a worker at ${markdown(String(handedAt))}, and none has said that it left`
     : `sent at ${markdown(sentAt)}`;
 }
 
-/** A tool has the name that its server gives it. */
+/** A tool's name is the server's text. */
 function toolIn(server: string, tool: string): string {
   return `${markdown(named(server))}/${markdown(named(tool))}`;
 }
 
-/** What the server asks for, and where; nothing of what is answered. Our words first: no name or text of a server stands as one. */
+/** Lists the server's questions, and no answers. Our words come first, so that no foreign text passes for them. */
 function inputLines({ requests, round, held }: InputPause): string[] {
   const entries = Object.entries(requests);
   const more = entries.length - SHOWN_QUESTIONS;
@@ -215,7 +215,10 @@ function postponers(extensions: readonly Extension[]): string {
   return [...new Set(extensions.map(({ decision }) => decision.approver.id))].join(', ');
 }
 
-/** At most 1.5 KiB: the count, the next deadline, the first five requests without arguments, fewer where names are long. */
+/**
+ * Returns at most 1.5 KiB: the count, the next deadline, and the first five requests without arguments, fewer if names
+ * are long.
+ */
 export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
   const asking = askingCalls(run);
   const { nextDeadline } = waitOf(run);
@@ -261,7 +264,7 @@ export function pendingAttributes(run: Run): PendingAttributes {
   };
 }
 
-/** Each once, and only as many as one attribute can hold: a value that is too long would stop the run. */
+/** Keeps each value once, and only as many as one attribute can hold: a longer value would stop the run. */
 export function listedWithin(values: readonly string[]): readonly string[] {
   const kept = [...new Set(values)];
   while (byteLength(JSON.stringify(kept)) > ATTRIBUTE_BYTES) kept.pop();
