@@ -1,7 +1,7 @@
 /**
  * This file limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
- * the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. What
- * a slow store has not taken by then is lost.
+ * the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes
+ * that a slow store has not taken by then are lost.
  */
 import type { ArtifactStore } from './port.ts';
 

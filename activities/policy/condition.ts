@@ -3,8 +3,8 @@
  * (https://github.com/google/cel-spec).
  *
  * 1. A condition can read nothing outside its inputs, and can cost nothing but time, which its caller bounds.
- * 2. Single steps of V8 that cannot be interrupted are kept small: no backtracking patterns, no long search words. `+`
- *    is forbidden in loops, where each round would double a text or list until memory is gone.
+ * 2. Single steps of V8 cannot be interrupted, so they are kept small: no backtracking patterns, no long search words.
+ *    `+` is forbidden in loops, where each round would double a text or list until memory is gone.
  * 3. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';

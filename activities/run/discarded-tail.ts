@@ -124,7 +124,7 @@ function sinceReset(own: readonly Execution[]): Dispatch[] {
     .flatMap(({ dispatches, resetAt }) => dispatches.filter(({ eventId }) => eventId > resetAt));
 }
 
-/** Returns the execution and those that it continues, newest first. It is cut if Temporal has not kept the oldest. */
+/** Returns the execution and those that it continues, newest first; `isCut` if Temporal has not kept the oldest. */
 async function lineOf(
   histories: Histories,
   workflowId: string,

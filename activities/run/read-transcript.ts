@@ -22,7 +22,7 @@ export type ReadTranscript = (
   segment?: ArtifactRef,
 ) => Promise<readonly Message[]>;
 
-/** Place of a stored segment in its chain. It is small, and never stale, since a reference is a hash. */
+/** Place of a stored segment in its chain: small, and never stale, since a reference is a hash. */
 interface Outline {
   readonly from: number;
   readonly to: number;

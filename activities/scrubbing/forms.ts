@@ -1,9 +1,9 @@
 /**
  * This file lists the forms of a secret that are sought, besides those that are decoded first (`search.ts`).
  *
- * 1. As written: the secret and its usual encodings, character for character.
- * 2. Folded: letters and digits alone, in lower case, since separators, line ends, padding and case carry nothing. A
- *    folded form is used only if it is long enough not to occur in ordinary text by chance.
+ * 1. Written forms are the secret and its usual encodings, character for character.
+ * 2. Folded forms are letters and digits alone, in lower case, since separators, line ends, padding and case carry
+ *    nothing. A folded form is used only if it is long enough not to occur in ordinary text by chance.
  */
 import { FOLDED, SQUEEZED, valuesIn } from './alphabets.ts';
 import { Effort } from './spans.ts';

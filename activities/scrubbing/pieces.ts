@@ -3,8 +3,8 @@
  * over neighbours is found only if its parts are adjacent.
  *
  * 1. All strings and keys are searched in order. Then the values alone, the keys alone, and the values of fields of one
- *    name are joined, as in texts of several parts. Of these only the ends are searched, where a secret may continue in
- *    the next string.
+ *    name are joined, as in texts of several parts. The joined texts are searched only around each end, where a secret
+ *    may continue in the next string.
  * 2. Numbers that are bytes are included: programs write bytes as lists of numbers.
  */
 import { type Span, united, Watch } from './spans.ts';

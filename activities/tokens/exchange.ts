@@ -33,7 +33,7 @@ export interface Exchange {
   /** Status of the last answer; undefined if none came. */
   readonly status: () => number | undefined;
   readonly retryAfterMs: () => number | undefined;
-  /** Who ended the exchange early: its caller, or its own time limit. */
+  /** Set if the exchange ended early: by its caller, or by its own time limit. */
   readonly endedBy: () => 'caller' | 'deadline' | undefined;
 }
 

@@ -58,7 +58,7 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
 export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
 
 /**
- * Returns a subject that is unique within the issuer (RFC 7519 §4.1.2). It is the id itself for people of the tenant
+ * Returns a subject that is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant
  * `default`, and `TENANT/ID` for others. Ids that could be read as `TENANT/ID` or as the service itself also get the
  * long form.
  */

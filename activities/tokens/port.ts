@@ -25,7 +25,10 @@ export interface TokenRequest {
   /** The call with all its parts proven; absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
-  /** Scopes beyond the tool's own that people have consented to for this call; refused where the configuration does not list them. */
+  /**
+   * Scopes beyond the tool's own that people have consented to for this call; refused if the configuration does not
+   * list them.
+   */
   readonly consented?: readonly string[];
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };

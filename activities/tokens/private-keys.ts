@@ -1,6 +1,6 @@
 /**
- * This file loads the private keys of a zone: those that open grants, by key id, and those with which this worker
- * signs, as a client of authorization servers and as an issuer.
+ * This file loads the private keys of a zone. One kind opens grants, by key id; with the other this worker signs, as a
+ * client of authorization servers and as an issuer.
  *
  * 1. Old sealing keys stay while runs sealed to them may still wait.
  */

@@ -2,7 +2,7 @@
  * This file opens, for one call, what a caller sealed into the run with the client library. With `given` that is the
  * caller's own token for the server, otherwise the assertion that is exchanged for one.
  *
- * 1. Every field of the binding is computed again from the request and must equal, byte for byte, what was sealed: a
+ * 1. Every field of the binding is computed again from the request and must equal, byte for byte, what was sealed. So a
  *    grant moved to another run, namespace, server or spec opens nothing (INV-S1).
  * 2. Old private keys stay usable, so that keys rotate while runs wait.
  * 3. With `given`, no scope is recorded, since the caller states none; organisation policy may forbid this strategy.

@@ -1,6 +1,3 @@
-import { readFile, stat } from 'node:fs/promises';
-import type { Egress } from '../egress/fetch.ts';
-
 /**
  * This file reads the trusted keys from a file or a URL: a JWK Set (RFC 7517) that the operator writes.
  *
@@ -11,6 +8,9 @@ import type { Egress } from '../egress/fetch.ts';
  *    host that the operator named is believed. Time and size are bounded; `activities/egress/` decides what may be
  *    contacted.
  */
+import { readFile, stat } from 'node:fs/promises';
+import type { Egress } from '../egress/fetch.ts';
+
 export interface TrustStore {
   /** The file or URL as the configuration names it, for messages. */
   readonly name: string;

@@ -1,7 +1,7 @@
 /**
  * This file finds another server of a run that has the address of the called one, but not its authority.
  *
- * What people sign names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its
+ * Signed consent names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its
  * name. If two names of one run share an address, consent to a call of one would be as good for the other, and a
  * scheduler could choose.
  * 1. The check uses the spec that was signed, this worker's own configuration, and catalogs as they are now (INV-G1).
