@@ -159,8 +159,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   clearTimeout(hard);
 }
 
-// A loopback port that nobody listened on a moment ago.
-
+/** A loopback port that nobody listened on a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');

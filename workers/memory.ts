@@ -61,7 +61,7 @@ export function memoryOf(
 /** @param queues that share what activities may use, each with a worker of its own */
 export function sizesFor(bytes: number, given: SetByHand = {}, queues = 1): Sizes {
   const free = Math.max(0, bytes / MIB - BASE_MIB);
-  // A quarter is for input and output, the rest for runs.
+  // A quarter is for the input and output of activities, the rest for runs.
   const forRuns = free * 0.75;
   const forActivities = free - forRuns;
   const maxCachedWorkflows = given.maxCachedWorkflows ?? within(forRuns / RUN_MIB, 10, MOST_RUNS);

@@ -125,7 +125,7 @@ export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFac
       execute: async (input, next) => {
         const place = placeIn(input.headers);
         if (place === undefined) return await next(input);
-        // The digest is taken before the activity runs, which may change its input.
+        // Claims are read while the activity runs. The digest is taken before, since the activity may change its input.
         const claiming = claimsFor(zone, info, place, digestOfInput(input.args));
         try {
           const result = await next(input);

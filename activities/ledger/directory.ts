@@ -9,8 +9,8 @@
  *    name exists: of two workers that add the same stretch one is second, without a lock and also after a crash.
  * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`); only then is the record
  *    acknowledged.
- * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So adding
- *    to a long run costs no more than adding to a short one.
+ * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So
+ *    adding to a long run costs no more than adding to a short one.
  * 4. A last line without its end counts as absent: after a crash of a file system that lost bytes, the repeated record
  *    is written again. Any other damaged line is refused.
  */

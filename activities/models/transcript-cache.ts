@@ -74,8 +74,7 @@ export function createTranscriptCache(
       }
       const known = find(base);
       const prefix = known === undefined ? await fetchPrefix(base, fetchRange) : known.messages.slice(0, base.length);
-      // A known conversation that goes on differently from here belongs to another run with the same beginning, and
-      // stays.
+      // A known conversation that is longer than `base` belongs to another run with the same beginning, and stays.
       const isExtended = known?.messages.length === base.length;
       if (isExtended) forget(known);
       // Another step may have fetched the same conversation meanwhile.

@@ -45,8 +45,8 @@ export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
 
   /**
-   * @param policies whose conditions may be asked
-   * @param task asks conditions and leaves nothing behind; may be begun more than once
+   * @param policies whose conditions may be evaluated
+   * @param task evaluates conditions and has no other effect; it may be started more than once
    */
   async asked<Value>(
     policies: readonly (PolicyInput | undefined)[],

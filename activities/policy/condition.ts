@@ -4,8 +4,8 @@
  *
  * 1. A condition can read nothing outside its inputs, and can cost nothing but time, which its caller bounds.
  * 2. Single steps of V8 cannot be interrupted, so they are kept small: no backtracking patterns, no long search words.
- *    `+` is forbidden in loops, where each round would double a text or list until memory is gone.
- * 3. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
+ * 3. `+` is forbidden in loops, where each round would double a text or list until memory is gone.
+ * 4. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { RE2JS } from 're2js';

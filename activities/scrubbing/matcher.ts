@@ -18,7 +18,7 @@ const SPREAD = 0x9e3779b1;
 const { imul } = Math;
 
 export interface Matcher {
-  /** Length of the shortest needle; Infinity where there is none. */
+  /** Length of the shortest needle; Infinity if there is none. */
   readonly shortest: number;
   scan(bytes: Uint8Array, effort: Effort): Span[];
 }

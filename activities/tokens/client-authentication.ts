@@ -79,13 +79,14 @@ function strictFormEncode(text: string): string {
     .replaceAll('%20', '+');
 }
 
-// `client_secret_basic` is written in the one form that every authorization server reads.
-//
-// Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but
-// letters and digits as %XX, which only servers that decode can read. The form encoding proper leaves `-`, `.`, `_` and
-// `*` as they are (URL standard, application/x-www-form-urlencoded). Servers that decode get the same text; servers
-// that do not decode still recognise the ids and secrets that most clients have.
-
+/**
+ * `client_secret_basic` is written in the one form that every authorization server reads.
+ *
+ * Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but
+ * letters and digits as %XX, which only servers that decode can read. The form encoding proper leaves `-`, `.`, `_` and
+ * `*` as they are (URL standard, application/x-www-form-urlencoded). Servers that decode get the same text; servers
+ * that do not decode still recognise the ids and secrets that most clients have.
+ */
 function clientSecretBasic(clientSecret: string): ClientAuth {
   return (_, client, __, headers) => {
     headers.set('authorization', `Basic ${basicCredentials(client.client_id, clientSecret)}`);

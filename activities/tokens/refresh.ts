@@ -5,7 +5,7 @@
  * 1. The token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all
  *    of the grant. A wider answer is refused, not used (INV-S2).
  * 2. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
- * 3. A refresh token is used once (`vault/renewal.ts`). Its replacement is written before the access token of the
+ * 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token of the
  *    answer is checked.
  * 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
@@ -106,7 +106,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
     }
   }
 
-  /** Runs without the caller's signal; `vault/renewal.ts` says why. */
+  /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
   async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
     const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
     const parameters = { ...parametersOf(asked), refresh_token: token };

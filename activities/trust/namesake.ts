@@ -60,7 +60,7 @@ export function createNamesakes(config: Config, readCatalog: ReadCatalog): Names
   };
 }
 
-/** Returns what distinguishes callers of one server. */
+/** Returns what tells callers of one server apart: headers and credentials. */
 export function authorityOf({ headers, credentials }: Config['servers'][string]): string {
   return canonicalJson({ headers, credentials });
 }

@@ -200,8 +200,7 @@ function refuseRepeated(path: string, ids: readonly string[], field: string, ref
   if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
 }
 
-// The URLs of a configuration are grouped by purpose: each kind has its own checks.
-
+/** A URL of the configuration. URLs are grouped by purpose, since each kind has its own checks. */
 export interface ConfiguredUrl {
   readonly path: string;
   readonly url: string;

@@ -105,8 +105,7 @@ function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)
   return warnings;
 }
 
-// Returns warnings about approvers and times of a policy that can never take effect.
-
+/** Returns warnings about approvers and times of a policy that can never take effect. */
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
@@ -212,8 +211,10 @@ function withoutServer({ catalog, credentials }: Config): string[] {
   );
 }
 
-// Reports configured names with one address: signed consent names a server by its address alone.
-
+/**
+ * Reports configured names with one address, in trust mode `signed`: signed consent names a server by its address
+ * alone.
+ */
 function namesakeWarnings({ servers, trust }: Config): string[] {
   if (trust.mode !== 'signed') return [];
   const entries = Object.entries(servers);
