@@ -5,8 +5,8 @@
  * 1. The token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all
  *    of the grant. A wider answer is refused, not used (INV-S2).
  * 2. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
- * 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token of the
- *    answer is checked.
+ * 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
+ *    of the answer is checked.
  * 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
