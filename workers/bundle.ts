@@ -3,7 +3,7 @@
  * recorded.
  *
  * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
- * 2. That bundle is used only if it is whole, and every file it was made of is unchanged: a bundle of other code would
+ * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
  *    replay runs otherwise than this build says.
  */
 import { createHash } from 'node:crypto';

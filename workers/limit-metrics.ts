@@ -1,7 +1,7 @@
 /**
  * This file reads the configured limits of servers, and reports their use to operators in metrics and log.
  *
- * 1. A queue that serves one server alone is bounded where it is polled: waiting tasks stay in Temporal's own order,
+ * 1. A queue that serves one server alone is bounded where it is polled. Waiting tasks stay in Temporal's own order,
  *    and the rate holds for all workers together.
  * 2. The log reports a change once, not for each call.
  */

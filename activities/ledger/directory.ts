@@ -6,7 +6,7 @@
  *     <root>/3f/nightly-42~3f0c…/000000000057-9b1e02c4d5a67f88.jsonl    entries from 57 on, after the one of this hash
  *
  * 1. A file name holds the number of the first entry and the hash before it. It is given by `link`, which fails if the
- *    name exists: of two workers that add the same stretch one is second, without a lock and also after a crash.
+ *    name exists. If two workers add the same stretch, one is second, without a lock and also after a crash.
  * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`); only then is the record
  *    acknowledged.
  * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So

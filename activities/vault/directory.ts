@@ -3,8 +3,8 @@
  *
  *     <root>/<sha256 of the reference>/000000000003.json
  *
- * 1. A version gets its name by `link`, which fails if the name exists: of two workers that write the same version one
- *    is second, without a lock and also after a crash. A replaced version keeps its name for a while, as an empty file,
+ * 1. A version gets its name by `link`, which fails if the name exists. If two workers write the same version, one is
+ *    second, without a lock and also after a crash. A replaced version keeps its name for a while, as an empty file,
  *    so that late workers fail too. The file is emptied because its content is still a secret.
  * 2. The newest version is never deleted, even if it records a removal: version numbers are not used again.
  * 3. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).

@@ -2,9 +2,9 @@
  * A vault keeps secrets that outlive a call, each under the reference by which a run's grant names it.
  *
  * 1. A secret that was read never leaves the activity, or the command that was asked to put it (INV-S1).
- * 2. A write names the version that it replaces and changes nothing if another writer was first: compare-and-swap, as
- *    in Vault's KV store (`cas`) and the cloud secret managers (etag, version id). A lease is an entry with a `renewal`
- *    that ends by its own time, so no store needs locks.
+ * 2. A write names the version that it replaces and changes nothing if another writer was first. This is
+ *    compare-and-swap, as in Vault's KV store (`cas`) and the cloud secret managers (etag, version id). A lease is an
+ *    entry with a `renewal` that ends by its own time, so no store needs locks.
  * 3. A version that was read is never handed out again for other content.
  * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`,
  *    `CONFIG_INVALID`.
