@@ -1,4 +1,7 @@
-/** What every line of an activity says beside Temporal's own names: the server and the call that it is about. */
+/**
+ * This file adds to every log line of an activity, beside Temporal's own fields, the server and the call that the line
+ * is about.
+ */
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
 import { isFields } from '../domain/shapes/fields.ts';
 

@@ -1,4 +1,11 @@
-/** The workflow bundle: the code that a run replays, with the interceptors that were there when it was recorded. */
+/**
+ * This file makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was
+ * recorded.
+ *
+ * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.
+ * 2. That bundle is used only if it is whole, and every file it was made of is unchanged. A bundle of other code would
+ *    replay runs otherwise than this build says.
+ */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
@@ -11,7 +18,7 @@ import { CONVERTER_FILES } from './codec.ts';
 import { createTracing } from './tracing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Not in the bundle, but what is says which modules are. */
+/** These files are not in the bundle, but decide which modules are. */
 const MAKERS = [
   fileURLToPath(import.meta.url),
   ...['codec', 'tracing'].map((name) =>
@@ -22,28 +29,38 @@ const MAKERS = [
 
 export interface WorkflowBundle {
   readonly code: string;
-  /** Names a build in logs and deployments: 12 characters of a hash of its modules, the same wherever they lie and whoever made it. */
+  /**
+   * Names a build in logs and deployments: 12 characters of a hash of its modules, independent of where they lie and
+   * who made it.
+   */
   readonly buildId: string;
 }
 
 type Webpack = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 type WebpackPlugin = NonNullable<Webpack['plugins']>[number];
 
-/** In every bundle, of workers, replays and tests alike, in this order; those of tracing follow (docs/adr/0044, 0046, 0047). */
+/**
+ * Interceptors of every bundle, of workers, replays and tests alike, in this order; those of tracing follow
+ * (docs/adr/0044, 0046, 0047).
+ */
 const INTERCEPTORS = ['interceptors/trace-headers', 'interceptors/query-guard', 'interceptors/zone'] as const;
 
-/** A file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
+/**
+ * Returns a file of workflow code, which is bundled by path: `.ts` in the sources, `.js` in the output of `npm run
+ * build`.
+ */
 export function workflowFile(name: string): string {
   const extension = extname(fileURLToPath(import.meta.url));
   return fileURLToPath(new URL(`../workflows/${name}${extension}`, import.meta.url));
 }
 
 /**
- * Takes about two seconds; make one and share it.
+ * Makes a bundle in about two seconds; make one and share it.
  *
  * @returns with the files that it was made of
- * @param interceptorModules of replays only, beside those that every bundle has: what stands here changes what a run replays
- * @param fileOf where workflow code lies; a copy of it needs its own interceptors, which share what they hold with it
+ * @param interceptorModules of replays only, beside those that every bundle has: a module here changes what a run
+ * replays
+ * @param fileOf where workflow code lies; a copy of it needs its own interceptors, which share state with it
  */
 export async function bundleWorkflows(
   workflowsPath = workflowFile('index'),
@@ -59,9 +76,9 @@ export async function bundleWorkflows(
     plugins: [createTracing('off')],
     webpackConfigHook: (webpack) => ({
       ...webpack,
-      // Webpack would name modules by their way from the directory that the process was started in.
+      // Without a context webpack would name modules relative to the directory in which the process was started.
       context: ROOT,
-      // Packages are taken along as far as they are used: all of zod would be three times as much.
+      // Unused code of packages is left out: all of zod would be three times as much.
       optimization: { ...webpack.optimization, moduleIds: 'natural', sideEffects: true, usedExports: true },
       plugins: [...(webpack.plugins ?? []), listModules(modules)],
       // Stack traces keep file and line; the sources themselves would double what every worker holds of the bundle.
@@ -87,7 +104,10 @@ interface BundledModule {
   readonly file: string | undefined;
 }
 
-/** Ids are numbers in the order in which modules are first asked for. The order in which they are written down follows their paths, so it counts for nothing here. */
+/**
+ * Collects the modules with their ids. Ids are numbers in the order in which modules are first asked for. The collected
+ * order follows module paths, so it does not affect the hash.
+ */
 function listModules(into: BundledModule[]): WebpackPlugin {
   return {
     apply: (compiler) =>
@@ -95,7 +115,7 @@ function listModules(into: BundledModule[]): WebpackPlugin {
         compilation.hooks.afterProcessAssets.tap('BuildId', () => {
           const { codeGenerationResults: made, chunkGraph } = compilation;
           for (const module of compilation.modules) {
-            // Those that only hand on what others export have no code.
+            // Modules that only re-export others have no code.
             if (made === undefined || !made.has(module, undefined)) continue;
             const id = String(chunkGraph.getModuleId(module));
             const file = 'resource' in module && typeof module.resource === 'string' ? module.resource : undefined;
@@ -114,13 +134,19 @@ function hashOfModules(modules: readonly BundledModule[]): string {
   return hash.digest('hex').slice(0, 12);
 }
 
-/** What runs, and the comment behind it with the source map; the map's own name differs with the directory that it was made in. */
+/**
+ * Separates the code that runs from the comment with the source map; the map's own name differs with the directory in
+ * which it was made.
+ */
 export function partsOfBundle(code: string): { readonly instructions: string; readonly map: string } {
   const at = code.lastIndexOf('//# sourceMappingURL=');
   return at === -1 ? { instructions: code, map: '' } : { instructions: code.slice(0, at), map: code.slice(at) };
 }
 
-/** As stack traces name a file: from the project's root, or from where packages lie. With the machine's own paths in it, a bundle's size would depend on where it was made, and histories would hold them. */
+/**
+ * Names a file as stack traces show it: relative to the project's root, or to the place of packages. Machine paths
+ * would make a bundle's size depend on where it was made, and would enter histories.
+ */
 function sourceName({ absoluteResourcePath }: { readonly absoluteResourcePath: string }): string {
   const path = absoluteResourcePath.split(ROOT).join('').split(sep).join('/');
   const packages = path.indexOf('/node_modules/');
@@ -131,34 +157,29 @@ function ignore(): void {
   // The bundler's progress is of no use to an operator.
 }
 
-// The workflow bundle that `npm run build` leaves beside the code, so that a worker that starts does not make it again.
-//
-// 1. It is taken only where every file that it was made of is as it was then, and it is whole itself: a bundle of other code
-//    would replay runs otherwise than this build says.
-
 const PLACE = fileURLToPath(new URL('../workflow-bundle.json', import.meta.url));
 
 const Built = z.strictObject({
   buildId: z.string(),
-  /** From the folder of this file. */
+  /** Paths relative to the folder of this file. */
   files: z.array(z.string()).min(1),
   /** sha256 of the files, their names and the code. */
   hash: z.string(),
   code: z.string(),
 });
 
-/** Undefined where there is none, or one of other code. */
+/** Returns undefined if there is no bundle, or one of other code. */
 export async function readBuiltBundle(place = PLACE): Promise<WorkflowBundle | undefined> {
   try {
     const { buildId, files, hash, code } = Built.parse(JSON.parse(await readFile(place, 'utf8')));
     return hash === (await hashOf(place, files, code)) ? { buildId, code } : undefined;
   } catch {
-    // Not there, cut off, or made of files that are not there any more.
+    // The bundle is missing, cut off, or made of files that no longer exist.
     return undefined;
   }
 }
 
-/** Made anew and put in place whole. */
+/** Makes a new bundle and replaces the old one whole. */
 export async function writeBuiltBundle(place = PLACE): Promise<WorkflowBundle> {
   const { buildId, code, files: made } = await bundleWorkflows();
   const files = made.map((file) => relative(dirname(place), file));

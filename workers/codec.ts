@@ -1,10 +1,10 @@
 /**
- * Encrypts every payload that leaves a worker or client: AES-256-GCM (NIST SP 800-38D), random 96-bit nonce.
+ * This file encrypts every payload that leaves a worker or client: AES-256-GCM (NIST SP 800-38D), random 96-bit nonce.
  *
  * 1. The first key encrypts; every key decrypts, so that keys rotate while runs wait.
- * 2. Without keys payloads pass unchanged, and what was once encrypted is still read.
- * 3. Decoding never throws: what cannot be read is marked, and the converter behind it makes a value of the mark. Workers take it as
- *    a message that cannot be read; clients end with `CONFIG_INVALID` (docs/adr/0046).
+ * 2. Without keys payloads are not encrypted. Payloads that were never encrypted are always read.
+ * 3. Decoding never throws: an unreadable payload is marked, and the converter behind it turns the mark into a value.
+ *    Workers treat that value as an unreadable message; clients end with `CONFIG_INVALID` (docs/adr/0046).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { extname } from 'node:path';
@@ -24,7 +24,7 @@ import { ZoneCodec } from './zone.ts';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** For clients: what they cannot read ends in an error that says so. */
+/** Makes the converter of clients: an unreadable payload ends in an error that says so. */
 export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedDataConverter {
   return {
     payloadConverter: new StrictPayloadConverter(),
@@ -34,9 +34,10 @@ export function createDataConverter(config: Pick<Config, 'encryption'>): LoadedD
 }
 
 /**
- * For workers and replays; the bundle has the same two files.
+ * Makes the converter of workers and replays; the bundle has the same two files.
  *
- * @param zone what workers write is proven before it is encrypted. Without keys it proves nothing, and takes off what claims to be proven
+ * @param zone proves what workers write, before it is encrypted. Without keys it proves nothing, and removes marks that
+ * claim to be proven
  */
 export function createWorkerDataConverter(
   config: Pick<Config, 'encryption'>,
@@ -45,7 +46,10 @@ export function createWorkerDataConverter(
   return { ...CONVERTER_FILES, payloadCodecs: [zone, codecOf(config)] };
 }
 
-/** By path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in what `npm run build` makes of them. */
+/**
+ * Converter files by path, as the SDK loads them into the sandbox: `.ts` in the sources, `.js` in the output of `npm
+ * run build`.
+ */
 export const CONVERTER_FILES = {
   payloadConverterPath: converterFile('payload-converter'),
   failureConverterPath: converterFile('failure'),
@@ -71,7 +75,7 @@ class StrictPayloadConverter implements PayloadConverter {
   }
 }
 
-/** A refusal is told by its code also to a client that cannot read what goes with it. */
+/** Reports the code of a refusal even to a client that cannot read its details. */
 class ClientFailureConverter extends TotalFailureConverter {
   override failureToError(...[failure, , context]: Parameters<TotalFailureConverter['failureToError']>): Error {
     return super.failureToError(failure, payloadConverter, context);
@@ -105,7 +109,7 @@ export class EncryptionCodec implements PayloadCodec {
   }
 }
 
-/** The whole payload is the plain text, so that its own metadata is hidden too. */
+/** Encrypts the whole payload, so that its metadata is hidden too. */
 function seal(payload: Payload, id: string, key: Uint8Array): Payload {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);

@@ -1,7 +1,8 @@
 /**
- * Puts ports and adapters together: the only place that knows all of them.
+ * This file puts ports and adapters together; no other file knows all of them.
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
+ * 2. All requests of a worker's activities use one egress, which may contact only what the configuration names.
  */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
@@ -61,11 +62,11 @@ import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
 /**
- * A store beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for. A bucket
- * is never made: who may read it is for its owner to say.
+ * Makes a store beside the configuration when it is first needed. Anywhere else a volume may be meant, and is waited
+ * for. A bucket is never made: its owner decides who may read it.
  *
  * @param namespace whose runs will name what is stored; a directory keeps it for those who remove what is old
- * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the bucket does not take what the configuration says
+ * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` if the bucket does not take what the configuration says
  */
 export async function openArtifacts(
   { config, baseDirectory }: LoadedConfig,
@@ -84,9 +85,9 @@ export async function openArtifacts(
 }
 
 /**
- * Sinks of the ledger port; undefined where none is configured.
+ * Opens the sinks of the ledger port; undefined if none is configured.
  *
- * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` where the key cannot be read
+ * @throws CountersignError `SETUP_INCOMPLETE`, `CONFIG_INVALID` if the key cannot be read
  */
 export async function openLedger({ config, baseDirectory }: LoadedConfig): Promise<DeliverLedger | undefined> {
   if (config.ledger === undefined) return undefined;
@@ -100,7 +101,7 @@ export async function openLedger({ config, baseDirectory }: LoadedConfig): Promi
   return createDelivery(await createHeadSigner(sign, baseDirectory), sinks);
 }
 
-/** @param client on the worker's connection: model steps read what they have not cached by query, and so are catalogs */
+/** @param client on the worker's connection: model steps query for uncached messages, and catalogs are read by query */
 export async function runSideActivities(
   loaded: LoadedConfig,
   artifacts: ArtifactStore,
@@ -197,19 +198,17 @@ export async function toolSideActivities(
   };
 }
 
-/** To the log of the process, whatever its level. */
+/** Logs to the process log, whatever its level. */
 function tellLog(message: string, meta: Readonly<Record<string, string>>): void {
   Runtime.instance().logger.warn(message, meta);
 }
-
-// The one way out of a worker's activities: what may be contacted is what its configuration names.
 
 export function openEgress(config: Config): Egress {
   const urls = [...contactedUrls(config).map(({ url }) => url), ...providersOf(config)];
   return createEgress({ rules: config.egress, origins: new Set(urls.map((url) => new URL(url).origin)) });
 }
 
-/** Models without a `baseUrl`. */
+/** Returns the URLs of models without a `baseUrl`. */
 function providersOf({ models }: Config): string[] {
   return Object.values(models).flatMap((model) =>
     (model.provider === 'openai' || model.provider === 'anthropic') && model.baseUrl === undefined

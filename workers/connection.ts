@@ -1,4 +1,11 @@
-/** Where Temporal is: the standard environment and profile of every Temporal tool (`TEMPORAL_*`, temporal.toml). */
+/**
+ * This file connects to Temporal at the address of the standard environment and profile of every Temporal tool
+ * (`TEMPORAL_*`, temporal.toml).
+ *
+ * 1. A client connection may be closed while calls are under way. The SDK's own retry fires from a timer and throws
+ *    there if the channel is closed by then, which ends the process (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here
+ *    such a call ends with the status CANCELLED instead.
+ */
 import {
   InterceptingCall,
   type InterceptingListener,
@@ -34,23 +41,18 @@ export function locateEngine({ address, namespace, profile }: EngineOverrides = 
   };
 }
 
-// A connection for clients that may be closed while calls are under way.
-//
-// The client's own retry fires from a timer, and where the channel is closed by then it throws there, which ends the process
-// (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here such a call ends with the status CANCELLED instead.
-
-/** @throws as `Connection.connect` does, where the server does not answer in time */
+/** @throws as `Connection.connect` does, if the server does not answer in time */
 export async function connectClient(options: ConnectionOptions): Promise<Connection> {
   return await Connection.connect(withSafeRetries(options));
 }
 
 /**
- * What Temporal may answer at once: pages of a history with large updates have more than the 4 MiB that gRPC takes by default. The
- * client means to set as much, under a name that gRPC does not know (@temporalio/client 1.23).
+ * Limit of one answer of Temporal: pages of a history with large updates exceed the 4 MiB that gRPC accepts by default.
+ * The client means to set as much, under a name that gRPC does not know (@temporalio/client 1.23).
  */
 const MOST_RECEIVED_BYTES = 134_217_728;
 
-/** Retries as the client does by default. */
+/** Retries as the client does by default, but safely on a closed channel. */
 export function withSafeRetries(options: ConnectionOptions): ConnectionOptions {
   const channelArgs = { 'grpc.max_receive_message_length': MOST_RECEIVED_BYTES, ...options.channelArgs };
   return { ...options, channelArgs, interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions()), endIfClosed] };

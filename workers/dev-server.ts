@@ -1,8 +1,9 @@
 /**
- * The embedded engine: Temporal's development server as a child process.
+ * This file runs the embedded engine: Temporal's development server as a child process.
  *
- * 1. Loopback only. Started with what a run needs (search attributes) and without the 50 ms tick per task of the defaults.
- * 2. Ends with whoever started it; its SQLite file stays where one was named.
+ * 1. It listens on loopback only. It starts with what a run needs (search attributes), and without the 50 ms tick per
+ *    task of the defaults.
+ * 2. It ends with the process that started it; its SQLite file stays if one was named.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,9 +13,9 @@ import { SEARCH_ATTRIBUTES } from '../contracts/names.ts';
 import { connectClient } from './connection.ts';
 
 export interface DevServerOptions {
-  /** The Temporal CLI. */
+  /** Path of the Temporal CLI. */
   readonly executable: string;
-  /** SQLite file; in memory where absent. */
+  /** SQLite file; in memory if absent. */
   readonly dbFilename?: string;
   readonly port?: number;
   readonly uiPort?: number;
@@ -23,7 +24,7 @@ export interface DevServerOptions {
   readonly startTimeoutMs?: number;
   /** `name=value`, beside our own. */
   readonly dynamicConfig?: readonly string[];
-  /** Ctrl-C on a terminal does not reach it: whoever starts it ends it, after its workers. */
+  /** Ctrl-C on a terminal does not reach the server: its starter ends it, after its workers. */
   readonly ownGroup?: boolean;
 }
 
@@ -39,9 +40,9 @@ export interface DevServer {
 
 const ATTRIBUTE_TYPES = { KEYWORD: 'Keyword', INT: 'Int', DATETIME: 'Datetime', KEYWORD_LIST: 'KeywordList' } as const;
 
-/** The server chooses more ports for itself, which others may take before it listens on them. */
+/** Starts that are tried: the server chooses further ports itself, which others may take before it listens on them. */
 const MOST_STARTS = 3;
-/** Characters that are kept of what it says. */
+/** Characters of the server's output that are kept. */
 const MOST_SAID = 4_000;
 
 export async function startDevServer(options: DevServerOptions): Promise<DevServer> {
@@ -58,7 +59,7 @@ export async function startDevServer(options: DevServerOptions): Promise<DevServ
   }
 }
 
-/** Not where the port was named by whoever starts it: another one would not help. */
+/** Returns false if the starter named the port: another try would not help. */
 export function lostAPort(errors: string, { port, uiPort }: Pick<DevServerOptions, 'port' | 'uiPort'>): boolean {
   const taken = [...errors.matchAll(/:(\d+): bind: address already in use/g)].map(([, found]) => Number(found));
   return taken.length > 0 && !taken.some((one) => one === port || one === uiPort);
@@ -98,7 +99,7 @@ async function launch(options: DevServerOptions): Promise<Launched> {
   });
   let errors = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    // Its first words: where it dies, the reason comes before pages of its stack.
+    // The first output is kept: when the server dies, the reason comes before pages of its stack.
     errors = (errors + chunk.toString()).slice(0, MOST_SAID);
   });
   const exited = new Promise<void>((resolve) => {
@@ -158,8 +159,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   clearTimeout(hard);
 }
 
-// A loopback port that nobody listened on a moment ago.
-
+/** A loopback port that nobody listened on a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');

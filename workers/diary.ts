@@ -1,4 +1,7 @@
-/** Logs the life of a worker: its start and its settings, its stop and the reason, its end and how long the stop took. */
+/**
+ * This file logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop
+ * took.
+ */
 import { codedFailureIn } from '../contracts/failure.ts';
 import type { Log } from './log.ts';
 
@@ -10,7 +13,7 @@ export class Diary {
   readonly #startedAt = performance.now();
   #stopping: { readonly why: string; readonly at: number } | undefined;
 
-  /** @param worker what it serves, and as which build */
+  /** @param worker describes what it serves, and as which build */
   constructor(log: Log | undefined, worker: Fields) {
     this.#log = log;
     this.#worker = worker;
@@ -23,7 +26,7 @@ export class Diary {
     this.#log?.info('The worker stops: what is under way gets its time.', { ...this.#worker, why });
   }
 
-  /** The same promise, whose end is written down. */
+  /** Returns the same promise, whose end is logged. */
   async followed(ended: Promise<void>): Promise<void> {
     try {
       await ended;

@@ -1,7 +1,9 @@
 /**
- * A worker that starts before Temporal does, or while it is slow, tries again: bounded, and said each time.
+ * This file lets a worker that starts before Temporal does, or while it is slow, try again: for a bounded time, with a
+ * message after each try.
  *
- * 1. Only what may pass is waited out. Who does not let this process in, or lacks the namespace, will not after a minute either.
+ * 1. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not
+ *    answer otherwise after a minute.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { status as grpcStatus } from '@grpc/grpc-js';
@@ -9,10 +11,10 @@ import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { CountersignError } from '../contracts/errors.ts';
 
 export interface EngineWait {
-  /** Where Temporal is looked for, for what is said. */
+  /** Address of Temporal, for messages. */
   readonly address: string;
   readonly seconds: number;
-  /** Told after each try that failed. */
+  /** Called after each try that failed. */
   readonly say: (message: string, meta: { readonly address: string; readonly secondsLeft: number }) => void;
   readonly signal?: AbortSignal;
 }
@@ -29,8 +31,8 @@ const PASSING: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * @param start is told how long it may take, save where nobody waits
- * @throws CountersignError `ENGINE_UNAVAILABLE` at the end of its time, or what `start` threw where that does not pass
+ * @param start is told how long it may take, unless nobody waits
+ * @throws CountersignError `ENGINE_UNAVAILABLE` at the end of the time, or what `start` threw if that does not pass
  */
 export async function onceThere<T>(wait: EngineWait | undefined, start: (mostMs?: number) => Promise<T>): Promise<T> {
   if (wait === undefined) return await start();
@@ -57,7 +59,7 @@ export async function onceThere<T>(wait: EngineWait | undefined, start: (mostMs?
   }
 }
 
-/** Errors of the native connection are text, and have a name; that of a channel that nobody takes is text alone. */
+/** Recognises errors of the native connection by text and name, and that of an unused channel by text alone. */
 export function isAway(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (error.name === 'TransportError' || /Failed to connect before the deadline/.test(error.message)) return true;

@@ -1,6 +1,6 @@
 /**
- * A real MCP server that this project did not write, for trying things out: `@modelcontextprotocol/server-filesystem`
- * behind `mcp-proxy`, on one folder, on loopback.
+ * This file starts a real MCP server that this project did not write, for trials:
+ * `@modelcontextprotocol/server-filesystem` behind `mcp-proxy`, on one folder, on loopback.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -38,7 +38,7 @@ export async function startFilesystemServer(folder: string, givenPort?: number):
     moduleFile(SERVER),
     folder,
   ];
-  // A group of its own: the proxy starts the server as a child, and both must end.
+  // The proxy gets a process group of its own: it starts the server as a child, and both must end.
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
   let errors = '';
   child.stderr.on('data', (chunk: Buffer) => {
@@ -91,7 +91,7 @@ function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal);
   } catch {
-    // It is gone already.
+    // The process is gone already.
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The HTTP port of a worker process: whether it lives, and the public keys of its issuer (ADR 0034).
+ * This file serves the HTTP port of a worker process: whether it lives, and the public keys of its issuer (ADR 0034).
  *
- * 1. Reads nothing of a request but method and path, and answers with what was there before it came.
+ * 1. It reads nothing of a request but method and path, and answers with what existed before the request came.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import { issuerMetadata, publishedKeys } from '../activities/tokens/issuer.ts';
@@ -10,13 +10,13 @@ import { PUBLISHED_PATHS } from '../contracts/names.ts';
 import type { LoadedConfig } from './config/load.ts';
 import type { WorkerRole } from './config/role.ts';
 
-/** Servers that verify tokens keep keys for so long, at the most. */
+/** Servers that verify tokens cache keys for at most this long. */
 const KEYS_KEPT_SECONDS = 300;
-/** Of a whole request: a probe, or a key file, takes none. */
+/** Limit of a whole request: a probe, or a request for keys, needs much less. */
 const REQUEST_MS = 5_000;
-/** How often connections are looked over: one that says nothing is closed that much later at the most. */
+/** Interval of checks on connections: a silent one is closed that much later at the most. */
 const LOOK_OVER_MS = 1_000;
-/** Beyond these none is taken: connections are files, of which calls and Temporal need some. */
+/** Further connections are refused: each is a file, of which calls and Temporal need some. */
 const MOST_CONNECTIONS = 256;
 
 export interface HealthServer {
@@ -24,11 +24,11 @@ export interface HealthServer {
 }
 
 /**
- * Undefined where the configuration has no health port.
+ * Returns undefined if the configuration has no health port.
  *
  * @param role `runs` has no key of the issuer, and so publishes none
  * @param isAlive asked for each request
- * @throws CountersignError `SETUP_INCOMPLETE` where the port cannot be had
+ * @throws CountersignError `SETUP_INCOMPLETE` if the port cannot be opened
  */
 export async function startHealth(
   { config, baseDirectory }: LoadedConfig,

@@ -1,9 +1,9 @@
 /**
- * Limits of servers as they are configured, and what operators see of them in metrics and log.
+ * This file reads the configured limits of servers, and reports their use to operators in metrics and log.
  *
- * 1. A queue that serves one server alone is bounded where it is polled: what waits there stands in Temporal's own order, and its
- *    rate holds for all workers together.
- * 2. The log tells a change once, not each call.
+ * 1. A queue that serves one server alone is bounded where it is polled. Waiting tasks stay in Temporal's own order,
+ *    and the rate holds for all workers together.
+ * 2. The log reports a change once, not for each call.
  */
 import type { Runtime, WorkerOptions } from '@temporalio/worker';
 import type { LimitedServer, LimitEvent } from '../activities/limits/server-limits.ts';
@@ -17,26 +17,27 @@ const BREAKER = {
   closed: (server: string) => `Server ${server} answers again: its breaker is closed.`,
 } as const;
 
-/** In the label of servers that only runs and catalogs know: their names are chosen by tenants, and would be too many. */
+/** Label of servers that only runs and catalogs know: tenants choose their names, which would be too many. */
 const UNLISTED = '(unlisted)';
 
 const STATES = { closed: 0, 'half-open': 1, open: 2 } as const;
 
-/** Canonical server URL → its name, and its limits. */
+/** Returns name and limits by canonical server URL. */
 export function limitedServers({ servers }: Config): ReadonlyMap<string, LimitedServer> {
   const limited = new Map<string, LimitedServer>();
   for (const [name, { url, limits }] of Object.entries(servers)) {
     const at = canonicalServerUrl(url);
-    // Two names for one address: the one that has limits. Different ones are refused with the configuration.
+    // If two names have one address, the one with limits counts. The check of the configuration refuses different
+    // limits.
     if (limited.get(at)?.limits === undefined) limited.set(at, { name, ...(limits === undefined ? {} : { limits }) });
   }
   return limited;
 }
 
 /**
- * What the worker of a queue takes on at once, where the queue serves one server alone.
+ * Returns how many tasks the worker of a queue runs at once, and at which rate, if the queue serves one server alone.
  *
- * @param most whatever the server takes
+ * @param most tasks at once, whatever the server takes
  */
 export function queueOptions(
   { servers, taskQueue: ownQueue }: Pick<Config, 'servers' | 'taskQueue'>,

@@ -1,10 +1,15 @@
 /**
- * Structured logs of a process, Temporal's own included, and where its metrics are read.
+ * This file writes the structured log of a process, Temporal's own lines included, and says where its metrics are read.
  *
- * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it stands as code, server and words (`log.ts`).
- * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens, before it is written (INV-S1).
- * 3. What Temporal's native part says comes the same way. It is held for a tenth of a second, and written at the latest when the
- *    process ends.
+ * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it appears as code, server and
+ *    words.
+ * 2. Every line is scrubbed of the configuration's secrets, and of those of the newest tokens, before it is written
+ *    (INV-S1).
+ * 3. Lines of Temporal's native part come the same way. They are delayed by a tenth of a second, and written at the
+ *    latest when the process ends.
+ * 4. An error without a code shows its name and where it was made, and no more: its message may quote requests, answers
+ *    and keys (INV-S1). Errors of Temporal's own kinds quote nothing of a run.
+ * 5. Writing never fails: a value that is no JSON is left out.
  */
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
@@ -20,14 +25,14 @@ import { recentSecrets } from './recent-secrets.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
-/** The log of this process itself; what happens in activities goes by Temporal's own logger, with the names of the run. */
+/** Log of the process itself; activities log through Temporal's own logger, which adds the names of the run. */
 export interface Log {
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** To stderr, so that stdout stays for answers. Call before the first worker or connection of the process. */
+/** Writes to stderr, so that stdout stays for answers. Call it before the first worker or connection of the process. */
 export function installLog(config: Config): Log {
   const stderr = pino.destination({ fd: 2, sync: true });
   const write = lineWriter(config, (line) => void stderr.write(line));
@@ -36,7 +41,7 @@ export function installLog(config: Config): Log {
   try {
     const runtime = Runtime.install({
       logger: new DefaultLogger(level, ({ level: at, message, meta }) => {
-        // The SDK takes it for a failure, with a stack trace; it is none (docs/adr/0044).
+        // The SDK logs this as a failure, with a stack trace; it is none (docs/adr/0044).
         if (isRefusedQuery(meta?.['error']))
           write('info', 'A query is asked again', { workflowId: meta?.['workflowId'] });
         else write(LEVELS[at], message, meta);
@@ -69,7 +74,7 @@ type Write = (
   fields?: Readonly<Record<string, unknown>>,
 ) => void;
 
-/** @param to takes one line, with its end */
+/** @param to takes one line, with its line end */
 export function lineWriter(config: Config, to: (line: string) => void): Write {
   const scrub = createScrubber(secretsOf(config));
   const log = pino(
@@ -85,7 +90,7 @@ export function lineWriter(config: Config, to: (line: string) => void): Write {
   return (level, message, fields) => log[level](logFields(fields), message);
 }
 
-/** A text that is too costly to search is taken out as a whole: what is left is a word, and no object. */
+/** A text that is too costly to search is masked as a whole: the rest is a word, and no object. */
 function lineOf(scrubbed: string): string {
   if (scrubbed.startsWith('{') && scrubbed.endsWith('}')) return scrubbed;
   return JSON.stringify({ level: 'warn', time: new Date().toISOString(), message: scrubbed });
@@ -95,15 +100,9 @@ function flush(logger: object): void {
   if ('flush' in logger && typeof logger.flush === 'function') Reflect.apply(logger.flush, logger, []);
 }
 
-// The fields of one log line: those that the caller gives, and the code, server and words of an error.
-//
-// 1. An error that has no code says its name and where it was made, and no more: its message may quote requests, answers and keys
-//    (INV-S1). Those of Temporal's own kinds quote nothing of a run.
-// 2. Never fails: a value that is no JSON is left out.
-
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Errors of the SDK whose words are about workers, connections and tasks alone. */
+/** Errors of the SDK whose messages are about workers, connections and tasks alone. */
 const OWN_WORDS = new Set([
   'DeterminismViolationError',
   'GracefulShutdownPeriodExpiredError',
@@ -113,7 +112,7 @@ const OWN_WORDS = new Set([
   'UnexpectedError',
 ]);
 
-/** Those that the line itself has. */
+/** Fields that the line itself has. */
 const TAKEN = new Set(['level', 'time', 'message']);
 
 function logFields(meta: Fields | undefined): Fields {

@@ -1,15 +1,15 @@
 /**
- * Secrets of the tokens that this process has obtained lately, of which its log is scrubbed, too (INV-S1): what a server or a library
- * says of a call may quote the token.
+ * This file remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too
+ * (INV-S1). A message of a server or a library about a call may quote the token.
  *
- * 1. Memory of this process alone, of the newest: what is older is not found any more.
- * 2. What it takes to find one is made with the next line, once for each: most tokens come and go without any.
+ * 1. Only this process remembers, and only the newest: an older secret is no longer found.
+ * 2. The scrubber of a secret is made with the next line, once for each: most tokens come and go without a line.
  */
 import type { TokenBroker } from '../activities/tokens/port.ts';
 import { createScrubber, type Scrubber } from '../activities/kit/scrubber.ts';
 import { secretsOf } from '../activities/gate/server-access.ts';
 
-/** A line is about a call that was just made; a hundred of a kilobyte cost it some milliseconds at the most. */
+/** A line is about a recent call; a hundred secrets cost a line of a kilobyte some milliseconds at the most. */
 const MOST_KNOWN = 100;
 
 export class RecentSecrets {
@@ -18,7 +18,7 @@ export class RecentSecrets {
   note(secrets: readonly string[]): void {
     for (const secret of secrets) {
       const own = this.#known.get(secret);
-      // Used again, it is among the newest.
+      // A secret that is used again is among the newest.
       this.#known.delete(secret);
       this.#known.set(secret, own);
     }
@@ -28,7 +28,7 @@ export class RecentSecrets {
     }
   }
 
-  /** The text without them. */
+  /** Returns the text without the secrets. */
   scrubbed(text: string): string {
     let left = text;
     for (const [secret, own] of this.#known) {
@@ -40,10 +40,10 @@ export class RecentSecrets {
   }
 }
 
-/** The log is one for a process, and so is what it must not say. */
+/** A process has one log, and so one set of secrets that the log must not contain. */
 export const recentSecrets = new RecentSecrets();
 
-/** The broker; each token is noted before anybody has it. */
+/** Wraps the broker so that each token is noted before anybody has it. */
 export function noting(broker: TokenBroker, recent: RecentSecrets = recentSecrets): TokenBroker {
   return {
     mint: async (request) => {

@@ -1,4 +1,7 @@
-/** What a worker process does with queries that are refused (docs/adr/0044): it counts those of its own runs, and asks its own again. */
+/**
+ * This file handles refused queries in a worker process (docs/adr/0044): it counts those of its own runs, and repeats
+ * its own queries.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { InjectedSinks, Runtime } from '@temporalio/worker';
@@ -6,7 +9,7 @@ import { METRICS } from '../contracts/names.ts';
 import { isRefusedQuery, untilAnswered } from '../contracts/refused-query.ts';
 import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
-/** A sink, not the meter of workflows: that one is silent in queries. */
+/** Counts in a sink: the meter of workflows is silent in queries. */
 export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): InjectedSinks<QueryGuardSinks> {
   const refused = metricMeter.createCounter(METRICS.refusedQueries, '', 'Queries that were refused and asked again.');
   return {
@@ -14,7 +17,7 @@ export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): Inj
   };
 }
 
-/** Activities ask runs and catalogs too. */
+/** Repeats refused queries of activities, which ask runs and catalogs too. */
 export function askingAgain(): WorkflowClientInterceptor {
   return {
     query: async (input, next) => {
@@ -22,7 +25,7 @@ export function askingAgain(): WorkflowClientInterceptor {
         return await untilAnswered(() => next(input), pause);
       } catch (error) {
         if (!isRefusedQuery(error)) throw error;
-        // Not what the SDK takes it for, an unknown query: callers act on that.
+        // The SDK would report an unknown query, on which callers act; this is another error.
         throw new Error('the run was not read: it was between two workflow tasks each time', { cause: error });
       }
     },

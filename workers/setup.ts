@@ -1,4 +1,7 @@
-/** What a namespace needs before runs can be started in it: to be there, and the search attributes. */
+/**
+ * This file sets up what a namespace needs before runs can start in it: the namespace itself, and the search
+ * attributes.
+ */
 import { status as grpcStatus } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
@@ -18,7 +21,7 @@ export interface SetupReport {
   readonly present: readonly SearchAttributeName[];
 }
 
-/** Registers what is missing; a second call changes nothing. */
+/** Registers missing search attributes; a second call changes nothing. */
 export async function setUpNamespace(connection: AnyConnection, namespace: string): Promise<SetupReport> {
   const missing = await missingAttributes(connection, namespace);
   if (missing.length > 0) {
@@ -31,7 +34,8 @@ export async function setUpNamespace(connection: AnyConnection, namespace: strin
 }
 
 /**
- * A worker must not start where it would fail its first upsert, and a command says what is missing.
+ * Throws if something is missing: a worker must not start where it would fail its first upsert, and a command names
+ * what is missing.
  * @param address of the service, for the message: it may be the mistake
  */
 export async function assertSetUp(connection: AnyConnection, namespace: string, address?: string): Promise<void> {
@@ -43,7 +47,7 @@ export async function assertSetUp(connection: AnyConnection, namespace: string, 
   );
 }
 
-/** Which namespace it is, whatever its name: one of the same name at another service is another. */
+/** Identifies the namespace beyond its name: another service may have one of the same name. */
 export async function identityOf(connection: AnyConnection, namespace: string): Promise<StoreNamespace> {
   const { namespaceInfo } = await connection.workflowService.describeNamespace({ namespace });
   return parseAs(
@@ -74,7 +78,7 @@ async function missingAttributes(
   return names().filter((name) => customAttributes[name] === undefined || customAttributes[name] === null);
 }
 
-/** Asked for by itself: where attributes are kept in Elasticsearch, Temporal lists them for any name. */
+/** Asks for the namespace itself: if Elasticsearch holds the attributes, Temporal lists them for any name. */
 async function assertNamespace({ workflowService }: AnyConnection, namespace: string, address?: string): Promise<void> {
   await workflowService.describeNamespace({ namespace }).catch((error: unknown) => {
     if (typeof error !== 'object' || error === null || !('code' in error) || error.code !== grpcStatus.NOT_FOUND)

@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry in place from the first recorded history: interceptors change what a run replays, so they cannot be
- * added later (ADR 0006). Without an exporter spans are dropped.
+ * This file sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays,
+ * so they cannot be added later (ADR 0006). Without an exporter spans are dropped.
  */
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { ConsoleSpanExporter, NoopSpanProcessor, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';

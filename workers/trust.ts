@@ -1,4 +1,4 @@
-/** Trust mode `signed` of a process: its keys are read before anything is served. */
+/** This file sets up trust mode `signed` for a process: its keys are read before anything is served. */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
@@ -10,7 +10,7 @@ import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { openEgress } from './composition.ts';
 
-/** Undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+/** Returns undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
 export async function openTrust(
   { config, baseDirectory }: LoadedConfig,
   artifacts: ArtifactStore,
@@ -23,7 +23,10 @@ export async function openTrust(
   return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue };
 }
 
-/** The keys themselves, for whoever checks what was signed. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+/**
+ * Returns the keys themselves, for callers that check signatures.
+ * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
+ */
 export async function readTrustedKeys(jwks: string, place: TrustPlace): Promise<readonly TrustedJwk[]> {
   return await readTrusted(storeOf(jwks, place));
 }

@@ -1,4 +1,4 @@
-/** The vault that a configuration names, for the workers that call servers and for the command line. */
+/** This file opens the vault that a configuration names, for the workers that call servers and for the command line. */
 import { resolve } from 'node:path';
 import { setUpRoot } from '../activities/artifacts/root.ts';
 import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
@@ -8,9 +8,10 @@ import { isBeside } from './config/inside-folder.ts';
 import type { Environment, LoadedConfig } from './config/load.ts';
 
 /**
- * A directory beside the configuration is made when it is first needed; anywhere else a volume may be meant, and is waited for.
+ * Makes a directory beside the configuration when it is first needed. Anywhere else a volume may be meant, and is
+ * waited for.
  *
- * @returns undefined where none is configured
+ * @returns undefined if none is configured
  * @throws CountersignError `SETUP_INCOMPLETE`
  */
 export function openVault(

@@ -1,7 +1,7 @@
-/** The version of this package, as its manifest states it. */
+/** This file reads the version of this package from its manifest. */
 import { existsSync, readFileSync } from 'node:fs';
 
-/** In the sources the manifest is one folder up, in what `npm run build` makes of them two. */
+/** Searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */
 export function packageVersion(folder = new URL('.', import.meta.url)): string {
   const manifest = new URL('package.json', folder);
   // Sound: npm takes no package without a version.

@@ -1,9 +1,12 @@
 /**
- * Workers of one process, by role.
+ * This file starts the workers of one process, by role, and runs them as one group that starts and ends together.
  *
- * 1. A worker starts only where the namespace is set up, so that no run fails on its first upsert.
- * 2. Cached runs and what is done at once are bounded by memory (`memory.ts`); the sticky timeout is short, so that the first
- *    decision after a worker's death does not wait ten seconds for it.
+ * 1. A worker starts only if the namespace is set up, so that no run fails on its first upsert.
+ * 2. Memory bounds the cached runs and the work done at once (`memory.ts`). The sticky timeout is short, so that the
+ *    first decision after a worker's death does not wait ten seconds for it.
+ * 3. If one worker fails, the others are shut down, so that calls under way on them get their grace time.
+ * 4. The first failure is the one that is reported. Connections are closed after the last worker: one in use does not
+ *    close, and its complaint would hide the reason.
  */
 import { type Client, Client as TemporalClient, type Connection } from '@temporalio/client';
 import {
@@ -39,28 +42,28 @@ import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {
   readonly loaded: LoadedConfig;
-  /** As `NativeConnection.connect` takes them, for instance from `@temporalio/envconfig`. */
+  /** Options of `NativeConnection.connect`, for instance from `@temporalio/envconfig`. */
   readonly connectionOptions: NativeConnectionOptions;
   readonly namespace: string;
   readonly role?: WorkerRole;
-  /** Where absent and needed, that of `npm run build`, or made. */
+  /** If absent and needed, the bundle of `npm run build` is used, or one is made. */
   readonly bundle?: WorkflowBundle;
-  /** What Temporal records as the worker's name; default is process id and host name. */
+  /** The worker's name in Temporal; default is process id and host name. */
   readonly identity?: string;
-  /** Of Temporal, where it does not answer yet; without it, what is wrong is said at once. */
+  /** Waits for Temporal if it does not answer yet; without this option a failure is reported at once. */
   readonly wait?: EngineWait;
-  /** Is told of start and stop. */
+  /** Receives start and stop of the worker. */
   readonly log?: Log | undefined;
 }
 
 export interface Workers {
   /** Settles when every worker has stopped; rejects when one fails, after the others have stopped too. */
   readonly stopped: Promise<void>;
-  /** Those that are polled. */
+  /** Task queues that are polled. */
   readonly taskQueues: readonly string[];
-  /** Of the workflow bundle, which role `tools` does without. */
+  /** Build id of the workflow bundle, which role `tools` does without. */
   readonly buildId: string | undefined;
-  /** @param why stands in the log */
+  /** @param why the reason in the log */
   stop(why?: string): Promise<void>;
 }
 
@@ -115,7 +118,7 @@ export async function startWorkers({
       namespace,
       address: connectionOptions.address ?? 'localhost:7233',
       buildId: bundle?.buildId,
-      // `npm run build` leaves one beside the code, which saves seconds where it is of the same code.
+      // `npm run build` leaves a bundle beside the code, which saves seconds if it is of the same code.
       bundle: bundle && (bundle === given ? 'given' : bundle === built ? 'built' : 'made at start'),
       version: packageVersion(),
       memoryMiB: Math.round(memory / 1_048_576),
@@ -140,13 +143,13 @@ export async function startWorkers({
 
 const CONNECT_MS = 10_000;
 
-/** To a service that answers, and a namespace that is set up. */
+/** Connects to a service that answers, with a namespace that is set up. */
 async function connected(
   options: NativeConnectionOptions,
   namespace: string,
   mostMs = CONNECT_MS,
 ): Promise<{ readonly connection: NativeConnection; readonly clientConnection: Connection }> {
-  // First the one whose errors have codes.
+  // The client connects first: its errors have codes.
   const clientConnection = await connectClient({ ...options, connectTimeout: mostMs });
   try {
     const asked = async (): Promise<void> => await assertSetUp(clientConnection, namespace, options.address);
@@ -158,7 +161,7 @@ async function connected(
   }
 }
 
-/** Policy is that of the file, as it is at each call; without a file it is what was given. */
+/** Follows the policy of the file, as it is at each call; without a file the given policy stays. */
 function followed(loaded: LoadedConfig, closed: { close(): Promise<void> }[]): LoadedConfig {
   const { config, path } = loaded;
   if (path === undefined) return loaded;
@@ -195,13 +198,14 @@ async function optionsByQueue(
   const toolSide = role === 'runs' ? {} : await toolSideActivities(loaded, artifacts, client, signing);
   const proof = signing === undefined ? [] : [createZoneInterceptor(signing)];
   const proving = { interceptors: { activity: [nameSubject(), ...proof] } };
-  // Servers without a queue of their own are called from the run's queue, by whoever serves it with both sides.
+  // Servers without a queue of their own are called from the run's queue, by the worker that serves both sides.
   return taskQueues.map((taskQueue) =>
     bundle !== undefined && taskQueue === loaded.config.taskQueue
       ? {
           taskQueue,
           workflowBundle: { code: bundle.code },
-          // For histories, which say who did a task (`workers/replay/diagnosis.ts`); alone it turns no versioning on.
+          // Recorded in histories, which say who did a task (`workers/replay/diagnosis.ts`); the build id alone turns
+          // no versioning on.
           buildId: bundle.buildId,
           activities: { ...runSide, ...toolSide },
           ...proving,
@@ -215,7 +219,9 @@ async function optionsByQueue(
   );
 }
 
-/** Nothing that a worker without keys writes is believed: runs would end for it (docs/adr/0047). */
+/**
+ * Refuses a worker without zone keys: nothing it writes would be believed, and runs would end for it (docs/adr/0047).
+ */
 function assertZone({ trust }: Config): void {
   if (trust.mode !== 'signed' || trust.zone.keys.length > 0) return;
   throw new CountersignError(
@@ -233,19 +239,14 @@ function commonOptions({ worker }: Config, sizes: Sizes): Partial<WorkerOptions>
     shutdownGraceTime: worker.shutdownGraceSeconds * 1_000,
     shutdownForceTime: (worker.shutdownGraceSeconds + 15) * 1_000,
     stickyQueueScheduleToStartTimeout: worker.stickyQueueTimeoutMs,
-    // A heartbeat is sent at most this often; what it says of a call is what another worker can go by if this one is lost now.
+    // A heartbeat is sent at most this often; if this worker is lost, another one knows of a call only what the last
+    // heartbeat said.
     maxHeartbeatThrottleInterval: '1s',
     defaultHeartbeatThrottleInterval: '1s',
   };
 }
 
-// The workers of one process as one: they run together and end together.
-//
-// 1. Where one fails, the others are shut down, so that calls under way on them get their grace time.
-// 2. The first failure is the one that is reported. Connections are closed after the last worker: one that is in use does not
-//    close, and its complaint would hide the reason.
-
-/** Those that were asked to end. */
+/** Workers that were asked to end. */
 const ending = new WeakSet<object>();
 
 type Member = Pick<Worker, 'run' | 'shutdown' | 'getState'>;
@@ -268,7 +269,7 @@ export async function runCrew(workers: readonly Member[], connections: readonly 
   }
 }
 
-/** Asks those that run to take no new work and end. */
+/** Asks running workers to take no new work and end. */
 export function shutDown(workers: readonly Member[]): void {
   for (const worker of workers) {
     if (worker.getState() !== 'RUNNING') continue;
@@ -277,7 +278,7 @@ export function shutDown(workers: readonly Member[]): void {
   }
 }
 
-/** Never fails: whoever closes has an answer or an error that says more. */
+/** Never fails: the caller has an answer or an error that says more. */
 async function closeAll(connections: readonly Closable[]): Promise<void> {
   await Promise.allSettled(connections.map((connection) => connection.close()));
 }
@@ -286,9 +287,9 @@ async function runToEnd(worker: Member): Promise<void> {
   try {
     await worker.run();
   } catch (error) {
-    // The SDK hands its native worker back while a last poll still holds it (seen with 1.23.0, at shutdown only): all tasks
-    // are done by then, or given up after their grace time, and a process that ends must not report a failure for it. A worker
-    // that failed of itself is another matter.
+    // The SDK hands its native worker back while a last poll still holds it (seen with 1.23.0, at shutdown only). All
+    // tasks are done by then, or given up after their grace time, so an ending process must not report this as a
+    // failure. A worker that failed of itself is another matter.
     const isLateHandBack =
       error instanceof Error && error.name === 'IllegalStateError' && /still in use/.test(error.message);
     if (!isLateHandBack || (worker.getState() === 'FAILED' && !ending.has(worker))) throw error;

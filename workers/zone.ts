@@ -1,10 +1,15 @@
 /**
- * Makes and verifies the MAC of what workers of a zone write (docs/adr/0047).
+ * This file makes and verifies the MAC of what workers of a zone write, and gives the answers of activities the claims
+ * that the MAC covers (docs/adr/0047).
  *
- * Owns the key and what the MAC covers. Does not own who gives a payload claims, nor whether they are those that a workflow waits for.
- * 1. Only workers have one; a client's codecs leave these fields as they are, and nobody reads them there.
- * 2. A mark in memory is set here alone: one that comes in is taken off.
- * 3. The MAC is over claims, encoding and data, each with its length, and for this purpose alone. The first key makes it, all verify.
+ * Owns the key, the claims and what the MAC covers. Does not own whether claims are those that a workflow waits for.
+ * 1. Only workers have a key; a client's codecs leave these fields as they are, and nobody reads them there.
+ * 2. The mark for "proven" is set in memory by this file alone: an incoming one is removed.
+ * 3. The MAC is over claims, encoding and data, each with its length, and for this purpose alone. The first key makes
+ *    it, all keys verify.
+ * 4. Type, namespace and workflow id come from Temporal, and the digest from what this worker got. Chain and place come
+ *    from the workflow, and are believed of workflows on the queue of our runs alone.
+ * 5. A failure stays as it is, with one detail more. A failure that stops an activity from outside has none.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -62,7 +67,7 @@ export class ZoneCodec implements PayloadCodec {
   }
 }
 
-/** For replays without keys: what has a MAC counts as it did where it was recorded, if it was not forged. */
+/** For replays without keys: a payload with a MAC counts as it did where it was recorded, unless it was forged. */
 export class UncheckedZoneCodec implements PayloadCodec {
   async encode(payloads: Payload[]): Promise<Payload[]> {
     return payloads;
@@ -76,7 +81,7 @@ export class UncheckedZoneCodec implements PayloadCodec {
 type Verdict = 'proven' | 'unproven' | 'unknown-key';
 
 function marked(payload: Payload, verify: (claims: Uint8Array, id: string, mac: Uint8Array) => Verdict): Payload {
-  // Whoever sends anything may send a payload without metadata.
+  // Any sender may send a payload without metadata.
   const { [CLAIMS_FIELD]: claims, [MAC_FIELD]: mac, [KEY_FIELD]: id } = payload?.metadata ?? {};
   const bare = without(payload, CLAIMS_FIELD, MAC_FIELD, KEY_FIELD, PROVEN_FIELD, UNKNOWN_KEY_FIELD);
   if (!claims || !mac || !id) return bare;
@@ -103,20 +108,15 @@ function macOf(key: Uint8Array, claims: Uint8Array, { metadata, data }: Payload)
   return hmac.digest();
 }
 
-// Gives what an activity answers its claims (docs/adr/0047), where the workflow that scheduled it checks them.
-//
-// Owns what is claimed. Does not own the MAC over it (`zone.ts`).
-// 1. Type, namespace and workflow id are Temporal's word, the digest is of what this worker got; chain and place are the workflow's,
-//    and are believed of workflows on the queue of our runs alone.
-// 2. A failure stays as it is, with one detail more. What stops an activity from outside has none.
-
 export interface ZoneOfRuns {
   readonly readExecution: ReadExecution;
-  /** Of runs and catalogs. */
+  /** Queue of runs and catalogs. */
   readonly taskQueue: string;
 }
 
-/** Between two looks at who has scheduled an activity; where none succeeds, its answer is as a lost one. */
+/**
+ * Waits between reads of the execution that scheduled an activity; if none succeeds, the answer counts as a lost one.
+ */
 const PAUSES_MS = [100, 500, 2_000];
 
 export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFactory {
@@ -125,7 +125,7 @@ export function createZoneInterceptor(zone: ZoneOfRuns): ActivityInterceptorsFac
       execute: async (input, next) => {
         const place = placeIn(input.headers);
         if (place === undefined) return await next(input);
-        // Beside the activity, which may change its input.
+        // Claims are read while the activity runs. The digest is taken before, since the activity may change its input.
         const claiming = claimsFor(zone, info, place, digestOfInput(input.args));
         try {
           const result = await next(input);
@@ -149,12 +149,12 @@ function placeIn(headers: Headers): Place | undefined {
     const isPlace = typeof chain === 'string' && typeof place === 'number' && typeof at === 'number';
     return isPlace ? { chain, place, at } : undefined;
   } catch {
-    // Whoever schedules an activity writes what they like.
+    // The scheduler of an activity may write any input.
     return undefined;
   }
 }
 
-/** Undefined where nothing is claimed: the workflow is none of ours, or Temporal does not say. */
+/** Returns undefined if nothing is claimed: the workflow is none of ours, or Temporal does not say. */
 async function claimsFor(
   { readExecution, taskQueue }: ZoneOfRuns,
   { workflowExecution, workflowNamespace, namespace, activityType }: Info,

@@ -1,12 +1,13 @@
 /**
- * One signed request to a store that speaks S3 (AWS Signature Version 4), tried again where that may help.
+ * This file sends one signed request to a store that speaks S3 (AWS Signature Version 4), and tries again if that may
+ * help.
  *
- * Workers give it their guarded way out, backends that read artifacts their own (`client/artifacts/bucket.ts`): nothing else of this
- * folder is imported there.
+ * Workers pass in their guarded egress; backends that read artifacts pass in their own fetch
+ * (`client/artifacts/bucket.ts`), and import nothing else of this folder.
  *
- * 1. Bounded: so many tries of so many seconds, and no redirect is followed, since a signature is for one host.
+ * 1. Tries and the seconds of each are bounded. No redirect is followed, since a signature is for one host.
  * 2. Neither credentials nor the text of an answer leave this module; of a failed answer, its code does.
- * 3. The hash of what is sent is signed: a store keeps the whole of it or refuses it.
+ * 3. The hash of the sent body is signed: a store keeps the whole of it or refuses it.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -17,34 +18,25 @@ import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';
 
-// One signed request to a store that speaks S3 (AWS Signature Version 4), tried again where that may help.
-//
-// Workers give it their guarded way out, backends that read artifacts their own (`client/artifacts/bucket.ts`): nothing else of this
-// folder is imported there.
-//
-// 1. Bounded: so many tries of so many seconds, and no redirect is followed, since a signature is for one host.
-// 2. Neither credentials nor the text of an answer leave this module; of a failed answer, its code does.
-// 3. The hash of what is sent is signed: a store keeps the whole of it or refuses it.
-
 export interface BucketRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Of a body that is asked for; a longer one is not read. */
+  /** Limit of the answer's body; a longer one is not read. */
   readonly maxBytes?: number;
 }
 
 export interface BucketAnswer {
   readonly status: number;
   readonly headers: { get(name: string): string | null };
-  /** Of a failure, where the store says one. */
+  /** Error code of a failure, if the store states one. */
   readonly code: string;
-  /** Of a success; undefined where it is longer than was asked for. */
+  /** Body of a success; undefined if it is longer than `maxBytes`. */
   readonly body: Uint8Array | undefined;
 }
 
-/** No answer at all; the message says why, in words that may be shown. */
+/** The store gave no answer; the message says why, in words that may be shown. */
 export class BucketSilent extends Error {
   override readonly name = 'BucketSilent';
 }
@@ -65,7 +57,10 @@ export type AskBucket = (request: BucketRequest) => Promise<BucketAnswer>;
 
 const MOST_TRIES = 3;
 
-/** Of the first wait; the next is twice as long, and each is shortened by chance, so that workers do not come back as one. */
+/**
+ * Milliseconds of the first wait. The next is twice as long, and each is shortened at random, so that workers do not
+ * return all at once.
+ */
 const DEFAULT_WAIT_MS = 200;
 
 /** Error texts of S3 are below 2 KiB. */
@@ -84,7 +79,7 @@ export function createBucketRequest(config: BucketConfig, egress: Egress, waitMs
 
 /** @throws what `fetch` throws with a code of ours, from each request */
 export function bucketRequestBy(config: BucketConfig, fetch: BucketFetch, waitMs = DEFAULT_WAIT_MS): AskBucket {
-  // Keys derived from the secret, one a day.
+  // Keys derived from the secret, one for each day.
   const cache = new Map<string, ArrayBuffer>();
   return async (request) => {
     for (let tried = 1; ; tried += 1) {
@@ -129,7 +124,7 @@ async function once(
       headers: Object.fromEntries(signed.headers),
       signal,
       redirect: 'manual',
-      // Sound: bytes are a body; that they may be shared memory is all that the type objects to.
+      // Sound: bytes are a body; the type objects only that they may be shared memory.
       ...(body === undefined ? {} : { body: body as Uint8Array<ArrayBuffer> }),
     });
     const isTaken = answer.status >= 200 && answer.status < 300;
@@ -137,12 +132,12 @@ async function once(
     const code = isTaken || read === undefined ? '' : bucketCodeIn(new TextDecoder().decode(read));
     return { status: answer.status, headers: answer.headers, code, body: isTaken ? read : undefined };
   } catch (error) {
-    // It was not sent: egress forbids it.
+    // Egress rules forbid the request; it was not sent.
     if (error instanceof CountersignError) throw error;
     const reason = signal.aborted
       ? `did not answer within ${timeoutSeconds} s`
       : `could not be reached (${nodeCodeOf(causeOf(error)) ?? 'error'})`;
-    // Without the cause: it holds the request.
+    // The cause is left out: it holds the request.
     throw new BucketSilent(reason);
   }
 }
@@ -159,7 +154,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array> | null, maxBytes: number
   return Buffer.concat(chunks);
 }
 
-/** The fault of the network, where fetch has wrapped it. */
+/** Returns the network fault that fetch has wrapped. */
 function causeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'cause' in error ? error.cause : error;
 }

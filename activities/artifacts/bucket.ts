@@ -1,13 +1,13 @@
 /**
- * An `ArtifactStore` in a bucket of an S3-compatible store, one object per content: `<prefix>/ab/cd/<sha256>`.
+ * This `ArtifactStore` keeps one object per content in a bucket of an S3-compatible store: `<prefix>/ab/cd/<sha256>`.
  *
- * Owns layout, when an object is written again, and what an answer means. Does not own requests (`bucket.ts`), nor when
- * an object may go: that is the bucket's lifecycle rule (docs/operations/artifacts.md).
+ * Owns layout, when an object is written again, and what an answer means. Does not own requests (`bucket-request.ts`),
+ * nor when an object may go: that is the bucket's lifecycle rule (docs/operations/artifacts.md).
  *
- * 1. Writers of the same content do not disturb each other: whoever comes second finds it there, or writes the same.
- * 2. An object that was put again is as good as new: a day after it was written it is written anew, so that a rule which deletes
- *    by age counts from the last put. So is one that does not hold what it should.
- * 3. What is read is hashed, so a changed or shortened object is found out, never returned.
+ * 1. Writers of the same content do not disturb each other: the second one finds it there, or writes the same.
+ * 2. An object that was put again is as good as new. A day after it was written a put writes it anew, so that a rule
+ *    which deletes by age counts from the last put. An object with wrong content is written anew too.
+ * 3. Bytes are hashed when they are read, so a changed or shortened object is detected, never returned.
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -19,14 +19,14 @@ import type { ArtifactStore } from './port.ts';
 import { type AskBucket, type BucketAnswer, BucketSilent } from './bucket-request.ts';
 
 const RENEWED_AFTER_MS = 86_400_000;
-/** What a server calls its content may be anything; a header may not (RFC 9110 §8.3.1). */
+/** A server may call its content anything; a header may not (RFC 9110 §8.3.1). */
 const MEDIA_TYPE = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/;
 const IF_ABSENT = { 'if-none-match': '*' };
 
 export function createBucketStore(config: BucketConfig, ask: AskBucket): ArtifactStore {
   return {
     async put(bytes, contentType) {
-      // A copy: the caller may go on using its buffer, and a request that is tried again sends it again.
+      // The bytes are copied: the caller may go on using its buffer, and a retry sends them again.
       const body = Uint8Array.from(bytes);
       const digest = createHash('sha256').update(body).digest();
       const sha256 = digest.toString('hex');
@@ -40,7 +40,8 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
       const isKept =
         isGood(first) || (first.status === 412 && (await isWhole(ask, config, url, body.length, checksum)));
       if (!isKept) {
-        // 409: two at once; 412: there, and not as it should be; 501: the store knows no conditions.
+        // 409: two writers at once; 412: an object is there, but not as it should be; 501: the store knows no
+        // conditions.
         const again = [409, 412, 501].includes(first.status)
           ? await answerTo(ask({ method: 'PUT', url, body, headers }), config)
           : first;
@@ -69,9 +70,10 @@ export function createBucketStore(config: BucketConfig, ask: AskBucket): Artifac
 }
 
 /**
- * For the start of a worker: writes what marks the store, and so tries address, bucket, credentials and right at once.
+ * Writes the store's marker at the start of a worker, and so tests address, bucket, credentials and permission at once.
  *
- * @throws CountersignError `CONFIG_INVALID` naming the field, `SETUP_INCOMPLETE` where the store is not there, `EGRESS_FORBIDDEN`
+ * @throws CountersignError `CONFIG_INVALID` naming the field, `SETUP_INCOMPLETE` if the store is not there,
+ * `EGRESS_FORBIDDEN`
  */
 export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise<void> {
   const body = new TextEncoder().encode('Countersign keeps its artifact store here.\n');
@@ -103,7 +105,7 @@ export async function setUpBucket(config: BucketConfig, ask: AskBucket): Promise
   );
 }
 
-/** There already: is it as long as it should be, of these bytes by the store's own word, and not old? */
+/** True if the object is there with the right length, has these bytes as the store reports, and is not old. */
 async function isWhole(
   ask: AskBucket,
   config: BucketConfig,
@@ -129,7 +131,8 @@ async function answerTo(asked: Promise<BucketAnswer>, config: BucketConfig): Pro
     return await asked;
   } catch (error) {
     if (error instanceof BucketSilent) throw away(config, { reason: error.message });
-    // Final where a call is refused; here it would end runs for an answer of DNS that may be another one in a minute (INV-D3).
+    // An egress refusal is final for a call. Here it would end runs for one answer of DNS, which may be another one in
+    // a minute (INV-D3).
     const forbidden = egressRefusalIn(error)?.facts['reason'];
     if (forbidden === undefined) throw error;
     throw away(config, {
@@ -147,7 +150,9 @@ function troubleIn({ status, code }: BucketAnswer): ReturnType<typeof bucketTrou
   return bucketTrouble(status, code);
 }
 
-/** Whatever it is, it may pass, or be mended while runs wait: the same code as of a directory whose volume is away. */
+/**
+ * Makes an error that may pass, or be mended while runs wait: the same code as for a directory whose volume is away.
+ */
 function away(config: BucketConfig, { field, reason }: ReturnType<typeof bucketTrouble>): CountersignError {
   const path = field === undefined ? {} : { path: `artifacts.s3.${field}` };
   const subject = path.path ?? 'it';

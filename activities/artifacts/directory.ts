@@ -1,13 +1,13 @@
 /**
- * An `ArtifactStore` in a directory, one file per content: `<root>/ab/cd/<sha256>`.
+ * This `ArtifactStore` keeps one file per content in a directory: `<root>/ab/cd/<sha256>`.
  *
- * Owns layout. Does not own the root (`root.ts`), nor when an artifact may go: nothing is ever
- * deleted here (`countersign artifacts sweep`).
+ * Owns the layout. Does not own the root (`root.ts`), nor when an artifact may go: nothing is ever deleted here
+ * (`countersign artifacts sweep`).
  *
  * 1. Files are whole or not there (`activities/kit/durable-file.ts`).
- * 2. Readable by the owner alone: artifacts are what tools returned.
- * 3. What is read is hashed again, so a changed or shortened file is found out, never returned.
- * 4. A file that is put again is as young as a new one: a sweep that removes what is old counts from the last put.
+ * 2. Files are readable by the owner alone: artifacts are what tools returned.
+ * 3. Bytes are hashed again when they are read, so a changed or shortened file is detected, never returned.
+ * 4. A file that is put again is as young as a new one: a sweep that removes old files counts from the last put.
  */
 import { createHash } from 'node:crypto';
 import { readFile, utimes } from 'node:fs/promises';
@@ -56,12 +56,14 @@ export function createDirectoryStore(root: string): ArtifactStore {
   };
 }
 
-/** Is it there? A damaged file is written anew; that is the one way in which it can be mended. */
+/**
+ * True if the file is there and now counts as new. A damaged file is written anew, which is the only way to repair it.
+ */
 async function renewed(path: string, sha256: string): Promise<boolean> {
   try {
     if (sha256Of(await readFile(path)) !== sha256) return false;
     const now = new Date();
-    // Fails where a sweep has put the file aside meanwhile: then it is not there.
+    // The update fails if a sweep has put the file aside meanwhile: then it is not there.
     await utimes(path, now, now);
     return true;
   } catch (error) {

@@ -1,4 +1,7 @@
-/** An `ArtifactStore` that forgets: for tests, and for a process that keeps nothing. Nothing in it is durable (not invariant 1). */
+/**
+ * This `ArtifactStore` lives in memory, for tests, and for a process that keeps nothing. Nothing in it is durable, so
+ * invariant 1 of the port does not hold.
+ */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ArtifactStore } from './port.ts';
@@ -8,7 +11,7 @@ export function createMemoryStore(): ArtifactStore {
   return {
     put(bytes, contentType) {
       const sha256 = createHash('sha256').update(bytes).digest('hex');
-      // A copy: the caller may go on using its buffer.
+      // The bytes are copied: the caller may go on using its buffer.
       kept.set(sha256, Uint8Array.from(bytes));
       return Promise.resolve({ sha256, bytes: bytes.length, contentType });
     },

@@ -1,5 +1,6 @@
 /**
- * Bytes that are too large, or of the wrong kind, for history. Addressed by content, so a repeated put is harmless.
+ * An artifact store keeps bytes that are too large, or of the wrong kind, for history. It is addressed by content, so a
+ * repeated put is harmless.
  *
  * 1. `put` returns only when the bytes are durable.
  * 2. `get` returns exactly the bytes that were put, or throws `ARTIFACT_MISSING` / `ARTIFACT_CORRUPT`.

@@ -1,11 +1,16 @@
 /**
- * The root of a directory store, told by a file in it from a place where no volume is mounted.
+ * This file recognises the root of a directory store by a marker file, since the same path without its volume is only a
+ * bare mount point.
  *
- * Owns the file and who may make it. Does not own what is stored.
+ * Owns the marker, who may make it, and the list of namespaces beside it. Does not own what is stored.
  *
- * 1. Without the file nothing is stored: what goes below a bare mount point is hidden as soon as the volume comes back, and
- *    other workers never see it.
- * 2. The file is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount point.
+ * 1. Without the marker nothing is stored: files below a bare mount point are hidden as soon as the volume comes back,
+ *    and other workers never see them.
+ * 2. The marker is made only with the root itself, or where artifacts are already: an empty folder may be a bare mount
+ *    point.
+ * 3. The namespaces whose workers keep artifacts here are recorded beside the marker. Code that removes artifacts must
+ *    have read their histories (`client/artifacts/sweep.ts`), and cannot learn of them otherwise.
+ * 4. A namespace is recorded before its worker stores anything, and no worker removes it: runs outlast workers.
  */
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
@@ -17,15 +22,15 @@ import { replace } from '../kit/durable-file.ts';
 
 export const MARKER = '.countersign-store';
 
-/** A store that is kept in a directory. */
+/** A kind of store that is kept in a directory. */
 export interface RootKind {
   readonly marker: string;
   readonly what: string;
   /** Its field of the configuration. */
   readonly path: string;
-  /** What only it has at its root. */
+  /** Matches names that only this kind has at its root. */
   readonly content: RegExp;
-  /** Of the failure where the store is not there now. */
+  /** Code of the failure if the store is not there now. */
   readonly missing: ErrorCode;
 }
 
@@ -33,15 +38,15 @@ const ARTIFACTS: RootKind = {
   marker: MARKER,
   what: 'artifact',
   path: 'artifacts.directory',
-  // The first level of folders, see `directory.ts`.
+  // The first level of folders; `directory.ts` describes the layout.
   content: /^[0-9a-f]{2}$/,
   missing: 'ARTIFACT_MISSING',
 };
 
 /**
- * For the start of a worker; a second call changes nothing.
+ * Prepares the root at the start of a worker; a second call changes nothing.
  *
- * @param mayCreate where there is nothing at all
+ * @param mayCreate allows a new root if the path does not exist
  * @throws CountersignError `SETUP_INCOMPLETE`
  */
 export function setUpRoot(root: string, mayCreate: boolean, kind = ARTIFACTS): void {
@@ -57,7 +62,7 @@ function mark(root: string, { marker, what }: RootKind): void {
   writeFileSync(join(root, marker), text, { mode: 0o600 });
 }
 
-/** @throws CountersignError with the code of the kind where the store is not there now. */
+/** @throws CountersignError with the code of the kind if the store is not there now */
 export async function assertRoot(root: string, { marker, what, missing } = ARTIFACTS): Promise<void> {
   try {
     await access(join(root, marker));
@@ -72,7 +77,10 @@ export async function assertRoot(root: string, { marker, what, missing } = ARTIF
   }
 }
 
-/** Under another name first, so that a worker that starts at the same time finds either nothing or a root with its file. */
+/**
+ * Makes the root under another name first: a worker that starts at the same time finds either nothing or a root with
+ * its marker.
+ */
 function create(root: string, kind: RootKind): void {
   mkdirSync(dirname(root), { recursive: true, mode: 0o700 });
   const made = mkdtempSync(`${root}.`);
@@ -107,12 +115,7 @@ function isAbsent(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(nodeCodeOf(error) ?? '');
 }
 
-// The namespaces whose workers keep artifacts in a directory, beside its marker.
-//
-// Whoever removes artifacts must have read their histories, and cannot know of them otherwise (`client/artifacts/sweep.ts`). Written
-// before a worker stores anything, and never removed by one: runs outlast workers.
-
-/** A second call changes nothing. @param root with its marker */
+/** Records the namespace; a second call changes nothing. @param root with its marker */
 export async function recordNamespace(root: string, { name, id }: StoreNamespace): Promise<void> {
   const path = join(root, STORE_NAMESPACES, `${id}.json`);
   const text = `${JSON.stringify({ name, id } satisfies StoreNamespace)}\n`;

@@ -1,12 +1,13 @@
 /**
- * A store that is waited for only so long: a tool has run, and how it ended must be said while somebody still waits for it
- * (`callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call). What a slow store has not taken by then is lost.
+ * This file limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
+ * the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes
+ * that a slow store has not taken by then are lost.
  */
 import type { ArtifactStore } from './port.ts';
 
 export const STORING_MS = 45_000;
 
-/** @param ms for all puts together, from now on */
+/** @param ms limit for all puts together, from now on */
 export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
   const end = Date.now() + ms;
   return {

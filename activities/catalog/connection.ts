@@ -1,4 +1,4 @@
-/** A server of a catalog as this worker may reach it: the catalog chooses, the configuration allows. */
+/** This file checks a catalog's server as this worker may reach it: the catalog chooses, the configuration allows. */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
@@ -14,7 +14,10 @@ export function namedCredentials(config: Pick<Config, 'credentials'>, name: stri
   return Object.hasOwn(config.credentials, name) ? config.credentials[name] : undefined;
 }
 
-/** Checked again where it is used: what a catalog holds may have been set under another configuration. @throws CountersignError `DISPATCH_FORBIDDEN` */
+/**
+ * Checks the connection again where it is used: the catalog may have been set under another configuration.
+ * @throws CountersignError `DISPATCH_FORBIDDEN`
+ */
 export function assertConnectable(config: Config, server: string, { url }: CatalogConnection): void {
   const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
   const isAllowed =
@@ -28,7 +31,7 @@ export function assertConnectable(config: Config, server: string, { url }: Catal
   );
 }
 
-/** Of the address and the credentials that the catalog names: what is remembered of one does not hold for another. */
+/** Hashes address and credentials of the catalog's connection: what is remembered of one does not hold for another. */
 export function connectionHash(
   catalog: { readonly connection?: CatalogConnection | undefined } | undefined,
 ): string | undefined {

@@ -1,8 +1,8 @@
 /**
- * One tool as its catalog sees it now.
+ * This file shows one tool as its catalog sees it now.
  *
- * 1. A run pins definitions when it starts. Where the catalog has learned of a change since, the newer one counts: it is what a
- *    call would meet.
+ * 1. A run pins definitions when it starts. If the catalog has learned of a change since, the newer definition counts:
+ *    a call would meet that one.
  */
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
@@ -12,8 +12,8 @@ import type { OfferedTool } from '../../domain/run/toolset.ts';
 import type { LoadToolset } from './toolset.ts';
 
 /**
- * The catalog's layer of the judge; undefined where there is no catalog.
- * @param tool as it is now; the model chose it by what was `pinned`, so the stricter of both counts
+ * Returns the catalog's layer of the judge; undefined if there is no catalog.
+ * @param tool as it is now; the model chose it by its `pinned` definition, so the stricter of both counts
  */
 export function layerOf(
   catalog: CatalogSnapshot | undefined,
@@ -25,7 +25,7 @@ export function layerOf(
   return now?.kind === 'nothing' && then?.kind === 'ask' ? then : now;
 }
 
-/** A tool as a call of it would meet it, and as the run was told of it. */
+/** A tool as a call would meet it now, and as the run was told of it. */
 export interface ToolNow {
   readonly tool: OfferedTool;
   readonly pinned: OfferedTool;
@@ -45,7 +45,7 @@ function layerOfOne(
       code: 'POLICY_DENIED',
       message: `The catalog has ${server} at another address than the run.`,
     };
-  // The configuration as it is now, not as it was when somebody last changed the catalog.
+  // The settings are those of the configuration now, not of the time of the last change of the catalog.
   return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
 }
 
@@ -76,6 +76,6 @@ async function newestOf(
       each.serverUrl === tool.serverUrl &&
       each.hash === hash,
   );
-  // Without the definition nobody could be shown it: the hash alone still makes the call ask.
+  // Without the newer definition nobody could see it: its hash alone makes the call ask.
   return newer === undefined ? { ...tool, hash } : { ...tool, definition: newer.definition, hash: newer.hash };
 }

@@ -1,8 +1,8 @@
 /**
- * Catalogs as they are now, or were seconds ago.
+ * This file reads catalogs as they are now, or were seconds ago.
  *
- * 1. Fail closed (INV-G4): a catalog that cannot be read is an error that may pass, never "no catalog".
- * 2. At most one query for each catalog at a time, and none while what is known is fresh.
+ * 1. It fails closed (INV-G4): a catalog that cannot be read is an error that may pass, never "no catalog".
+ * 2. It sends at most one query for each catalog at a time, and none while the last answer is fresh.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
@@ -13,10 +13,10 @@ import { CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catal
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 
-/** Undefined where there is no catalog, or none that was ever connected. */
+/** Returns undefined if there is no catalog, or none that was ever connected. */
 export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot | undefined>;
 
-/** How long a change of a catalog may go unnoticed by a worker. */
+/** A worker may miss a change of a catalog for this long. */
 const FRESH_MS = 2_000;
 const DEADLINE_MS = 10_000;
 const MOST_KEPT = 500;
@@ -30,7 +30,7 @@ export function createCatalogReader(client: Client, now: () => number = Date.now
   const kept = new LRUCache<string, Kept>({ max: MOST_KEPT });
   const asking = new Map<string, Promise<CatalogSnapshot | undefined>>();
   const ask = async (id: string): Promise<CatalogSnapshot | undefined> => {
-    // Before the question: what changes while it is answered counts as not seen.
+    // The time is taken before the question: a change during the answer counts as not seen.
     const at = now();
     const snapshot = await askCatalog(client, id, kept.get(id)?.snapshot);
     kept.set(id, { at, snapshot });

@@ -1,9 +1,14 @@
 /**
- * What the configuration says of a change of a catalog: who may, and whether runs could honour it.
+ * This file says what the configuration holds about a change of a catalog: who may make it, and whether later runs
+ * could honour it.
  *
- * 1. Asked for each change, so that a right that was taken away counts at once.
- * 2. In trust mode `signed` who asks is proven first (`activities/trust/change-proof.ts`).
- * 3. Where a server may be, and with which credentials, is the operator's word: an administrator of a tenant only chooses.
+ * Owns: the port for objections, and the adapter that follows the configuration. An embedder with its own entitlements
+ * brings another adapter.
+ * 1. The configuration is asked for each change, so that a right that was taken away counts at once.
+ * 2. In trust mode `signed` the person who asks is proven first (`activities/trust/change-proof.ts`).
+ * 3. The operator decides where a server may be, and with which credentials: an administrator of a tenant only chooses
+ *    among them.
+ * 4. Objections concern only what would be new: removals, and what is already in the catalog, are never objected to.
  */
 import type { CatalogConnection, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.ts';
@@ -15,7 +20,7 @@ import { takeGrant } from '../tokens/clients.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
 import { isCatalogOrigin, namedCredentials } from './connection.ts';
 
-/** @param signing in trust mode `signed` */
+/** @param signing set in trust mode `signed` */
 export function createReviewChange(
   config: Config,
   capabilities: Capabilities,
@@ -25,7 +30,7 @@ export function createReviewChange(
     const { tenant, connection, settings = [] } = input;
     const { newTools, loosening, administrators } = config.catalog;
     const proven = signing === undefined ? {} : await proveChange(signing, input, currentScheduler());
-    // Whoever is not believed learns nothing of this deployment.
+    // A person who is not believed learns nothing of this deployment.
     if (proven.unproven !== undefined)
       return { rules: { administrators: [], newTools, loosening }, objections: [], ...proven };
     return {
@@ -105,11 +110,6 @@ function connectionObjections(config: Config, { server, tenant }: ReviewInput, w
   return objections;
 }
 
-// What later runs of this deployment could not honour.
-//
-// Owns: the port, and the adapter that goes by configuration. An embedder with entitlements of its own brings another one.
-// 1. Only what would be new is looked at: taking away, and what stands already, is never objected to.
-
 type Objection = Review['objections'][number];
 
 interface Capabilities {
@@ -118,7 +118,7 @@ interface Capabilities {
 
 export function configuredCapabilities({ catalog: { unsupported } }: Pick<Config, 'catalog'>): Capabilities {
   return {
-    // Async: another adapter may ask a service.
+    // Async, since another adapter may ask a service.
     objectionsTo: async (wanted) => unsupported.flatMap((rule) => objectionsOf(rule, wanted)),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The tools of a run, read from the artifact store by reference and kept while they are in use.
+ * This file reads the tools of a run from the artifact store by reference, and keeps them while they are in use.
  *
  * 1. References are hashes, so a kept toolset is never stale.
  */
@@ -12,7 +12,10 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 
 export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
 
-/** Toolsets kept at once, and bytes of their stored definitions; in memory they take some times as much. */
+/**
+ * Limits of the kept toolsets, by number and by bytes of their stored definitions; in memory they take several times as
+ * much.
+ */
 const MOST_KEPT = 50;
 const MOST_KEPT_BYTES = 67_108_864;
 
@@ -35,7 +38,7 @@ export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
     );
     const toolset = assembleToolset(parts);
     const bytes = refs.reduce((sum, { tools }) => sum + tools.bytes, 1);
-    // The newest stays, however large: its run is at work.
+    // The newest toolset stays, however large: its run is at work.
     kept.set(key, toolset, { size: Math.min(bytes, MOST_KEPT_BYTES) });
     return toolset;
   };

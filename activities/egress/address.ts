@@ -1,4 +1,11 @@
-/** IP addresses and ranges as numbers. Node's own `BlockList` takes each IPv4 address for one of `::ffff:0:0/96`, so it is not used. */
+/**
+ * This file treats IP addresses and ranges as numbers, and lists the ranges that are not the public Internet.
+ *
+ * 1. Node's own `BlockList` is not used: it takes each IPv4 address for one of `::ffff:0:0/96`.
+ * 2. The list follows IANA's special-purpose registries (RFC 6890, RFC 8190) and the documentation of cloud providers.
+ *    It is read in order: the first range that holds an address classifies it.
+ * 3. IPv6 is public in 2000::/3 alone: unassigned space is not public either.
+ */
 import { isIP } from 'node:net';
 
 export interface Address {
@@ -6,27 +13,30 @@ export interface Address {
   readonly value: bigint;
 }
 
-/** Undefined for what Node does not know as an address, and for one with a zone, which names an interface of this machine. */
+/**
+ * Returns undefined for text that Node does not know as an address, and for an address with a zone, which names an
+ * interface of this machine.
+ */
 export function addressOf(text: string): Address | undefined {
   const family = text.includes('%') ? 0 : isIP(text);
   if (family === 0) return undefined;
   return family === 4 ? { bits: 32, value: ipv4(text) } : { bits: 128, value: ipv6(text) };
 }
 
-/** @param cidr valid. An address of the other family is never held. */
+/** @param cidr valid. An address of the other family never matches. */
 export function holding(cidr: string): (address: Address) => boolean {
   const { first, prefix } = rangeOf(cidr);
   const shift = BigInt(first.bits - prefix);
   return ({ bits, value }) => bits === first.bits && value >> shift === first.value >> shift;
 }
 
-/** Whether all of one range lies in another. Both valid. */
+/** True if all of one range lies in another. Both are valid. */
 function isWithin(inner: string, outer: string): boolean {
   const { first, prefix } = rangeOf(inner);
   return prefix >= rangeOf(outer).prefix && holding(outer)(first);
 }
 
-/** The IPv4 address in the last 32 bits, where NAT64 with a prefix of 96 bits has it (RFC 6052 §2.2). */
+/** Returns the IPv4 address in the last 32 bits, where NAT64 with a prefix of 96 bits puts it (RFC 6052 §2.2). */
 export function lastIpv4({ value }: Address): Address {
   return { bits: 32, value: value & 0xffff_ffffn };
 }
@@ -43,7 +53,7 @@ function ipv4(text: string): bigint {
   return text.split('.').reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
 }
 
-/** RFC 4291 §2.2; `isIP` has said that it is one. */
+/** RFC 4291 §2.2; `isIP` has accepted the text. */
 function ipv6(text: string): bigint {
   const [before = '', after] = text.split('::');
   const head = groups(before);
@@ -61,26 +71,20 @@ function groups(text: string): bigint[] {
   });
 }
 
-// Addresses that are not the public Internet, from the special-purpose registries of IANA (RFC 6890, RFC 8190) and the
-// documentation of cloud providers.
-//
-// 1. Read in order, and the first that holds an address says what it is.
-// 2. IPv6 is public in 2000::/3 alone: what is assigned nowhere is not public either.
-
-/** `private`: may be allowed by name (`egress.allowPrivate`). `metadata` and `special`: by nothing. */
+/** `private` may be allowed by name (`egress.allowPrivate`); `metadata` and `special` by no setting. */
 export type RangeKind = 'metadata' | 'loopback' | 'private' | 'special';
 
 export interface AddressRange {
   readonly cidr: string;
   readonly kind: RangeKind;
-  /** Goes on after "is", for errors. */
+  /** Continues "is", for errors. */
   readonly is: string;
 }
 
 const METADATA = 'the metadata service of a cloud, which hands out credentials';
 
 export const RANGES: readonly AddressRange[] = [
-  // Before the ranges that they are part of. Azure's answers at an address that looks public.
+  // These come before the ranges that contain them. Azure's service answers at an address that looks public.
   ...['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '100.100.100.200/32', '192.0.0.192/32']
     .concat(['168.63.129.16/32', 'fd00:ec2::/32', 'fd20:ce::254/128'])
     .map((cidr) => ({ cidr, kind: 'metadata' as const, is: METADATA })),
@@ -113,18 +117,18 @@ export const RANGES: readonly AddressRange[] = [
   { cidr: 'ff00::/8', kind: 'special', is: 'a multicast address (RFC 4291)' },
 ];
 
-/** What is neither above nor in 2000::/3. */
+/** Holds addresses that are neither listed above nor in 2000::/3. */
 const UNASSIGNED: AddressRange = { cidr: '::/0', kind: 'special', is: 'no address of the public Internet (RFC 4291)' };
 const isGlobal = holding('2000::/3');
 const LISTS = RANGES.map((range) => ({ range, holds: holding(range.cidr) }));
 
-/** What an address is that is not public; undefined where it is. */
+/** Returns the range of an address that is not public; undefined if it is public. */
 export function rangeHolding(address: Address): AddressRange | undefined {
   const found = LISTS.find(({ holds }) => holds(address))?.range;
   return found ?? (address.bits === 128 && !isGlobal(address) ? UNASSIGNED : undefined);
 }
 
-/** Whether an operator may allow a range: all of it lies in a private one. @param cidr valid */
+/** True if an operator may allow a range: all of it lies in a private one. @param cidr valid */
 export function isNameable(cidr: string): boolean {
   return RANGES.some((range) => range.kind === 'private' && isWithin(cidr, range.cidr));
 }

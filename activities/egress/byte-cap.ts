@@ -1,11 +1,18 @@
 /**
- * Bounds the memory and the time that one response may take, whatever the server sends.
+ * This file bounds the memory and the time that one response may take, whatever the server sends.
  *
- * 1. A plain body is bounded as a whole; an event stream per event, because a long call may report progress for hours. All its events
- *    together are bounded, too: for hours of progress it is enough, and not for one large event after the other.
- * 2. Counted after decompression: a small compressed body may be a large one.
- * 3. Bytes alone bound no JSON: of three (`{},`) an object is made, which takes twenty times as much and is walked several times, while
- *    everything else of this process waits.
+ * 1. A plain body is bounded as a whole, and an event stream per event, because a long call may report progress for
+ *    hours. All events together are bounded too: enough for hours of progress, but not for one large event after the
+ *    other.
+ * 2. Bytes are counted after decompression: a small compressed body may be a large one.
+ * 3. Values of JSON are counted too. Three bytes (`{},`) make an object that takes twenty times as much memory and is
+ *    walked several times, while everything else of this process waits.
+ * 4. A value is counted by its mark: `{`, `[` or `,` outside of strings. A text without marks holds one value, and a
+ *    body has at most one value more than marks. The count is never below the values that `JSON.parse` makes before it
+ *    fails, since it holds that many at once.
+ * 5. The lines of an event stream are counted as they come. A line end also ends a string, since JSON has no line end
+ *    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
+ *    makes something of every line, of an unknown field an error.
  */
 
 /** Thrown into the body's reader; the capped response also tells its owner. */
@@ -18,22 +25,22 @@ export class ResponseTooLarge extends Error {
 
 export interface ByteCap {
   readonly maxBytes: number;
-  /** That its JSON may hold (`byte-cap.ts`); default: they are not counted. */
+  /** Limit of the values in its JSON; default: they are not counted. */
   readonly maxValues?: number | undefined;
-  /** An event stream is bounded as a whole, too. */
+  /** Bounds an event stream as a whole, too. */
   readonly wholeStreams?: boolean;
   readonly onTooLarge?: () => void;
-  /** Of each chunk, after decompression. */
+  /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
 }
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Of a stream that is bounded per event: so many of the largest events together. */
+/** Limit of a stream that is bounded per event, as a number of largest events. */
 const MOST_FULL_EVENTS = 16;
 
-/** The same response, whose body fails once it is too large. */
+/** Returns the same response, whose body fails once it is too large. */
 export function capResponse(
   response: Response,
   { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
@@ -51,7 +58,7 @@ export function capResponse(
       onBytes?.(chunk.length);
       const boundary = perEvent ? lastBoundary(chunk, last) : -1;
       last = chunk.at(-1) ?? last;
-      // Events that end inside one chunk are counted with what came before them: at most a chunk too much.
+      // Events that end inside one chunk are counted with what came before them: at most one chunk too much.
       const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
       const after = boundary === -1 ? undefined : chunk.subarray(boundary);
       const over =
@@ -67,7 +74,9 @@ export function capResponse(
 }
 
 interface Gauge {
-  /** @param after of an event that has begun with it; undefined where none has. @returns the bound that is exceeded */
+  /**
+   * @param after bytes of an event that began in this chunk; undefined if none did. @returns the bound that is exceeded
+   */
   exceeded(before: number, after: number | undefined): string | undefined;
 }
 
@@ -90,7 +99,10 @@ export function isEventStream(response: Response): boolean {
   return /^\s*text\/event-stream\s*(?:;|$)/i.test(response.headers.get('content-type') ?? '');
 }
 
-/** Index after the last empty line of `chunk`, which ends an event (WHATWG HTML §9.2.5); -1 where none ends in it. */
+/**
+ * Returns the index after the last empty line of `chunk`, which ends an event (WHATWG HTML §9.2.5); -1 if none ends in
+ * it.
+ */
 function lastBoundary(chunk: Uint8Array, before: number): number {
   for (let at = chunk.length - 1; at >= 0; at -= 1) {
     const byte = chunk[at];
@@ -103,26 +115,17 @@ function lastBoundary(chunk: Uint8Array, before: number): number {
   return -1;
 }
 
-// Counts what makes values in JSON: `{`, `[` and `,` outside of strings. A text of any length has none of its own, and the values of a
-// body are at most one more.
-//
-// Pure. Owns the way through chunks. Does not own how many are too many (`byte-cap.ts`).
-// 1. Never fewer than what `JSON.parse` makes before it fails: it holds that much at once, however the text goes on.
-// 2. The lines of an event stream are counted as they come. A line that ends ends a string, too: JSON has no line end in one, so that
-//    what other fields of an event hold does not hide what is counted. There each line counts as well: the parser of the stream makes
-//    something of every one, of an unknown field an error.
-
 const OUTSIDE = 0;
 const IN_STRING = 1;
 const ESCAPED = 2;
 const MARK = 4;
 
-/** State and byte → next state, with `MARK` where the byte counts. One look-up a byte: some 2 ns. */
+/** State and byte → next state, with `MARK` if the byte counts. One look-up per byte takes some 2 ns. */
 const OF_BODIES = steps(0);
 const OF_STREAMS = steps(MARK);
 
 export interface MarkCounter {
-  /** Those in this part of the body, which goes on where the last one ended. */
+  /** Counts the marks in this part of the body, which continues the last part. */
   count(part: Uint8Array): number;
 }
 
@@ -153,7 +156,8 @@ function steps(lineEnd: 0 | typeof MARK): Uint8Array {
   set(OUTSIDE, '"', IN_STRING);
   set(OUTSIDE, '{[,', OUTSIDE | MARK);
   set(OUTSIDE, '\n\r', OUTSIDE | lineEnd);
-  // In both states: what is escaped is one byte of the string, and the rest of it too (`\u0022`).
+  // Applies to both states: an escaped character is one byte of the string, and so is the rest of the escape
+  // (`\u0022`).
   table.fill(IN_STRING, IN_STRING << 8);
   set(IN_STRING, '\\', ESCAPED);
   set(IN_STRING, '"', OUTSIDE);

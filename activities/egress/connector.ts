@@ -1,8 +1,8 @@
 /**
- * Connections to addresses that were looked at.
+ * This file opens connections to addresses that were checked.
  *
- * 1. A name is resolved once for each connection, and the addresses that were judged are the ones that are connected to: there
- *    is no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.
+ * 1. A name is resolved once for each connection, and the connection goes to the addresses that were checked. There is
+ *    no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.
  * 2. One forbidden address among those of a name forbids the name.
  */
 import { type LookupAddress, promises as dns } from 'node:dns';
@@ -10,19 +10,19 @@ import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { AddressForbidden, addressObjection, type EgressRules } from './guard.ts';
 
-/** All addresses of a name, in the order in which they are to be tried. */
+/** Returns all addresses of a name, in the order in which they are to be tried. */
 export type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;
 
 export const systemResolve: Resolve = async (hostname) => await dns.lookup(hostname, { all: true });
 
-/** Of the look-up, TCP and TLS together. */
+/** Limit for look-up, TCP and TLS together. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** One for all outlets of a process, so that TLS sessions are resumed. */
+/** Makes the connector that all outlets of a process share, so that TLS sessions are resumed. */
 export function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.connector {
   const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(rules, resolve) });
   return (target, callback) => {
-    // Node looks up no address, so it is judged here.
+    // Node does not look up a literal address, so it is checked here.
     const reason = isIP(target.hostname) === 0 ? undefined : addressObjection(target.hostname, rules);
     if (reason === undefined) return connect(target, callback);
     queueMicrotask(() => callback(new AddressForbidden(target.hostname, reason), null));

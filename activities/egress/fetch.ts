@@ -1,14 +1,15 @@
 /**
- * The one way out: every request that activities make to servers, issuers, models, receivers, buckets and key sets.
+ * All requests of activities pass through this file: to servers, issuers, models, receivers, buckets and key sets.
  *
- * Owns what may be contacted, and the bounds of an answer. Does not own deadlines: each user has its own, and a silent stream is
- * not a dead one, so that nothing here ends after 300 s.
+ * Owns what may be contacted, and the bounds of an answer. Does not own deadlines: each user has its own. A silent
+ * stream is not a dead one, so nothing here ends after 300 s.
  *
- * 1. Only origins that the configuration names, and of these only the ones that an outlet was opened for.
- * 2. URL and address are judged (`guard.ts`) before each connection; what is forbidden is `EGRESS_FORBIDDEN`, and nothing is sent.
- * 3. No redirect is followed. Whoever follows one asks here again, and is held to the outlet's origins.
+ * 1. Only origins that the configuration names may be asked, and of these only the ones that an outlet was opened for.
+ * 2. URL and address are judged (`guard.ts`) before each connection. A forbidden one is `EGRESS_FORBIDDEN`, and nothing
+ *    is sent.
+ * 3. No redirect is followed. A caller that follows one asks here again, and is held to the outlet's origins.
  * 4. Headers of an answer are bounded, and so is its body, after decompression.
- * 5. No proxy of the environment is used: it would resolve names anew, where nobody judges them.
+ * 5. No proxy of the environment is used: it would resolve names anew, unchecked.
  */
 import { Agent, fetch } from 'undici';
 import { capResponse } from './byte-cap.ts';
@@ -18,15 +19,15 @@ import { addressForbiddenIn, egressForbidden, type EgressRules, urlObjection } f
 /** Status line and headers of one answer, in bytes. */
 const MAX_HEADER_BYTES = 16_384;
 
-/** What is told of a body while it is read. */
+/** Callbacks about a body while it is read. */
 export interface BodyWatch {
-  /** It has grown beyond the outlet's bound, and fails with `ResponseTooLarge`. */
+  /** The body has exceeded the outlet's bound, and fails with `ResponseTooLarge`. */
   readonly onTooLarge?: () => void;
-  /** Of each chunk, after decompression. */
+  /** Called for each chunk, after decompression. */
   readonly onBytes?: (count: number) => void;
 }
 
-/** As the standard `fetch`. @throws CountersignError `EGRESS_FORBIDDEN` */
+/** Behaves as the standard `fetch`. @throws CountersignError `EGRESS_FORBIDDEN` */
 export type GuardedFetch = (url: string | URL, init?: RequestInit, watch?: BodyWatch) => Promise<Response>;
 
 export interface OutletOptions {
@@ -34,33 +35,36 @@ export interface OutletOptions {
   readonly what: string;
   /** URLs whose origins may be asked. */
   readonly to: readonly string[];
-  /** Of one body; of an event stream, of each event. */
+  /** Limit of one body; of an event stream, of each event. */
   readonly maxBytes: number;
-  /** Of one body or event, too: values that its JSON may hold, for what is parsed and not trusted. Default: any number. */
+  /**
+   * Limit of the values in the JSON of one body or event, for answers that are parsed and not trusted. Default: no
+   * limit.
+   */
   readonly maxValues?: number;
-  /** An event stream is bounded as a whole, too: where none goes on for hours. */
+  /** Bounds an event stream as a whole, too, if none is expected to go on for hours. */
   readonly wholeStreams?: boolean;
-  /** Each request has a connection of its own: one that was idle may be closed by its server just as it is used. */
+  /** Gives each request a connection of its own: a server may close an idle one just as it is used. */
   readonly unshared?: boolean;
   readonly onConnected?: () => void;
 }
 
 export interface Outlet {
   readonly fetch: GuardedFetch;
-  /** Ends its connections. */
+  /** Ends the outlet's connections. */
   close(): Promise<void>;
 }
 
 export interface Egress {
-  /** With connections of its own. */
+  /** Opens an outlet with connections of its own. */
   outlet(options: OutletOptions): Outlet;
 }
 
 export interface EgressOptions {
   readonly rules: EgressRules;
-  /** Those that the configuration names. */
+  /** Origins that the configuration names. */
   readonly origins: { has(origin: string): boolean };
-  /** In place of the system's resolver. */
+  /** Replaces the system's resolver. */
   readonly resolve?: Resolve;
 }
 
@@ -73,7 +77,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
         headersTimeout: 0,
         bodyTimeout: 0,
         maxHeaderSize: MAX_HEADER_BYTES,
-        // Undici's word for it: `connection: close` is sent with each.
+        // Undici's setting for unshared connections: `connection: close` is sent with each request.
         ...(unshared ? { pipelining: 0 } : {}),
         connect: (target, callback) =>
           connect(target, (...outcome) => {
@@ -93,7 +97,7 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
           try {
             // Sound: undici's init and Node's describe the same standard.
             const own = { ...(init as object), redirect: 'manual', dispatcher } as const;
-            // Sound: as its response.
+            // Sound: undici's response and Node's describe the same standard.
             const response = (await fetch(url, own)) as unknown as Response;
             return capResponse(response, { maxBytes, maxValues, wholeStreams, ...watch });
           } catch (error) {

@@ -1,9 +1,9 @@
 /**
- * What may be contacted: by its URL before a name is resolved, and by each address once it is.
+ * This file decides what may be contacted: by URL before a name is resolved, and by each address after that.
  *
  * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`connector.ts`).
  *
- * 1. What cannot be read is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
+ * 1. Unreadable text is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
  *    hexadecimal, shortened, fullwidth) is judged as that address.
  * 2. No setting lets through metadata services, link-local, multicast and reserved addresses.
  * 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
@@ -16,9 +16,9 @@ import { isSecureTransport } from './secure-transport.ts';
 
 /** `egress` of the configuration. */
 export interface EgressRules {
-  /** This machine may be contacted, in clear too. */
+  /** Allows this machine, in clear too. */
   readonly allowLoopback: boolean;
-  /** Plain HTTP to other machines. */
+  /** Allows plain HTTP to other machines. */
   readonly allowInsecure: boolean;
   /** CIDR ranges within private ones. */
   readonly allowPrivate: readonly string[];
@@ -28,8 +28,8 @@ const NAT64 = holding('64:ff9b::/96');
 const LOOPBACK = 'this machine. Where that is meant, as in development, set egress.allowLoopback: true';
 
 /**
- * Why nothing is sent to a URL, to go on after its host or path: "must use https"; undefined where its address decides, or is
- * allowed.
+ * Returns why nothing is sent to a URL, to follow its host or path: "must use https". Returns undefined if the address
+ * decides, or the URL is allowed.
  */
 export function urlObjection(url: string, rules: EgressRules): string | undefined {
   if (!URL.canParse(url)) return 'is no URL';
@@ -44,7 +44,7 @@ export function urlObjection(url: string, rules: EgressRules): string | undefine
   return isLocalName(hostname) && !rules.allowLoopback ? `is ${LOOPBACK}` : undefined;
 }
 
-/** Why nothing is sent to an address, to go on after its host. @param hostname under which it was found */
+/** Returns why nothing is sent to an address, to follow its host. @param hostname the name that resolved to it */
 export function addressObjection(text: string, rules: EgressRules, hostname = ''): string | undefined {
   const address = addressOf(text);
   if (address === undefined) return 'has an address that cannot be read';
@@ -69,15 +69,17 @@ function objectionTo(address: Address, rules: EgressRules): string | undefined {
   }
 }
 
-/** @param hostname as the `URL` class normalises it, or as a connector gets it. */
+/** @param hostname as the `URL` class normalises it, or as a connector gets it */
 function literalIn(hostname: string): string | undefined {
   const text = hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname;
   return addressOf(text) === undefined ? undefined : text;
 }
 
-// How a request is refused before anything of it is sent.
-
-/** @param what names the field or server. @param reason goes on after the host */
+/**
+ * Makes the error of a request of which nothing was sent.
+ * @param what names the field or server
+ * @param reason follows the host
+ */
 export function egressForbidden(what: string, host: string, reason: string): CountersignError {
   return new CountersignError('EGRESS_FORBIDDEN', `${what} was not contacted: ${host} ${reason}. Nothing was sent.`, {
     host,
@@ -87,12 +89,12 @@ export function egressForbidden(what: string, host: string, reason: string): Cou
 
 const MAX_CAUSES = 8;
 
-/** The refusal in an error that another library has wrapped. */
+/** Finds the egress refusal in an error that another library has wrapped. */
 export function egressRefusalIn(error: unknown): CountersignError | undefined {
   return firstIn(error, (at) => at instanceof CountersignError && at.code === 'EGRESS_FORBIDDEN');
 }
 
-/** What the connector says; `fetch.ts` knows what was asked for. */
+/** Thrown by the connector; `fetch.ts` adds what was asked for. */
 export class AddressForbidden extends Error {
   override readonly name = 'AddressForbidden';
   readonly host: string;
@@ -112,7 +114,7 @@ function firstIn<Found>(error: unknown, isIt: (at: object) => boolean): Found | 
   for (let at: unknown = error, depth = 0; at !== null && typeof at === 'object' && depth < MAX_CAUSES; depth += 1) {
     // Sound: the caller's predicate tests for the class that it names.
     if (isIt(at)) return at as Found;
-    // Sound: any object may be read at any name; what comes out is unknown.
+    // Sound: any object may be read at any name; the value is unknown.
     at = (at as { readonly cause?: unknown }).cause;
   }
   return undefined;

@@ -1,18 +1,19 @@
 /**
- * Brings a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
+ * This file delivers a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
  *
- * 1. Where it returns, every sink has all of it.
- * 2. Where a stretch is cut depends on its first entries only: a longer one that is sent again begins with the same records.
+ * 1. When it returns, every sink has all of it.
+ * 2. The cuts of a stretch depend on its first entries only: a longer stretch that is sent again begins with the same
+ *    records.
  */
 import type { LedgerEntry, LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
 import type { LedgerSink } from './port.ts';
 import type { SignHead } from './signer.ts';
 
-/** Of the entries in one record; a receiver is to be ready for twice as much. */
+/** Bytes of the entries in one record; a receiver should be ready for twice as much. */
 const MOST_BYTES = 524_288;
 
-/** Whose ledger it is, and which execution has recorded the stretch. */
+/** The run whose ledger it is, and the execution that recorded the stretch. */
 export type LedgerStream = Pick<LedgerHead, 'namespace' | 'workflowId' | 'firstRunId' | 'runId' | 'resetOf'>;
 
 export type DeliverLedger = (stream: LedgerStream, entries: readonly LedgerEntry[]) => Promise<void>;

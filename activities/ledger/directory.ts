@@ -1,12 +1,18 @@
 /**
- * A `LedgerSink` in a directory: a folder for each run, a JSONL file for each record, never changed once it has its name.
+ * This `LedgerSink` keeps a folder for each run and a JSONL file for each record, which never changes once it has its
+ * name.
  *
  *     <root>/3f/nightly-42~3f0c…/000000000000-0000000000000000.jsonl    entries from 0 on, then their signed head
  *     <root>/3f/nightly-42~3f0c…/000000000057-9b1e02c4d5a67f88.jsonl    entries from 57 on, after the one of this hash
  *
- * 1. A name holds the number of its first entry and the hash before it, and is given by `link`, which fails where there is
- *    one: of two workers that add the same stretch one is second, without a lock and also after a crash.
- * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`); the record is acknowledged then.
+ * 1. A file name holds the number of the first entry and the hash before it. It is given by `link`, which fails if the
+ *    name exists. If two workers add the same stretch, one is second, without a lock and also after a crash.
+ * 2. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`); only then is the record
+ *    acknowledged.
+ * 3. Before a record is added, only the files from its first entry on are read, and the entry that it follows. So
+ *    adding to a long run costs no more than adding to a short one.
+ * 4. A last line without its end counts as absent: after a crash of a file system that lost bytes, the repeated record
+ *    is written again. Any other damaged line is refused.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +33,7 @@ export const LEDGER_ROOT: RootKind = {
   missing: 'LEDGER_UNAVAILABLE',
 };
 
-/** Each loss means that another worker has added something. */
+/** Each lost race means that another worker has added something. */
 const MOST_RACES = 20;
 
 export function createLedgerDirectory(root: string): LedgerSink {
@@ -46,19 +52,19 @@ export function createLedgerDirectory(root: string): LedgerSink {
 }
 
 export function folderOf(root: string, { workflowId, firstRunId }: LedgerRecord['head']): string {
-  // For people; what tells runs apart is the Temporal run id.
+  // The id in the name is for people; the Temporal run id distinguishes runs.
   const shown = encodeURIComponent(workflowId).slice(0, 120);
   return join(root, firstRunId.slice(0, 2).toLowerCase(), `${shown}~${firstRunId}`);
 }
 
-/** False where another worker was first: the folder is to be read again. */
+/** Returns false if another worker was first: the folder is to be read again. */
 async function added(root: string, record: LedgerRecord): Promise<boolean> {
   const folder = folderOf(root, record.head);
   const known = await readRecorded(folder, record);
   const unknown = record.entries.slice(record.entries.findIndex(({ hash }) => !known.byHash.has(hash)));
   const [first] = unknown;
   if (first === undefined || known.byHash.has(first.hash)) {
-    // Whoever wrote it may have died before this.
+    // The writer may have died before this sync.
     await syncFolders(root, folder);
     return true;
   }
@@ -86,16 +92,9 @@ function linesOf({ head, signedHead }: LedgerRecord, entries: readonly LedgerEnt
   return lines.map((line) => `${canonicalJson(line)}\n`).join('');
 }
 
-// What of a run stands in its folder, as far as it matters to a record that is to be added.
-//
-// 1. Reads the files from the record's first entry on, and before it no more than the one it follows: adding to a long run
-//    costs no more than adding to a short one.
-// 2. A last line without its end is not there: after a crash of a file system that lost bytes, what comes again is written
-//    again. Anything else that is no sound line is refused.
-
 interface Recorded {
   readonly byHash: ReadonlySet<string>;
-  /** Hash → hash of an entry that follows it. */
+  /** Hash of an entry → hash of an entry that follows it. */
   readonly after: ReadonlyMap<string, string>;
 }
 
@@ -108,7 +107,7 @@ async function readRecorded(folder: string, record: LedgerRecord): Promise<Recor
   const newestFirst = (await namesIn(folder)).toSorted().toReversed();
   for (const name of newestFirst) {
     const first = Number(NAME.exec(name)?.[1]);
-    // The entry before the record's first may stand in any branch; each is found by its hash.
+    // The entry before the record's first may be in any branch; each is found by its hash.
     if (first < from && byHash.has(previousHead)) break;
     for (const [index, line] of recordLinesOf(await readFile(join(folder, name), 'utf8')).entries()) {
       const entry = entryOf(line);

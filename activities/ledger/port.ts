@@ -1,11 +1,13 @@
 /**
- * Where ledgers are kept beside Temporal: longer than its retention, and out of reach of whoever may write to it.
+ * A ledger sink keeps ledgers outside Temporal: longer than its retention, and out of reach of those who may write to
+ * it.
  *
  * 1. `deliver` returns only when every entry of the record is durable in the sink.
- * 2. What the sink has already adds nothing: the same record twice, an overlap, two workers at once.
- * 3. A gap, or another entry in the place of one it has, is refused with `LEDGER_CONFLICT`, and nothing is kept of the record.
- *    Only a run that a reset made (`head.resetOf`) may continue from an earlier entry; both branches are kept.
- * 4. A sink that is away is `LEDGER_UNAVAILABLE`. Both codes are tried again: the run waits and loses nothing.
+ * 2. Entries that the sink has already add nothing: the same record twice, an overlap, two workers at once.
+ * 3. A gap, or another entry in the place of a known one, is refused with `LEDGER_CONFLICT`, and nothing is kept of the
+ *    record. Only a run that a reset made (`head.resetOf`) may continue from an earlier entry; both branches are kept.
+ * 4. An unreachable sink is `LEDGER_UNAVAILABLE`. Both codes are retried: the run waits and loses nothing.
+ * 5. No error quotes the record: entries hold comments of people.
  */
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { LedgerRecord } from '../../contracts/schemas/ledger.ts';
@@ -14,9 +16,7 @@ export interface LedgerSink {
   deliver(record: LedgerRecord): Promise<void>;
 }
 
-// How a sink refuses a record. Never with what it was given: comments of people stand in entries.
-
-/** @param reason goes on after "Entry 7 of the ledger of run-1" */
+/** @param reason continues "Entry 7 of the ledger of run-1" */
 export function conflict({ head: { workflowId } }: LedgerRecord, seq: number, reason: string): CountersignError {
   return new CountersignError(
     'LEDGER_CONFLICT',

@@ -1,4 +1,7 @@
-/** Signs where a chain stands with a worker's own Ed25519 key, which whoever writes to Temporal does not have. */
+/**
+ * This file signs the head of a ledger's chain with a worker's own Ed25519 key, which those who write to Temporal do
+ * not have.
+ */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CompactSign, importPKCS8 } from 'jose';
@@ -8,12 +11,12 @@ import type { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import type { LedgerKey } from '../../contracts/schemas/config.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 
-/** Compact JWS. The same head gives the same text: Ed25519 uses no chance, and no time is in it. */
+/** Returns a compact JWS. The same head gives the same text: Ed25519 is deterministic, and the text holds no time. */
 export type SignHead = (head: LedgerHead) => Promise<string>;
 
 const PATH = 'ledger.sign.privateKeyFile';
 
-/** @param baseDirectory of the configuration file; the key file is relative to it. */
+/** @param baseDirectory of the configuration file; the key file is relative to it */
 export async function createHeadSigner({ kid, privateKeyFile }: LedgerKey, baseDirectory: string): Promise<SignHead> {
   const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw invalid(`names the file ${privateKeyFile}, which cannot be read (${error.code ?? 'error'})`);

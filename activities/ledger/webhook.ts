@@ -1,10 +1,12 @@
 /**
- * A `LedgerSink` behind HTTP: one POST for each record, signed as Standard Webhooks 1.0 says.
+ * This `LedgerSink` sends one POST for each record over HTTP, signed as Standard Webhooks 1.0 says.
  *
- * 1. A 2xx answer acknowledges; 409 is the receiver's word for a conflict; everything else is tried again, by Temporal.
- * 2. `webhook-id` is the same whenever the same record is sent: receivers keep entries by run and number, or go by it.
- * 3. One attempt is bounded in time; no redirect is followed; of the answer nothing but the status is read, and nothing of it
- *    is quoted. The address is not either: it may hold what only the receiver should know.
+ * 1. A 2xx answer acknowledges, and 409 is the receiver's report of a conflict; Temporal retries after every other
+ *    answer.
+ * 2. `webhook-id` is the same whenever the same record is sent: receivers keep entries by run and number, or go by this
+ *    id.
+ * 3. One attempt is bounded in time, and no redirect is followed. Only the status of the answer is used, and nothing of
+ *    it is quoted. The address is not quoted either: it may hold what only the receiver should know.
  */
 import { createHmac } from 'node:crypto';
 import type { LedgerWebhook } from '../../contracts/schemas/config.ts';
@@ -15,7 +17,7 @@ import { egressRefusalIn } from '../egress/guard.ts';
 import { networkCodeOf } from '../kit/network.ts';
 import { conflict, type LedgerSink, unavailable } from './port.ts';
 
-/** Nothing of an answer's body is read. */
+/** The limit is small, since nothing of an answer's body is read. */
 const MOST_BYTES = 65_536;
 /** RFC 9110 §10.2.3, in seconds; the store activity itself waits at most a minute between attempts. */
 const LONGEST_RETRY_AFTER_SECONDS = 3_600;
@@ -51,7 +53,7 @@ export function createLedgerWebhook({ url, secret, timeoutSeconds }: LedgerWebho
   };
 }
 
-/** What makes two deliveries the same one. */
+/** Returns the id that makes two deliveries the same one. */
 export function deliveryId({ head }: LedgerRecord): string {
   return hashOf(head);
 }
@@ -80,7 +82,7 @@ async function post(
       : forbidden === undefined
         ? `could not be reached (${networkCodeOf(error) ?? 'error'})`
         : `was not contacted (EGRESS_FORBIDDEN): its host ${String(forbidden)}`;
-    // Without the cause: it names the address.
+    // The cause is left out: it names the address.
     throw unavailable(record, `ledger.webhook ${reason}`);
   }
 }

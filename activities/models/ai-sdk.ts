@@ -1,9 +1,10 @@
 /**
- * Models of providers, through the AI SDK: one request, one answer, no loop, no execution of tools, no retry.
+ * This adapter asks models of providers through the AI SDK: one request, one answer, no loop, no execution of tools, no
+ * retry.
  *
- * 1. Answers are streamed: an answer that takes minutes would otherwise leave a silent connection, which proxies cut; and
- *    each chunk is progress. Only a complete answer is returned.
- * 2. Neither the key nor the request stands in what is returned or thrown (INV-S1).
+ * 1. Answers are streamed. An answer that takes minutes would otherwise leave a silent connection, which proxies cut;
+ *    and each chunk shows progress. Only a complete answer is returned.
+ * 2. Neither the key nor the request appears in a result or an error (INV-S1).
  */
 import { jsonSchema, streamText, tool, type ToolSet } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -14,10 +15,10 @@ import { promptOf } from './prompt.ts';
 import { type Provider, type ProviderConfig, providerOf } from './provider.ts';
 import { refusalOf, type Scrub, scrubberOf, type Subject } from './refusal.ts';
 
-// The SDK's warnings quote parts of the conversation, and go to the console unless this says otherwise.
+// The SDK's warnings quote parts of the conversation, and go to the console unless this flag is off.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** @param name of the model in the configuration. */
+/** @param name of the model in the configuration */
 export function createAiSdkModel(name: string, config: ProviderConfig, egress: Egress): Model {
   const provider = providerOf(name, config, egress);
   const subject: Subject = { name, provider: config.provider };
@@ -57,7 +58,7 @@ async function ask(
     maxOutputTokens,
     maxRetries: 0,
     abortSignal: request.signal,
-    // Errors are read from the stream; the default writes them, with the whole request, to the console.
+    // Errors are read from the stream; the SDK's default writes them to the console, with the whole request.
     onError: () => undefined,
   });
   for await (const part of result.fullStream) {
@@ -66,7 +67,8 @@ async function ask(
     if (part.type === 'abort') break;
   }
   request.signal.throwIfAborted();
-  // Only now: the SDK makes its promises when they are read, and one that nobody awaits would reject into the process.
+  // The promise is read only here: the SDK makes its promises when they are read, and one that nobody awaits would
+  // reject into the process.
   const [step] = await result.steps;
   if (step === undefined || !isComplete(step)) {
     throw new CountersignError(
@@ -77,11 +79,11 @@ async function ask(
   return answerOf(step);
 }
 
-/** Tools without `execute`: the SDK can only propose them. */
+/** Makes tools without `execute`: the SDK can only propose them. */
 function toolSetOf(tools: readonly ModelTool[], strict: boolean | undefined): ToolSet {
   const set: ToolSet = {};
   for (const { name, description, inputSchema } of tools) {
-    // Sound: an MCP input schema is a JSON Schema; the SDK passes it on as it is.
+    // Sound: an MCP input schema is a JSON Schema, which the SDK passes on unchanged.
     const schema = jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]);
     set[name] = tool({
       inputSchema: schema,

@@ -1,4 +1,4 @@
-/** One step of the AI SDK as an answer of the port. */
+/** This file turns one step of the AI SDK into an answer of the model port. */
 import type { FinishReason, StepResult, ToolSet } from 'ai';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
@@ -6,13 +6,13 @@ import type { ModelAnswer, ModelPart } from './port.ts';
 import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
 import { jsonOf } from '../kit/plain-json.ts';
 
-/** What of a step is read. */
+/** The fields of a step that are read. */
 export type Step = Pick<StepResult<ToolSet>, 'content' | 'finishReason' | 'rawFinishReason' | 'usage'>;
 type Content = Step['content'][number];
 
 /**
- * The provider packages end a stream that broke off as `other` without the provider's own word, and one that reported an
- * error as `error`. Neither is an answer.
+ * False for a stream that broke off or reported an error; neither is an answer. The provider packages end a broken
+ * stream as `other` without the provider's own word, and a reported error as `error`.
  */
 export function isComplete({ finishReason, rawFinishReason }: Step): boolean {
   return finishReason !== 'error' && !(finishReason === 'other' && rawFinishReason === undefined);
@@ -20,7 +20,7 @@ export function isComplete({ finishReason, rawFinishReason }: Step): boolean {
 
 export function answerOf(step: Step): ModelAnswer {
   const refused = step.finishReason === 'content-filter';
-  // A refusal may come after calls were streamed: what was taken back is not proposed.
+  // A refusal may come after calls were streamed; calls that were taken back are not proposed.
   const parts = step.content.flatMap(partOf).filter(({ type }) => !(refused && type === 'call'));
   const proposes = parts.some(({ type }) => type === 'call');
   return { parts, usage: usageOf(step.usage), finish: proposes ? 'calls' : finishOf(step.finishReason) };
@@ -28,11 +28,11 @@ export function answerOf(step: Step): ModelAnswer {
 
 function finishOf(reason: FinishReason): ModelAnswer['finish'] {
   if (reason === 'content-filter') return 'refused';
-  // Some servers say `tool_calls` without a call, or have a word of their own for a stop.
+  // Some servers say `tool_calls` without a call, or have their own word for a stop.
   return reason === 'length' ? 'length' : 'stop';
 }
 
-/** Sources, files and the SDK's own notes on calls are no parts of the conversation. */
+/** Drops sources, files and the SDK's own notes on calls: they are no parts of the conversation. */
 function partOf(content: Content): ModelPart[] {
   switch (content.type) {
     case 'text':
@@ -66,7 +66,7 @@ function providerOf(metadata: object | undefined): { provider?: JsonObject } {
   return metadata === undefined || nestsTooDeeply(metadata) ? {} : { provider: jsonOf(metadata) as JsonObject };
 }
 
-/** The SDK gives what it cannot parse as the text it got; a tool without parameters is called with no text at all. */
+/** The SDK returns unparsable arguments as the text it got; a tool without parameters is called with no text at all. */
 function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: string } {
   if (typeof input === 'string') {
     return input.trim() === ''
@@ -77,7 +77,7 @@ function argumentsOf(input: unknown): { arguments: JsonObject; malformed?: strin
     const kind = input === null ? 'null' : Array.isArray(input) ? 'an array' : `a ${typeof input}`;
     return { arguments: {}, malformed: `the arguments are ${kind}, not a JSON object` };
   }
-  // Before anything walks it by recursion: that would end with the stack, and look like a broken connection.
+  // Checked before any recursive walk, which would overflow the stack and look like a broken connection.
   if (nestsTooDeeply(input))
     return { arguments: {}, malformed: `the arguments nest deeper than ${MAX_NESTING} levels` };
   // Sound: parsed from JSON, and neither null nor an array.

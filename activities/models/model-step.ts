@@ -1,9 +1,10 @@
 /**
- * The activity `modelStep`: puts the conversation together, asks the model once, and gives its calls our ids.
+ * The activity `modelStep` assembles the conversation, asks the model once, and gives the model's calls our ids.
  *
- * 1. It beats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the request.
+ * 1. It heartbeats while it waits, so that a dead worker is noticed and a cancellation arrives; cancelling ends the
+ *    request.
  * 2. Repeating it costs tokens and nothing else: it executes no tool.
- * 3. What it throws carries a code and no request, prompt or key (INV-S1).
+ * 3. Its errors carry a code, and no request, prompt or key (INV-S1).
  */
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
 import { TemporalFailure } from '@temporalio/common';
@@ -24,8 +25,9 @@ import { createTranscriptCache, type TranscriptCache } from './transcript-cache.
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
 
 /**
- * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would have a model that was paid for
- * asked again for ever. The answer alone is less, since it comes back as a message, and as the calls to judge, with more beside it.
+ * UTF-8 bytes of JSON. Temporal refuses a payload above 2 MiB (`limit.blobSize.error`), and would then retry a paid
+ * request for ever. The answer is limited to less than the result: it returns both as a message and as calls to judge,
+ * with more beside it.
  */
 const MOST_ANSWER_BYTES = 1_048_576;
 const MOST_RESULT_BYTES = 1_500_000;
@@ -33,7 +35,7 @@ const MOST_RESULT_BYTES = 1_500_000;
 export interface ModelStepDependencies {
   readonly models: (name: string) => Model | undefined;
   readonly toolset: (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
-  /** By query of that run, and from its stored segments; a page of the range, not empty. */
+  /** Returns a page of the range, never empty, by query of that run and from its stored segments. */
   readonly transcript: (
     workflowId: string,
     runId: string,
@@ -41,10 +43,10 @@ export interface ModelStepDependencies {
     to: number,
     segment?: ArtifactRef,
   ) => Promise<readonly Message[]>;
-  /** Reaches the verdicts on what the model proposed, where the step ran. */
+  /** Judges what the model proposed on the worker where the step ran. */
   readonly judge?: RunActivities['judge'];
   readonly cache?: TranscriptCache;
-  /** Between tries to read conversation and tools. */
+  /** Waits between tries to read conversation and tools. */
   readonly pause?: Pause;
 }
 
@@ -78,7 +80,7 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
       });
       return await withVerdicts(resultOf(answer, input), input, judge);
     } catch (error) {
-      // Whatever a cancelled request throws, it ended because it was cancelled.
+      // Whatever a cancelled request throws, the step ended because it was cancelled.
       signal.throwIfAborted();
       throw asFailure(error);
     } finally {
@@ -87,7 +89,10 @@ export function createModelStep(dependencies: ModelStepDependencies): ModelActiv
   };
 }
 
-/** An answer costs tokens: where judging fails or says too much it is returned without verdicts, and the run judges apart. */
+/**
+ * An answer costs tokens. So if judging fails or says too much, the answer is returned without verdicts, and the run
+ * judges it apart.
+ */
 async function withVerdicts(
   step: ModelStepResult,
   input: ModelStepInput,
@@ -107,7 +112,10 @@ async function withVerdicts(
   }
 }
 
-/** Tried again, though the code is final at a start: the run was admitted where the model is known, so this worker is behind. */
+/**
+ * Makes a retryable error, though the code is final at a start: the run was admitted where the model is known, so this
+ * worker is behind.
+ */
 function unknownHere(model: string): Error {
   const message = `No model ${model} is configured on this worker. The step is tried again, until a worker has it.`;
   return failureOf('MODEL_UNKNOWN', message, { path: 'agent.model' }, undefined, true);

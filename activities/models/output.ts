@@ -1,8 +1,9 @@
 /**
- * Whether a final answer fits the JSON Schema that its run asks for (draft 2020-12).
+ * This file checks a final answer against the JSON Schema that its run asks for (draft 2020-12).
  *
- * 1. Bounded in time, reading included: the schema is the starter's, with its patterns, and the text is a model's. What could
- *    not be checked is refused: a caller takes an output for one that fits, and a model may well find a shorter answer.
+ * 1. The check is bounded in time, parsing included: schema and patterns come from the starter, and the text from a
+ *    model. An answer that could not be checked is refused: a caller would rely on it, and a model may well find a
+ *    shorter one.
  */
 import { type OutputUnit, Validator } from '@cfworker/json-schema';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
@@ -12,19 +13,21 @@ import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
 
 export type OutputCheck = NonNullable<ModelStepResult['output']>;
 
-/** What goes to the model for its repair turn, and into history. */
+/** Limits of the errors that go to the model for its repair turn, and into history. */
 const MOST_ERRORS = 10;
 const MOST_CHARACTERS = 300;
-/** Longer than for arguments: what is not checked here is refused, and an answer may be large and its schema honest. */
+/**
+ * Longer than the limit for arguments: an unchecked answer is refused, and an honest answer and schema may be large.
+ */
 const CHECK_MS = 1_000;
 
-/** @param texts the text parts of the answer, in order. */
+/** @param texts the text parts of the answer, in order */
 export function checkOutput(texts: readonly string[], schema: JsonObject): OutputCheck {
   try {
     return within(CHECK_MS, () => {
       const parsed = parseAnswer(texts);
       if (parsed === undefined) return invalid('The answer is not one JSON value.');
-      // Code that walks values by recursion, in the workflow too, would end with the stack.
+      // Code that walks values by recursion, in the workflow too, would overflow the stack.
       if (nestsTooDeeply(parsed.value)) return invalid(`The answer nests deeper than ${MAX_NESTING} levels.`);
       const errors = violations(parsed.value, schema);
       return errors.length === 0 ? { kind: 'valid', value: parsed.value } : invalid(...errors);
@@ -38,7 +41,7 @@ function invalid(...errors: readonly string[]): OutputCheck {
   return { kind: 'invalid', errors };
 }
 
-/** The whole text, else its last part (after a comment of the model), else the last fenced block. */
+/** Tries the whole text, then its last part (after a comment of the model), then the last fenced block. */
 function parseAnswer(texts: readonly string[]): { value: JsonValue } | undefined {
   const whole = texts.join('');
   const fenced = [...whole.matchAll(/```[A-Za-z]*[ \t]*\r?\n([^]*?)\r?\n[ \t]*```/g)].at(-1)?.[1];
@@ -60,7 +63,7 @@ function parseJson(text: string): JsonValue | undefined {
 
 function violations(value: JsonValue, schema: JsonObject): string[] {
   try {
-    // Any JSON object may be tried as a schema; one that is none throws here.
+    // Any JSON object may be tried as a schema; an invalid one throws here.
     const { valid, errors } = new Validator(schema, '2020-12', false).validate(value);
     return valid ? [] : bounded(errors.map(described));
   } catch {

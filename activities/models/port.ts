@@ -1,8 +1,9 @@
 /**
- * One model step: the conversation so far in, one assistant message out. No loop, no tool execution, no retry.
+ * The model port performs one model step: the conversation goes in and one assistant message comes out. It has no loop,
+ * no tool execution, no retry.
  *
- * 1. A refusal of the provider that will not pass (4xx) throws `MODEL_REJECTED`; one that may (429, 5xx, network) throws
- *    `MODEL_UNAVAILABLE`, with `retryAfterMs` in its facts where the provider said so. Temporal retries, nobody else.
+ * 1. A final refusal of the provider (4xx) throws `MODEL_REJECTED`. One that may pass (429, 5xx, network) throws
+ *    `MODEL_UNAVAILABLE`, with `retryAfterMs` in its facts if the provider said so. Only Temporal retries.
  * 2. Opaque provider data of a part is returned as `provider` and given back unchanged in later steps.
  * 3. Aborting the signal ends the request.
  */
@@ -12,21 +13,21 @@ import type { Message, Usage } from '../../contracts/schemas/transcript.ts';
 export interface ModelTool {
   /** The name the model sees. */
   readonly name: string;
-  /** `server/tool` with original names, for models that are scripts. */
+  /** `server/tool` with original names, for scripted models. */
   readonly qualifiedName: string;
   readonly description?: string;
   readonly inputSchema: JsonObject;
 }
 
 export interface ModelRequest {
-  /** From 1. */
+  /** Number of the turn; the first is 1. */
   readonly turn: number;
   readonly messages: readonly Message[];
   readonly tools: readonly ModelTool[];
   /** JSON Schema of the final answer. */
   readonly output?: JsonObject;
   readonly signal: AbortSignal;
-  /** Called when anything arrives, so that the activity can heartbeat. */
+  /** Called when any data arrives, so that the activity can heartbeat. */
   readonly onProgress: () => void;
 }
 

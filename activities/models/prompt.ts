@@ -1,10 +1,14 @@
 /**
- * The run's conversation as the AI SDK takes it.
+ * This file turns the run's conversation and its pinned tools into what the AI SDK takes.
  *
  * 1. Opaque provider data goes back with the part it came with (reasoning items, signatures).
- * 2. Every call of an assistant message has exactly one result in the next message; a transcript that breaks this is
+ * 2. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is
  *    refused here, since providers answer it with an error nobody can act on.
  * 3. Ids sent to the provider are unique in the conversation, whatever the provider made of them.
+ * 4. A server's description of its tool is data: a model reads no character that a person could not see. Characters
+ *    that show nothing, or turn text around, stand as `\u{…}`; lines and tabs stay.
+ * 5. Only `description` and `title` are changed, at any depth. Property names and the values of `enum`, `const` and
+ *    `default` stay as the server stated them, since they say which arguments are valid.
  */
 import type { AssistantModelMessage, ModelMessage, SystemModelMessage, ToolModelMessage } from 'ai';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -24,7 +28,9 @@ export interface Prompt {
 type Options = NonNullable<AssistantModelMessage['providerOptions']>;
 type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
 
-/** @param output JSON Schema of the final answer; said in words, since not every provider can combine it with tools. */
+/**
+ * @param output JSON Schema of the final answer; described in words, since not every provider can combine it with tools
+ */
 export function promptOf(transcript: readonly Message[], output?: JsonObject): Prompt {
   const opening = transcript.findIndex(({ role }) => role !== 'system');
   const head = opening === -1 ? transcript : transcript.slice(0, opening);
@@ -49,7 +55,7 @@ function outputInstruction(schema: JsonObject): string {
 function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {
   if (message.role !== 'tool') ids.assertAnswered();
   switch (message.role) {
-    // Between turns only some providers know system messages; as a user's they are understood by all.
+    // Only some providers know system messages between turns; all understand a user's.
     case 'system':
     case 'user':
       return message.text === '' ? [] : [{ role: 'user', content: message.text }];
@@ -65,7 +71,7 @@ function modelMessage(message: Message, ids: EchoedIds): ModelMessage[] {
   }
 }
 
-/** An empty text is refused by providers, unless its provider data makes it an item of its own. */
+/** Drops empty texts, which providers refuse, unless provider data makes the text an item of its own. */
 function isSaid(part: AssistantPart): boolean {
   return part.type === 'call' || part.text !== '' || part.provider !== undefined;
 }
@@ -82,7 +88,7 @@ function assistantPart(part: AssistantPart, ids: EchoedIds): AssistantContent[nu
   };
 }
 
-/** Images and audio stand in the artifact store: the model reads a reference to them, for now. */
+/** Images and audio stay in the artifact store: the model reads a reference to them, for now. */
 function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['content'][number] {
   const { text, isError } = resultOf(result);
   return {
@@ -96,18 +102,19 @@ function toolResult(result: CallResult, ids: EchoedIds): ToolModelMessage['conte
 function providerOptions(provider: JsonObject): Options {
   // Sound: `provider` is the `providerMetadata` of an earlier answer, which has this shape; the AI SDK checks it again.
   const options = jsonOf(provider) as Options;
-  // Gemini behind the OpenAI-compatible API: the provider package gives the signature under its own name and reads it under `google`.
+  // Gemini behind the OpenAI-compatible API: the provider package writes the signature under its own name and reads it
+  // under `google`.
   const signature = options['compatible']?.['thoughtSignature'];
   return signature === undefined ? options : { ...options, google: { thoughtSignature: signature } };
 }
 
-/** The provider's call ids, made unique, and paired with results by our ids. */
+/** Makes the provider's call ids unique, and pairs them with results by our ids. */
 class EchoedIds {
   readonly #used = new Set<string>();
   readonly #open = new Map<string, string>();
 
   propose({ callId, providerCallId }: { callId: string; providerCallId: string }): string {
-    // Some servers give none, or count from zero in every answer. Providers allow letters, digits, `_` and `-` only.
+    // Some servers give no ids, or count from zero in every answer. Providers allow letters, digits, `_` and `-` only.
     let id = providerCallId;
     if (id === '' || this.#used.has(id)) id = callId.replaceAll('.', '_');
     this.#used.add(id);
@@ -134,14 +141,7 @@ class EchoedIds {
   }
 }
 
-// A pinned tool as a model is offered it.
-//
-// 1. What its server says of it is data: what a person could not see when they read it, no model reads either. Characters that show
-//    nothing, or turn text around, stand as `\u{…}`; lines and tabs stay.
-// 2. Only words are touched, `description` and `title` at any depth. What arguments may be stays as the server said it: names of
-//    properties and the values of `enum`, `const` and `default`.
-
-/** A toolset is kept for as long as it is in use, and offered anew with every step. */
+/** A toolset stays in memory while it is in use, and is offered anew with every step. */
 const made = new WeakMap<OfferedTool, ModelTool>();
 
 export function modelTool(tool: OfferedTool): ModelTool {
@@ -166,7 +166,7 @@ function words(text: string): string {
 
 const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default']);
 
-/** Nests no deeper than what discovery takes (`activities/kit/nesting.ts`). */
+/** The value nests no deeper than discovery accepts (`activities/kit/nesting.ts`), so recursion is safe. */
 function inert(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(inert);
   if (value === null || typeof value !== 'object') return value;

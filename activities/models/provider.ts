@@ -1,4 +1,12 @@
-/** The three provider packages behind one shape. The environment is not read: what a model may use stands in the configuration. */
+/**
+ * This file puts the three provider packages behind one shape, with the HTTP requests that they send.
+ *
+ * 1. The environment is not read: the configuration says what a model may use.
+ * 2. A model may think for long without a word: only the adapter's deadline and the run's cancellation end a request.
+ * 3. Assistant messages are sent in the shape that OpenAI publishes (OpenAPI, `OutputMessage` and `EasyInputMessage`).
+ *    The provider package leaves out required fields; OpenAI is lenient, but other servers that speak the protocol need
+ *    not be.
+ */
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
@@ -8,10 +16,10 @@ import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 
-/** A whole answer, of whatever kind: tokens are limited, and a stream that goes on for ever is not an answer. */
+/** Limit for a whole answer of any kind. Tokens are limited, so a stream that never ends is no answer. */
 const MOST_BYTES = 67_108_864;
 
-/** Where a provider is asked unless a `baseUrl` says otherwise. */
+/** URL of each provider, unless a `baseUrl` is configured. */
 export const PROVIDER_URLS = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
@@ -24,13 +32,13 @@ type StreamOptions = Parameters<typeof streamText>[0];
 export interface Provider {
   readonly model: StreamOptions['model'];
   readonly providerOptions: NonNullable<StreamOptions['providerOptions']>;
-  /** Said of each tool; undefined where the provider does not know the field. */
+  /** The `strict` field of each tool; undefined if the provider does not know the field. */
   readonly strict?: boolean;
 }
 
-/** @param name of the model in the configuration, for errors. */
+/** @param name of the model in the configuration, for errors */
 export function providerOf(name: string, config: ProviderConfig, egress: Egress): Provider {
-  // An empty key, and no environment variable, where the package would look for one.
+  // An empty key stops the package from reading an environment variable.
   const { apiKey = '', baseUrl, model } = config;
   if (apiKey === '' && baseUrl === undefined) {
     throw new CountersignError(
@@ -53,8 +61,9 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
         baseURL,
         fetch: fetchOf(baseURL, toPublishedShape),
       });
-      // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The Responses
-      // API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for that.
+      // Nothing is stored at the provider, so reasoning travels encrypted and comes back with the next step. The
+      // Responses API makes tools strict unless told otherwise, and the schemas of MCP servers are not written for
+      // that.
       return { model: openai.responses(model), providerOptions: { openai: { store: false } }, strict: false };
     }
     case 'anthropic': {
@@ -86,14 +95,11 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
   }
 }
 
-// The HTTP requests to a provider. A model may think for long without a word: the adapter's deadline and the run's cancellation
-// end a request, and nothing else.
-
 export interface ProviderFetchOptions {
   readonly fetch: GuardedFetch;
   /** Without a key no header for one is sent: the server in front of the model may add its own. */
   readonly hasKey: boolean;
-  /** Last word on the JSON of a request. */
+  /** Changes the JSON of a request as the last step before it is sent. */
   readonly rewrite?: (body: string) => string;
 }
 
@@ -111,10 +117,7 @@ function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): 
   return send as typeof globalThis.fetch;
 }
 
-// Assistant messages in the shape that OpenAI publishes for them (OpenAPI, `OutputMessage` and `EasyInputMessage`). The
-// provider package leaves out required fields; OpenAI is lenient, servers that speak the same protocol need not be.
-
-/** @param body JSON of a Responses request as the provider package writes it. */
+/** @param body JSON of a Responses request as the provider package writes it */
 function toPublishedShape(body: string): string {
   // Sound: the provider package wrote it, and its `input` is a list of items.
   const request = JSON.parse(body) as { readonly input: readonly JsonObject[] };

@@ -1,9 +1,11 @@
 /**
- * What a provider or the way to it refused, as one of two codes: final, or to be tried again by Temporal. And what is a fault of
- * ours, or of an answer that cannot be read.
+ * This file maps a failure of a provider, or of the way to it, to one of two codes: final, or retried by Temporal. It
+ * also recognises faults of ours and unreadable answers, and keeps the provider's key out of what leaves the worker.
  *
- * 1. The message names status and the provider's own words for the kind of error, never its sentence: that may quote the
- *    prompt or the key. The error that was caught is not kept as a cause: it holds the whole request (INV-S1).
+ * 1. The message names the status and the provider's own words for the kind of error. Its sentence is left out, since
+ *    that may quote the prompt or the key. The caught error is not kept as a cause: it holds the whole request
+ *    (INV-S1).
+ * 2. The key is scrubbed from answers and errors (INV-S1): servers and proxies echo what they are sent.
  */
 import { types } from 'node:util';
 import {
@@ -18,7 +20,7 @@ import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import { createScrubber } from '../kit/scrubber.ts';
 
-/** Which model was asked, for the message. */
+/** The model that was asked, for the message. */
 export interface Subject {
   /** Name in the configuration. */
   readonly name: string;
@@ -33,7 +35,7 @@ const OUR_FAULTS = [
   UnsupportedFunctionalityError,
 ];
 
-/** Statuses of Anthropic's error types, for an error inside a stream (Messages API, "Errors"). */
+/** HTTP statuses of Anthropic's error types, for an error inside a stream (Messages API, "Errors"). */
 const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
@@ -61,7 +63,7 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   if (OUR_FAULTS.some((fault) => fault.isInstance(error))) {
     return new CountersignError('INTERNAL', `${who} could not be asked: ${wordOf(nameOf(error)) ?? 'unknown fault'}.`);
   }
-  // The stack, or the longest string: the same answer would end the same way, and each one is paid for.
+  // The stack or the longest string overflowed: the same answer would fail the same way, and each one is paid for.
   if (nameOf(error) === 'RangeError')
     return new CountersignError(
       'MODEL_OUTPUT_INVALID',
@@ -81,7 +83,10 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   });
 }
 
-/** 2xx: the answer could not be read. 408, 409, 425 and 429 may pass (RFC 9110 §15.5, RFC 8470, RFC 6585). */
+/**
+ * False for 2xx, whose answer could not be read, and for 408, 409, 425 and 429, which may pass (RFC 9110 §15.5, RFC
+ * 8470, RFC 6585).
+ */
 function isFinal(status: number): boolean {
   return status >= 300 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
@@ -115,7 +120,7 @@ function providerWords(data: unknown): string[] {
   return [...new Set([type, code, param].map(wordOf).filter((word) => word !== undefined))];
 }
 
-/** `ECONNRESET` and the like, from the chain of causes. */
+/** Finds `ECONNRESET` and the like in the chain of causes. */
 function networkWords(error: unknown): string[] {
   let at = fieldsOf(error);
   for (let depth = 0; depth < 5; depth += 1, at = fieldsOf(at['cause'])) {
@@ -138,7 +143,7 @@ function factsOf(
   };
 }
 
-/** An identifier, not a sentence: it cannot quote a prompt. */
+/** Returns an identifier, never a sentence: an identifier cannot quote a prompt. */
 function wordOf(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : value;
   return typeof text === 'string' && /^[A-Za-z0-9_.[\]-]{1,80}$/.test(text) ? text : undefined;
@@ -153,9 +158,9 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return value !== null && typeof value === 'object' ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
-// When a provider wants to be asked again: `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).
+// The provider's wish for the next try is `retry-after-ms`, else `Retry-After` (RFC 9110 §10.2.3, seconds or a date).
 
-/** A server that says years is not obeyed: Temporal's own backoff asks again within the hour. */
+/** A longer wish of a server is not obeyed: Temporal's own backoff asks again within the hour. */
 const LONGEST_MS = 3_600_000;
 
 export function retryAfterMs(headers: Readonly<Record<string, string>>, nowMs: number): number | undefined {
@@ -175,14 +180,17 @@ function untilDate(text: string | undefined, nowMs: number): number | undefined 
   return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
 }
 
-// Keeping a provider's key out of what leaves the worker (INV-S1): servers and proxies echo what they are sent.
-
-/** Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`): taking those out would garble answers. */
+/**
+ * Shorter keys are placeholders of servers that check none (`EMPTY`, `ollama`): scrubbing those would garble answers.
+ */
 const SHORTEST_KEY = 8;
 
 export type Scrub = <T>(value: T) => T;
 
-/** Without a key to take out, strings are still made well-formed: canonical JSON has no lone surrogates (RFC 8785 §3.2.2.2). */
+/**
+ * Without a key to scrub, strings are still made well-formed: canonical JSON has no lone surrogates (RFC 8785
+ * §3.2.2.2).
+ */
 export function scrubberOf(apiKey: string | undefined): Scrub {
   const scrubber = createScrubber(apiKey === undefined || apiKey.length < SHORTEST_KEY ? [] : [apiKey]);
   // Sound: only the text of strings changes, never the shape.

@@ -1,4 +1,4 @@
-/** Configured models by name, each built when it is first asked for. */
+/** The registry finds configured models by name; each is built when it is first asked for. */
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { Egress } from '../egress/fetch.ts';
 import { createAiSdkModel } from './ai-sdk.ts';
@@ -7,7 +7,7 @@ import { createScriptedModel } from './scripted.ts';
 
 export type ModelLookup = (name: string) => Model | undefined;
 
-/** @param configs `models` of the configuration, with secrets already put in for `${NAME}`. */
+/** @param configs `models` of the configuration, with the secrets for `${NAME}` put in */
 export function createModelRegistry(configs: Readonly<Record<string, ModelConfig>>, egress: Egress): ModelLookup {
   const built = new Map<string, Model>();
   return (name) => {

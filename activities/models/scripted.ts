@@ -1,5 +1,5 @@
 /**
- * A model that is a list of steps: for tests, the demo, and for trying a policy without a provider.
+ * The scripted model plays a list of steps: for tests, the demo, and trying a policy without a provider.
  *
  * 1. The same conversation gives the same answer, provider ids and usage included.
  * 2. A tool that is not offered is proposed all the same, under its raw name: refusing it is the gate's work (INV-G1).
@@ -35,7 +35,7 @@ function actionOf(step: ScriptedStep | undefined, messages: readonly Message[]):
   return step.branches.find(({ when }) => holds(when, messages))?.then ?? step;
 }
 
-/** Every stated condition must hold of one and the same result of the last turn that had calls. */
+/** True if one result of the last turn that had calls meets every stated condition. */
 function holds(when: Condition, messages: readonly Message[]): boolean {
   const { call, outcome, textIncludes } = when;
   if (call === undefined && outcome === undefined && textIncludes === undefined) return true;

@@ -1,15 +1,16 @@
 /**
- * What this worker already knows of conversations, so that a step costs its new messages only (INV-D2).
+ * This cache keeps the conversations that this worker knows, so that a step fetches only its new messages (INV-D2).
  *
- * 1. What is returned is exactly the conversation that `base.digest` and the tail name: from the cache by that digest, else
- *    fetched and checked against it, else `TRANSCRIPT_MISMATCH`.
- * 2. Bounded by bytes and conversations; what was not used for longest goes first. Losing an entry costs a query.
+ * 1. The result is exactly the conversation that `base.digest` and the tail name. It comes from the cache by that
+ *    digest, or is fetched and checked against it; otherwise the error is `TRANSCRIPT_MISMATCH`.
+ * 2. The cache is bounded by bytes and conversations, and drops the least recently used first. A lost entry costs a
+ *    query.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../domain/run/journal.ts';
 
-/** Messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
+/** Returns messages from `from` up to, not including, `to`; a page may hold fewer, but at least one. */
 export type FetchRange = (from: number, to: number) => Promise<readonly Message[]>;
 
 export interface TranscriptPosition {
@@ -22,7 +23,7 @@ export interface TranscriptCache {
 }
 
 export interface TranscriptCacheLimits {
-  /** Of messages as JSON text, in UTF-16 units. */
+  /** Size of messages as JSON text, in UTF-16 units. */
   readonly maxBytes: number;
   readonly maxEntries: number;
 }
@@ -30,14 +31,14 @@ export interface TranscriptCacheLimits {
 interface Conversation {
   readonly messages: readonly Message[];
   readonly bytes: number;
-  /** Digests by which it is found, with the length that each names: of its end, and of the step before for a retry. */
+  /** Length of the conversation by digest: at its end, and at the step before for a retry. */
   readonly marks: ReadonlyMap<string, number>;
 }
 
 export function createTranscriptCache(
   limits: TranscriptCacheLimits = { maxBytes: 64 * 1_048_576, maxEntries: 1_000 },
 ): TranscriptCache {
-  // Oldest use first. One entry per conversation, not per step, so that nothing is counted twice.
+  // The least recently used comes first. A conversation, not a step, is an entry, so that nothing is counted twice.
   const conversations = new Set<Conversation>();
   const byDigest = new Map<string, Conversation>();
   let bytes = 0;
@@ -73,10 +74,10 @@ export function createTranscriptCache(
       }
       const known = find(base);
       const prefix = known === undefined ? await fetchPrefix(base, fetchRange) : known.messages.slice(0, base.length);
-      // Where the known conversation goes on from here it belongs to another run with the same beginning, and stays.
+      // A known conversation that is longer than `base` belongs to another run with the same beginning, and stays.
       const isExtended = known?.messages.length === base.length;
       if (isExtended) forget(known);
-      // Another step may have fetched the same meanwhile.
+      // Another step may have fetched the same conversation meanwhile.
       const twin = find(end);
       if (twin !== undefined) forget(twin);
       const messages = [...prefix, ...tail];

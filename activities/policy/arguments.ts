@@ -1,11 +1,11 @@
 /**
- * Arguments against the tool's pinned input schema (JSON Schema 2020-12), so that the model hears of a mistake before
- * a person is asked and before the server is called.
+ * This file checks arguments against the tool's pinned input schema (JSON Schema 2020-12). So the model hears of a
+ * mistake before a person is asked and before the server is called.
  *
- * 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker;
- *    the server checks them itself.
- * 2. Bounded in time, since references can double the work at each level. What took too long once is not tried again: the
- *    calls of a turn would else hold the worker's thread one after the other.
+ * 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker.
+ *    The server checks them itself.
+ * 2. The check is bounded in time, since references can double the work at each level. A schema that once took too long
+ *    is not tried again: the calls of a turn would otherwise hold the worker's thread one after the other.
  * 3. A schema that cannot be used refuses nothing.
  */
 import { type Schema, Validator } from '@cfworker/json-schema';
@@ -18,10 +18,10 @@ const MOST_ERRORS = 5;
 const CHECK_MS = 200;
 
 export class ArgumentChecker {
-  /** False: it cannot be used. */
+  /** `false` marks a schema that cannot be used. */
   readonly #kept = new LRUCache<string, Validator | false>({ max: MOST_KEPT });
 
-  /** Problems as `path: reason`, bounded; empty where the arguments fit. */
+  /** Returns problems as `path: reason`, bounded; empty if the arguments fit. */
   problems(definitionHash: string, schema: JsonObject, args: JsonObject): readonly string[] {
     const validator = this.#validator(definitionHash, schema);
     if (validator === false) return [];
@@ -34,7 +34,7 @@ export class ArgumentChecker {
             .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
     } catch (error) {
       if (error instanceof OutOfTime) this.#kept.set(definitionHash, false);
-      // An unresolvable $ref shows only now.
+      // An unresolvable $ref fails only now.
       return [];
     }
   }
@@ -44,7 +44,7 @@ export class ArgumentChecker {
     if (known !== undefined) return known;
     let validator: Validator | false;
     try {
-      // Sound: cfworker takes any JSON object and throws on what is no schema.
+      // Sound: cfworker takes any JSON object and throws on an invalid schema.
       validator = within(CHECK_MS, () => new Validator(withoutPatterns(schema) as Schema, '2020-12', false));
     } catch {
       validator = false;
@@ -61,7 +61,7 @@ function withoutPatterns(schema: JsonValue, isProperties = false): JsonValue {
   const kept = Object.entries(schema).filter(
     ([key]) => isProperties || !['pattern', 'patternProperties', 'format'].includes(key),
   );
-  // Without the patterns, what they allowed beside `properties` cannot be told from what they forbade.
+  // Without the patterns, the properties they allowed cannot be told from those they forbade.
   const hadPatterns = !isProperties && 'patternProperties' in schema;
   return Object.fromEntries(
     kept

@@ -1,9 +1,12 @@
 /**
- * Conditions of rules, evaluated within limits of time: a policy is asked for every call, and a run's own is written by anybody.
+ * This file evaluates conditions of rules within limits of time: a policy is asked for every call, and anybody may
+ * write a run's own.
  *
- * 1. Whatever conditions do, the thread is held for `CONDITION_MS` at a time; slow ones have `TURN_MS` together in one turn. Other work gets in between.
- * 2. What throws, says neither true nor false, or ran out of time has failed (INV-G4): the rules say what that means.
- * 3. A condition is compiled once, and compiled anew after a time limit has ended it half way.
+ * 1. Conditions hold the thread for `CONDITION_MS` at a time, whatever they do. Slow ones share `TURN_MS` in one turn.
+ *    Other work runs in between.
+ * 2. A condition has failed (INV-G4) if it throws, says neither true nor false, or runs out of time; the rules say what
+ *    follows.
+ * 3. A condition is compiled once, and compiled anew after a time limit has interrupted it.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { PolicyInput } from '../../contracts/schemas/policy.ts';
@@ -18,19 +21,19 @@ import {
   factsOf,
 } from './condition.ts';
 
-/** Thread time without a pause, and what one condition may take at most. Conditions take microseconds each. */
+/** Thread time without a pause, and the limit of one condition. Conditions take microseconds each. */
 const CONDITION_MS = 50;
-/** Beyond what each may take for itself: a busy machine makes many conditions slow, and none of them to blame. */
+/** Shared limit beyond each condition's own time: a busy machine makes many conditions slow without fault of any. */
 const TURN_MS = 5_000;
 const FREE_MS = 0.2;
-/** Times that a condition ran out of time: once or twice may be the machine's doing. */
+/** Times that a condition may run out of time: once or twice may be the machine's fault. */
 const MOST_TRIES = 3;
 const MOST_KEPT = 5_000;
 
-/** What one turn, or one dispatch, may spend on conditions. */
+/** The time that one turn, or one dispatch, may spend on conditions. */
 export class ConditionClock {
   leftMs = TURN_MS;
-  /** Those that have run out of time: not tried again in this turn. */
+  /** Conditions that have run out of time, not tried again in this turn. */
   readonly slow = new Set<string>();
 
   spend(ms: number): void {
@@ -42,8 +45,8 @@ export class Conditions {
   readonly #kept = new Map<string, Condition | ConditionInvalid>();
 
   /**
-   * @param policies whose conditions may be asked
-   * @param task asks conditions and leaves nothing behind; may be begun more than once
+   * @param policies whose conditions may be evaluated
+   * @param task evaluates conditions and has no other effect; it may be started more than once
    */
   async asked<Value>(
     policies: readonly (PolicyInput | undefined)[],
@@ -76,10 +79,10 @@ export class Conditions {
       } catch (error) {
         if (!(error instanceof OutOfTime)) throw error;
         const own = current === undefined ? 0 : performance.now() - current.startedAt;
-        // Where nothing was answered this must end all the same.
+        // This loop must end even if no condition was answered.
         clock.spend(known.size === answered ? CONDITION_MS : own);
         if (current === undefined) continue;
-        // It was ended half way.
+        // The time limit interrupted this condition, so it is compiled anew.
         this.#kept.delete(current.text);
         const times = (tries.get(current.text) ?? 0) + (own > CONDITION_MS / 2 ? 1 : 0);
         tries.set(current.text, times);
@@ -90,7 +93,7 @@ export class Conditions {
     return task(ask);
   }
 
-  /** What is wrong with the conditions of a policy, in their order. */
+  /** Returns what is wrong with the conditions of a policy, in their order. */
   async problems(policy: PolicyInput | undefined): Promise<{ readonly index: number; readonly reason: string }[]> {
     await this.#compile([policy]);
     return (policy?.rules ?? []).flatMap(({ when }, index) => {
@@ -99,7 +102,7 @@ export class Conditions {
     });
   }
 
-  /** Does any condition ask what became of earlier calls? */
+  /** True if any condition reads the tally of earlier calls. */
   async readEarlier(policy: PolicyInput | undefined): Promise<boolean> {
     await this.#compile([policy]);
     return (policy?.rules ?? []).some(({ when }) => {
@@ -108,7 +111,10 @@ export class Conditions {
     });
   }
 
-  /** Apart from the asking, which is limited by itself. A run's conditions were checked when it began, the organisation's when they were read. */
+  /**
+   * Compiles apart from the asking, which has its own limit. A run's conditions were checked when it began, the
+   * organisation's when they were read.
+   */
   async #compile(policies: readonly (PolicyInput | undefined)[]): Promise<void> {
     const wanted = new Set(policies.flatMap((policy) => policy?.rules ?? []).flatMap(({ when }) => when ?? []));
     for (const when of wanted) {
@@ -117,14 +123,14 @@ export class Conditions {
       try {
         this.#kept.set(when, compileCondition(when));
       } catch (error) {
-        // Sound: it throws nothing else.
+        // Sound: `compileCondition` throws nothing else.
         this.#kept.set(when, error as ConditionInvalid);
       }
       await setImmediate();
     }
   }
 
-  /** Never one that is about to be asked: it would count as failed. */
+  /** Never drops a condition that is about to be asked: it would count as failed. */
   #forgetOldest(wanted: ReadonlySet<string>): void {
     if (this.#kept.size < MOST_KEPT) return;
     for (const oldest of this.#kept.keys()) {
@@ -146,7 +152,9 @@ export class Conditions {
   }
 }
 
-/** Of this process, in ms: what other processes take of a busy machine is no condition's doing. */
+/**
+ * Returns CPU time of this process, in ms: time that other processes take of a busy machine is no condition's fault.
+ */
 function heldMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;

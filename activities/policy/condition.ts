@@ -1,10 +1,11 @@
 /**
- * One condition of a rule: CEL over closed inputs (https://github.com/google/cel-spec), with less of the language than there is.
+ * This file compiles and evaluates one condition of a rule: a subset of CEL over closed inputs
+ * (https://github.com/google/cel-spec).
  *
- * 1. Nothing outside its inputs can be read, and nothing it can say takes more than time: whoever evaluates it bounds that.
- * 2. What V8 does in one step that cannot be ended is kept small: no backtracking patterns, no long search words, and no `+` in
- *    loops, where each round would double a text or list until memory is gone.
- * 3. Patterns are RE2 and stand in the condition as they are: they are compiled once, and no argument brings one.
+ * 1. A condition can read nothing outside its inputs, and can cost nothing but time, which its caller bounds.
+ * 2. Single steps of V8 cannot be interrupted, so they are kept small: no backtracking patterns, no long search words.
+ * 3. `+` is forbidden in loops, where each round would double a text or list until memory is gone.
+ * 4. Patterns are RE2 and literal in the condition: they are compiled once, and no argument brings one.
  */
 import { type ASTNode, Environment } from '@marcbachmann/cel-js';
 import { RE2JS } from 're2js';
@@ -20,22 +21,22 @@ export interface ConditionInputs {
     readonly server: string;
     readonly tool: string;
     readonly callId: string;
-    /** Undefined where the operator does not trust what the server says. */
+    /** Undefined if the operator does not trust what the server says. */
     readonly annotations: ToolAnnotations | undefined;
   };
   readonly args: JsonObject;
   readonly run: { readonly id: string; readonly tenant: string; readonly turn: number };
   readonly initiator: Initiator;
-  /** Undefined where the run keeps no tally. */
+  /** Undefined if the run keeps no tally. */
   readonly earlier: Tally | undefined;
 }
 
-/** As the language sees the inputs. */
+/** The inputs as CEL sees them. */
 export type Facts = ReadonlyMap<string, unknown>;
 
 export interface Condition {
   readonly readsEarlier: boolean;
-  /** Throws what CEL throws, and returns what is said: only `true` and `false` are answers. */
+  /** Throws what CEL throws, and returns any value; only `true` and `false` are answers. */
   readonly evaluate: (facts: Facts) => unknown;
 }
 
@@ -43,7 +44,10 @@ export class ConditionInvalid extends Error {
   override readonly name = 'ConditionInvalid';
 }
 
-/** A condition is short and takes a millisecond; what cannot be read in time is taken for unreadable, also by a busy machine. */
+/**
+ * A condition is short and compiles in a millisecond. One that does not compile in time counts as unreadable, even if
+ * the machine was only busy.
+ */
 const COMPILE_MS = 5_000;
 /** UTF-16 units. */
 const LONGEST_PATTERN = 200;
@@ -52,10 +56,10 @@ const LONGEST_WORD = 256;
 const FUNCTIONS = ['size', 'has', 'int', 'double', 'string', 'bool', 'timestamp'];
 const LOOPS = ['all', 'exists', 'exists_one', 'filter', 'map'];
 const METHODS = ['size', 'startsWith', 'endsWith', 'contains', 'matches', 'lowerAscii', 'upperAscii', 'trim', ...LOOPS];
-/** Ours, in place of those of the library. */
+/** Names of our functions, in place of those of the library. */
 const OURS: Readonly<Record<string, string>> = { matches: 'matchesLinear', contains: 'containsBounded' };
 
-/** What `earlier["server/tool"]` is. */
+/** The value of `earlier["server/tool"]`. */
 class Counts {
   readonly total: bigint;
   constructor(counts: Readonly<Partial<Record<Counted, number>>>) {
@@ -64,7 +68,7 @@ class Counts {
   }
 }
 
-/** What all conditions share; each is compiled in a copy. */
+/** The environment that all conditions share; each is compiled in a copy. */
 const LANGUAGE = language();
 
 function language(): Environment {
@@ -105,11 +109,13 @@ export function compileCondition(text: string): Condition {
   }
 }
 
-/** With patterns of its own: what a time limit has ended half way is thrown away with the condition. */
+/**
+ * Returns an environment with its own patterns: one that a time limit interrupted is thrown away with its condition.
+ */
 function environment(patterns: ReadonlyMap<string, RE2JS>): Environment {
   return LANGUAGE.clone().registerFunction(
     'string.matchesLinear(string): bool',
-    // Sound: a pattern is written out, and was compiled when the condition was.
+    // Sound: a pattern is a literal, and was compiled with the condition.
     (text: string, pattern: string) => (patterns.get(pattern) as RE2JS).test(text),
     { async: false },
   );
@@ -136,7 +142,7 @@ function reasonOf(error: unknown): string {
     .slice(0, 200);
 }
 
-/** Looks at every part of a condition once, before anything is evaluated. */
+/** Checks every part of a condition once, before anything is evaluated. */
 class Walk {
   readsEarlier = false;
   readonly patterns = new Map<string, RE2JS>();
@@ -205,11 +211,14 @@ function known(name: string, names: readonly string[]): void {
     throw new ConditionInvalid(`calls ${name.slice(0, 64)}, which is not one of ${names.join(', ')}`);
 }
 
-/** Maps, not objects: an argument may be called as a property that every object has. Numbers of JSON are doubles (CEL, "JSON data"). */
+/**
+ * Returns maps, not objects: an argument may have the name of a property that every object has. JSON numbers are
+ * doubles (CEL, "JSON data").
+ */
 export function factsOf({ call, args, run, initiator, earlier }: ConditionInputs): Facts {
   const { annotations, ...named } = call;
   return new Map<string, unknown>([
-    // Without `annotations` where they are not trusted: whatever reads them then throws.
+    // Untrusted `annotations` are left out; a condition that reads them then throws.
     ['call', { ...named, ...(annotations === undefined ? {} : { annotations: celOf(annotations) }) }],
     ['args', celOf(args)],
     ['run', { ...run, turn: BigInt(run.turn) }],
@@ -226,11 +235,11 @@ function celOf(value: JsonValue): unknown {
 
 const NONE = new Counts({});
 
-/** A tool that was never called has counts of nought, and does not throw. */
+/** A tool that was never called has counts of zero, and does not throw. */
 function countsOf({ tools, beyond }: Tally): Map<string, Counts> {
   const counts = new Map(Object.entries(tools).map(([key, of]) => [key, new Counts(of)]));
   const get = counts.get.bind(counts);
-  // Of a tool that found no place nothing is known: undefined throws.
+  // A tool beyond the tally's bound has unknown counts: undefined makes the condition throw.
   counts.get = (key) => get(key) ?? (beyond === undefined ? NONE : undefined);
   return counts;
 }

@@ -1,9 +1,10 @@
 /**
- * The judge as an activity: policy, names and schemas for all calls of a turn.
+ * The activity `judge` applies policy, names and schemas to all calls of a turn.
  *
  * Owns: resolving what the model named. Does not own: the rules (`domain/policy/judge.ts`).
- * 1. Judges by the policy of this worker's configuration as it is now; the result is recorded and never computed again.
- * 2. Judges as many calls as a turn may hold, and lets other work in between; the run denies the rest by limit.
+ * 1. It judges by the policy of this worker's configuration as it is now; the result is recorded and never computed
+ *    again.
+ * 2. It judges as many calls as a turn may hold, and lets other work run in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
@@ -35,7 +36,7 @@ import type { ConditionInputs } from './condition.ts';
 import { ConditionClock, Conditions, hasConditions } from './condition-clock.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
-/** What an approver reads of a description; the whole one is pinned by its hash. */
+/** An approver reads this much of a description; the whole text is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;
 const ANNOTATION_BYTES = 2_048;
 
@@ -46,7 +47,7 @@ export function policyVersionOf({ policy, servers }: PolicyConfig): string {
   return hashOf({ policy, trusted: trusted.toSorted() });
 }
 
-/** One call, with all that its verdict may depend on. */
+/** One call, with everything that its verdict may depend on. */
 export interface JudgedCall {
   readonly run: RunIdentity;
   readonly runPolicy: Policy | undefined;
@@ -92,8 +93,8 @@ export async function verdictOn(
 }
 
 /**
- * Do the hints of this tool exempt it from asking? Catalogs are not signed: in trust mode `signed` none of them makes a server
- * trusted, and none brings the definition that is trusted.
+ * True if the hints of this tool exempt it from asking. Catalogs are not signed: in trust mode `signed` no catalog
+ * makes a server trusted, and none brings the definition that is trusted.
  */
 function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: CatalogSnapshot | undefined): boolean {
   const { server } = now.tool;
@@ -102,7 +103,7 @@ function trustsHints({ servers, trust }: PolicyConfig, now: ToolNow, catalog: Ca
   return trustsServer(catalog, configured);
 }
 
-/** Told where a call passes that would have been asked. @param meta names only, no arguments */
+/** Logs a call that passes though somebody would have been asked. @param meta names only, no arguments */
 export type TellGlass = (message: string, meta: Readonly<Record<string, string>>) => void;
 
 /** @param live read for each turn: its policy may change while the worker runs */
@@ -116,13 +117,13 @@ export function createJudge(
   const checker = new ArgumentChecker();
   const versions = new WeakMap<object, string>();
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
-    // One policy for the whole turn, and its version with it.
+    // The whole turn uses one policy and its version.
     const { policy, servers, catalog: catalogRules, trust } = live;
     const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...(trust === undefined ? {} : { trust }) };
     const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
     versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();
-    /** Of this turn, before the call that is judged. */
+    /** Open requests of this turn, before the call that is judged. */
     const open: string[] = [];
     const offered = await loadToolset(toolset);
     const catalogs = await catalogsOf(readCatalog, run.initiator.tenant, toolset);
@@ -159,7 +160,7 @@ export function createJudge(
       };
       if (verdict.kind === 'deny') return { ...resolved, verdict };
       if (verdict.kind === 'allow') tellBrokenGlass(tellGlass, verdict, run, resolved, 'allowed');
-      // Nobody is asked for what cannot run.
+      // Nobody is asked about a call that cannot run.
       const problems =
         call.malformed === undefined
           ? checker.problems(tool.hash, tool.definition.inputSchema, call.arguments)
@@ -182,7 +183,7 @@ export function createJudge(
   };
 }
 
-/** Loudly: somebody has switched off who would have been asked. */
+/** Warns loudly: somebody has switched off the people who would have been asked. */
 export function tellBrokenGlass(
   tell: TellGlass,
   { breakGlass }: Extract<Verdict, { kind: 'allow' }>,
@@ -196,7 +197,7 @@ export function tellBrokenGlass(
   tell(`Glass is broken: a call that would have been asked is ${what}.`, named);
 }
 
-/** Of the servers of a run, those that stand in a catalog. */
+/** Returns the catalogs of those servers of a run that have one. */
 async function catalogsOf(
   readCatalog: ReadCatalog,
   tenant: string,
@@ -219,13 +220,16 @@ function versionWith(
   });
 }
 
-/** Told only where an approval may be remembered: what was recorded before stays as it was. */
+/** Set only if an approval may be remembered, so that what was recorded before stays as it was. */
 function reachedBy({ allOf }: ApproverRule, catalog: CatalogSnapshot | undefined): Pick<Judgement, 'connection'> {
   const connection = allOf.some(({ remember }) => remember !== undefined) ? connectionHash(catalog) : undefined;
   return connection === undefined ? {} : { connection };
 }
 
-/** Servers may be called `constructor`. A read is one by the operator's word too: that of the setting that offers it. */
+/**
+ * Reads own fields only: servers may be called `constructor`. A read is repeatable by the operator's setting that
+ * offers it.
+ */
 export function isRepeatable(
   { servers }: PolicyConfig,
   { server, definition }: Pick<OfferedTool, 'server' | 'definition'>,
@@ -234,7 +238,7 @@ export function isRepeatable(
   return Object.hasOwn(servers, server) && servers[server]?.repeatable.includes(definition.name) === true;
 }
 
-/** Also where nobody is asked: a dispatch may ask after all. */
+/** Set for calls too that nobody is asked about: a dispatch may ask after all. */
 function redactOf({ policy: { redact = [] } }: PolicyConfig, tool: OfferedTool): Pick<Judgement, 'redact'> {
   const places = redactionsOf(redact, { server: tool.server, tool: tool.definition.name });
   return places.length === 0 ? {} : { redact: [...places] };

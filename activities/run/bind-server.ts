@@ -1,7 +1,8 @@
 /**
- * Which server a run means by a name: configured, in the catalog of its tenant, or its own by URL.
+ * This file resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as
+ * a URL.
  *
- * 1. One name is one server: where more than one of them knows it, they agree on its URL, or the run is refused.
+ * 1. One name is one server: if several of these sources know the name, they agree on its URL, or the run is refused.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
@@ -76,7 +77,7 @@ function assertConnected({ status, server, connection }: CatalogSnapshot, url: s
     );
 }
 
-/** A run may bring only servers whose origin the operator has listed. */
+/** Refuses servers of a run whose origin the operator has not listed. */
 export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
   const { origin } = new URL(url);
   if (!config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) {
@@ -88,12 +89,12 @@ export function assertReachable(config: Pick<Config, 'egress'>, url: string, pat
   }
 }
 
-/** A name that somebody has chosen, in a message. */
+/** Quotes a name that somebody has chosen, for a message. */
 export function quotedName(name: string): string {
   return `"${visible(bounded(name, 128))}"`;
 }
 
-/** What may have been meant. */
+/** Suggests known names that are close to the wanted one. */
 export function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
   const near = nearNames(wanted, Object.keys(known));
   return near.length > 0

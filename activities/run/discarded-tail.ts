@@ -1,10 +1,13 @@
 /**
- * What the executions that a reset has discarded sent: a reset forgets it, the world does not (docs/adr/0045).
+ * This file finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world
+ * does not (docs/adr/0045).
  *
- * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from it.
- * 1. By Temporal's own word alone, whoever reset the run and how.
+ * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from
+ * it.
+ * 1. Only Temporal's own records count, whoever reset the run and how.
  * 2. A run that was never reset costs one small request for each of its executions and each worker.
- * 3. What cannot be read now is a fault that passes; what Temporal has not kept is told, and never taken for nothing.
+ * 3. A failed read is a fault that passes. History that Temporal has not kept is reported, and never taken for an empty
+ *    one.
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -20,13 +23,16 @@ export type Discarded =
   | { readonly kind: 'forgotten' };
 
 /**
- * @param runId the Temporal run that scheduled the dispatch, by Temporal's word
+ * @param runId the Temporal run that scheduled the dispatch, as Temporal reports it
  * @throws CountersignError `ENGINE_UNAVAILABLE`
  */
 export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) => Promise<Discarded | undefined>;
 
 const DEADLINE_MS = 20_000;
-/** Executions that a chain names (`domain/state/chain.ts`): where it names as many, no reset is as near as a call waits. */
+/**
+ * Executions that a chain names (`domain/state/chain.ts`). In a chain that long, every reset is further back than any
+ * call waits.
+ */
 const LONG_CHAIN = 200;
 
 export function createDiscardedReader(client: Client): ReadDiscarded {
@@ -60,7 +66,7 @@ async function discardedBy(
   const { own, isCut } = await lineOf(histories, workflowId, runId);
   if (own.every(({ bases }) => bases.length === 0)) return isCut ? { kind: 'forgotten' } : undefined;
   const since = sinceReset(own);
-  // What has begun since, after somebody was asked, goes on.
+  // A dispatch of this call that began after the reset, after somebody was asked, goes on.
   if (since.some(({ idempotencyKey, ending }) => ending === 'begun' && idempotencyKey === asked.idempotencyKey))
     return undefined;
   const { executions, isWhole } = await discardedIn(histories, workflowId, firstRunId, own);
@@ -70,11 +76,14 @@ async function discardedBy(
     .filter(({ mark, ending }) => !kept.has(mark) && ending !== 'unsent');
   const send = sentAs(asked, sends, since);
   if (send !== undefined) return { kind: 'sent', send };
-  // A reset before what is kept has discarded something, too.
+  // A reset before the oldest kept execution has discarded something, too.
   return isWhole && !isCut ? undefined : { kind: 'forgotten' };
 }
 
-/** The discarded send of this call: under its own id, or of a call that does the same and that nobody was asked about since. */
+/**
+ * Returns the discarded send of this call: one under its own id, or one of an equal call that nobody was asked about
+ * since.
+ */
 function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispatch[]): DiscardedSend | undefined {
   const { idempotencyKey: key } = asked;
   const own = sends.filter(({ idempotencyKey }) => idempotencyKey === undefined || idempotencyKey === key);
@@ -82,7 +91,7 @@ function sentAs(asked: Asked, sends: readonly Dispatch[], since: readonly Dispat
   const deed = deedOf(asked);
   const same = sends.filter((send) => deed !== undefined && send.deed === deed);
   const mine = since.findLast(({ idempotencyKey }) => idempotencyKey === key);
-  // Earlier attempts of this call, and what came to nothing, were no occasion to ask anybody.
+  // Nobody was asked on account of earlier attempts of this call, or of calls that were not sent.
   const before = since.filter(
     (each) =>
       each.deed === deed &&
@@ -106,7 +115,7 @@ function newest(sends: readonly Dispatch[]): Dispatch | undefined {
   return sends.toSorted((one, other) => (isBefore(one, other) ? -1 : 1)).at(-1);
 }
 
-/** What the run has dispatched after the newest reset of its line, oldest first. */
+/** Returns what the run has dispatched since the newest reset of its line, oldest first. */
 function sinceReset(own: readonly Execution[]): Dispatch[] {
   const reset = own.findIndex(({ bases }) => bases.length > 0);
   return own
@@ -115,7 +124,7 @@ function sinceReset(own: readonly Execution[]): Dispatch[] {
     .flatMap(({ dispatches, resetAt }) => dispatches.filter(({ eventId }) => eventId > resetAt));
 }
 
-/** The execution and those that it continues, newest first; cut where Temporal has not kept the oldest of them. */
+/** Returns the execution and those that it continues, newest first; `isCut` if Temporal has not kept the oldest. */
 async function lineOf(
   histories: Histories,
   workflowId: string,
@@ -131,7 +140,9 @@ async function lineOf(
   return { own, isCut: false };
 }
 
-/** All others of the chain: what was reset, what continued it, and what was reset from the same. */
+/**
+ * Returns all other executions of the chain: reset ones, ones that continued those, and ones reset from the same base.
+ */
 async function discardedIn(
   histories: Histories,
   workflowId: string,
@@ -139,7 +150,7 @@ async function discardedIn(
   own: readonly Execution[],
 ): Promise<{ readonly executions: readonly Execution[]; readonly isWhole: boolean }> {
   const seen = new Set(own.map(({ runId }) => runId));
-  // Two resets of one execution do not name each other: visibility has both.
+  // Two resets of one execution do not name each other; visibility lists both.
   const queue = [...own.flatMap(({ bases }) => bases), ...(await histories.list(workflowId))];
   const executions: Execution[] = [];
   let isWhole = true;
@@ -148,7 +159,7 @@ async function discardedIn(
     seen.add(runId);
     const execution = await histories.read(workflowId, runId);
     isWhole &&= execution !== undefined;
-    // Another run had the id before.
+    // Another run had the workflow id before.
     if (execution === undefined || execution.firstRunId !== firstRunId) continue;
     queue.push(...execution.bases, ...(execution.after === undefined ? [] : [execution.after]));
     executions.push(execution);

@@ -1,10 +1,11 @@
 /**
- * Reads what an execution of a run dispatched, and how each dispatch ended, from its history.
+ * This file reads from its history what an execution of a run dispatched, and how each dispatch ended.
  *
- * Owns: the reading, and what of it is kept. Does not own: which executions count (`discarded-tail.ts`).
- * 1. What is kept does not change: the first event of an execution, and the whole of one that has closed.
- * 2. What cannot be read proves nothing: such a dispatch may be any call, and may have been sent.
- * 3. Nor does a timeout or a cancellation, though no worker had begun: an attempt that was failed from outside and reset leaves no trace.
+ * Owns: the reading, and what of it is cached. Does not own: which executions count (`discarded-tail.ts`).
+ * 1. Only what never changes is cached: the first event of an execution, and the whole of a closed one.
+ * 2. An unreadable input proves nothing: such a dispatch may be any call, and may have been sent.
+ * 3. A timeout or a cancellation proves nothing either, even if no worker had begun: an attempt that was failed from
+ *    outside and reset leaves no trace.
  */
 import { type Client, isGrpcServiceError, WorkflowNotFoundError } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
@@ -24,24 +25,24 @@ export interface Origin {
 
 export interface Dispatch extends DiscardedSend {
   readonly eventId: number;
-  /** The same event has the same mark in every execution that a reset copied it to. */
+  /** A reset copies events; the mark of an event is the same in every execution that holds a copy. */
   readonly mark: string;
-  /** Undefined where its input cannot be read. */
+  /** Undefined if its input cannot be read. */
   readonly idempotencyKey: string | undefined;
-  /** As `deedOf`. */
+  /** The effect of the call, in the form of `deedOf`. */
   readonly deed: string | undefined;
 }
 
 export interface Execution {
   readonly runId: string;
-  /** Of the chain that continue-as-new makes, a reset included. */
+  /** First Temporal run id of the chain that continue-as-new makes, a reset included. */
   readonly firstRunId: string;
   readonly dispatches: readonly Dispatch[];
-  /** Event of the newest reset that made it; 0 where none did. */
+  /** Event id of the newest reset that made this execution; 0 if none did. */
   readonly resetAt: number;
-  /** Executions that it was reset from. */
+  /** Run ids of the executions that this one was reset from. */
   readonly bases: readonly string[];
-  /** The execution that it continues. */
+  /** Run id of the execution that this one continues. */
   readonly before: string | undefined;
   readonly after: string | undefined;
   readonly isClosed: boolean;
@@ -59,7 +60,7 @@ export class Histories {
     this.#client = client;
   }
 
-  /** By the first event, which never changes. */
+  /** Reads the first event only, which never changes. */
   async origin(workflowId: string, runId: string): Promise<Origin> {
     const known = this.#origins.get(runId);
     if (known !== undefined) return known;
@@ -77,7 +78,7 @@ export class Histories {
     return origin;
   }
 
-  /** Undefined where Temporal has not kept it. */
+  /** Returns undefined if Temporal has not kept the execution. */
   async read(workflowId: string, runId: string): Promise<Execution | undefined> {
     const known = this.#closed.get(runId);
     if (known !== undefined) return known;
@@ -143,7 +144,7 @@ export class Histories {
     return { scheduledEventId: completed.scheduledEventId, ending: endingOf(result) };
   }
 
-  /** What cannot be read proves nothing. */
+  /** An unreadable input proves nothing. */
   async #decoded(payloads: Parameters<typeof decodeArrayFromPayloads>[1]): Promise<readonly unknown[]> {
     try {
       return await decodeArrayFromPayloads(this.#client.options.loadedDataConverter, payloads ?? []);
@@ -186,15 +187,16 @@ function keep<T>(kept: Map<string, T>, key: string, value: T): void {
   }
 }
 
-// Which execution of which chain an activity belongs to, as Temporal itself has recorded it.
-
 export interface ExecutionId {
   readonly namespace: string;
   readonly workflowId: string;
   readonly runId: string;
 }
 
-/** Asks for the first event of the execution, which is never changed. */
+/**
+ * Tells which execution of which chain an activity belongs to, as Temporal recorded it. Reads the first event, which
+ * never changes.
+ */
 export async function executionOf(
   client: Pick<Client, 'workflowService'>,
   { namespace, workflowId, runId }: ExecutionId,

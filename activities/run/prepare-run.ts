@@ -1,7 +1,10 @@
 /**
- * A run's first activity: the spec a starter sent, in any language, against the contract and this configuration.
+ * A run's first activity checks the spec that a starter sent, in any language, against the contract and this
+ * configuration. It also fixes the run's limits and the price of its model.
  *
- * 1. Fails with one code, path and reason (SPEC_INVALID, SECRET_IN_SPEC, …) before anything else happens.
+ * 1. An invalid spec fails with one code, path and reason (SPEC_INVALID, SECRET_IN_SPEC, …) before anything else
+ *    happens.
+ * 2. Spend limit and price are read once, at the start, and kept by the run.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { PauseKind } from '../../contracts/schemas/answer.ts';
@@ -27,16 +30,22 @@ import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
 import { bindServer, hint, quotedName } from './bind-server.ts';
 import { priorityOf } from './priority.ts';
 
-/** All calls of a turn may leave in one workflow task, whose completion holds 4 MiB; each brings policy and server with it. */
+/**
+ * All calls of a turn may be sent in one workflow task, whose completion holds 4 MiB; each call carries policy and
+ * server with it.
+ */
 const TASK_BYTES = 3_145_728;
 
-/** Results and arguments of an open turn travel together through continue-as-new, which holds 2 MiB with all that is beside them. */
+/**
+ * Results and arguments of an open turn travel together through continue-as-new. That holds 2 MiB, with everything
+ * beside them.
+ */
 const TURN_BYTES = 1_310_720;
 
-/** What a turn's results may bring where the spec does not say: about 65,000 tokens. */
+/** Default limit of a turn's results: about 65,000 tokens. */
 const RESULT_BYTES_PER_TURN = 262_144;
 
-/** @param signing in trust mode `signed` */
+/** @param signing set in trust mode `signed` */
 export function createPrepareRun(
   config: Config,
   readCatalog: ReadCatalog,
@@ -47,7 +56,7 @@ export function createPrepareRun(
     const finding = screenSpec(given);
     if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
     const spec = parseAs(RunSpec, given, 'SPEC_INVALID', 'run spec');
-    // Before anything is read for it: whoever is not believed learns nothing of this deployment.
+    // The proof comes before any other read: a starter that is not believed learns nothing of this deployment.
     const proven = signing === undefined ? {} : await proveStart(signing, given, spec, currentScheduler());
     assertSize(spec);
     if (!Object.hasOwn(config.models, spec.agent.model)) {
@@ -97,7 +106,10 @@ export function createPrepareRun(
   };
 }
 
-/** What people are asked besides consent, unless some layer says that they are not; what servers ask is always put before them. */
+/**
+ * Returns the pauses besides consent that put a question before people, unless some layer turns them off. Questions of
+ * servers are always put before people.
+ */
 function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses' | 'answerers' | 'listings'> {
   const layers = [policy, spec.policy];
   const isRecorded = layers.some((layer) => layer?.unknownOutcomes === 'record');
@@ -111,7 +123,10 @@ function pausesOf({ policy }: Config, spec: RunSpec): Pick<PreparedRun, 'pauses'
   return { pauses, ...listings, answerers: answerersOf({ organisation: policy, run: spec.policy }, spec.initiator.id) };
 }
 
-/** Servers of the run by name, as the configuration has them: one that a run or catalog brings has no such setting. */
+/**
+ * Returns the run's servers, by name, whose resource links may be read by configuration. A server that a run or catalog
+ * brings has no such setting.
+ */
 function linksOf({ servers }: Config, spec: RunSpec): Pick<PreparedRun, 'links'> {
   const links = spec.servers.map(({ name }) => name).filter((name) => readsLinks(servers, name));
   return links.length === 0 ? {} : { links };
@@ -126,7 +141,10 @@ function assertSize(spec: RunSpec): void {
     );
 }
 
-/** A run's conditions are written by whoever starts it: what cannot be evaluated is refused before it could fail for each call. */
+/**
+ * Checks the conditions that the starter wrote: one that cannot be evaluated is refused here, before it would fail for
+ * each call.
+ */
 async function assertConditions(conditions: Conditions, { policy }: RunSpec): Promise<void> {
   const [problem] = await conditions.problems(policy);
   if (problem === undefined) return;
@@ -157,7 +175,7 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
     if (grants.findIndex(({ server }) => server === grant.server) !== index) {
       throw new CountersignError('SPEC_INVALID', `${path}: a server takes one grant.`, { path });
     }
-    // A reference is resolved, and refused, where the vault is: on the workers that call the server.
+    // A reference is resolved, and refused, by the workers that call the server: they have the vault.
     if ('ref' in grant) continue;
     if (config.policy.givenTokens === 'deny' && !mayExchange(config, grant.server)) {
       throw new CountersignError(
@@ -169,14 +187,17 @@ function assertGrants(config: Config, { servers, grants }: RunSpec): void {
   }
 }
 
-/** May it be an assertion, which no tool server gets? Where a catalog names the credentials, the broker says which they are. */
+/**
+ * True if the grant may be an assertion, which no tool server gets. If a catalog names the credentials, the broker
+ * decides.
+ */
 function mayExchange({ servers, credentials }: Config, server: string): boolean {
   const configured = Object.hasOwn(servers, server) ? servers[server] : undefined;
   if (configured !== undefined) return isExchanged(configured.credentials);
   return Object.values(credentials).some(({ use }) => isExchanged(use));
 }
 
-/** @param beside what else each call brings, in bytes */
+/** @param beside bytes that each call brings besides its arguments */
 function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): Limits {
   const { spend, resultBytesPerTurn = RESULT_BYTES_PER_TURN, ...asked } = spec.limits;
   const capped = Object.fromEntries(
@@ -215,7 +236,10 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
   return limits;
 }
 
-/** What the dispatch of one call carries besides its arguments, at most: a server's tools stand in it twice. */
+/**
+ * Returns the most bytes that the dispatch of one call carries besides its arguments: a server's tools occur in it
+ * twice.
+ */
 function bytesBesideCall({ policy, servers, grants }: RunSpec): number {
   const bytesOf = (value: unknown): number => byteLength(JSON.stringify(value ?? null));
   const tools = servers.reduce((sum, { allowedTools }) => sum + 2 * bytesOf(allowedTools), 0);
@@ -230,15 +254,13 @@ function opening({ agent, input }: RunSpec): Message[] {
   return agent.instructions === '' ? said : [{ role: 'system', text: agent.instructions }, ...said];
 }
 
-// What a run may spend, and what its model costs: read once, at its start, and kept by the run.
-
-/** Unlike the other limits, spend has no default: an operator's ceiling holds also where a run states none. */
+/** Spend has no default, unlike the other limits: an operator's ceiling also holds if a run states none. */
 function leastOf(asked: string | undefined, ceiling: string | undefined): string | undefined {
   if (asked === undefined || ceiling === undefined) return asked ?? ceiling;
   return millionthsOf(asked) <= millionthsOf(ceiling) ? asked : ceiling;
 }
 
-/** What cannot be counted cannot be limited: such a run is not begun (INV-G4). */
+/** A spend limit needs a price: a run whose cost cannot be counted is not begun (INV-G4). */
 function priceOf({ models }: Config, name: string, { spend }: Limits): ModelPrice | undefined {
   const price = models[name]?.price;
   if (price !== undefined)

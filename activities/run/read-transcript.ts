@@ -1,7 +1,8 @@
 /**
- * Reads a stretch of a run's conversation: what the living execution holds by query, what it has closed from segments.
+ * This file reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments
+ * what is closed.
  *
- * 1. Queries go to one Temporal run id, so that a run that has continued as new meanwhile answers nothing else.
+ * 1. Queries go to one Temporal run id, so that a run that has meanwhile continued as new does not answer in its place.
  */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -21,18 +22,18 @@ export type ReadTranscript = (
   segment?: ArtifactRef,
 ) => Promise<readonly Message[]>;
 
-/** Where a stored segment stands in its chain; small, and never stale, since a reference is a hash. */
+/** Place of a stored segment in its chain: small, and never stale, since a reference is a hash. */
 interface Outline {
   readonly from: number;
   readonly to: number;
   readonly previous: ArtifactRef | undefined;
 }
 
-/** Of segments; a run of 10,000 turns has some hundreds. */
+/** Outlines of segments kept at once; a run of 10,000 turns has some hundreds. */
 const MOST_OUTLINES = 20_000;
 
 export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Client, 'workflow'>): ReadTranscript {
-  // Without it, reading a long chain page by page would read every newer segment again for each page.
+  // Without outlines, reading a long chain page by page would read every newer segment again for each page.
   const outlines = new Map<string, Outline>();
   const outlineOf = async (ref: ArtifactRef): Promise<Outline> => {
     const known = outlines.get(ref.sha256);
@@ -43,7 +44,7 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
     outlines.set(ref.sha256, outline);
     return outline;
   };
-  /** The stored segment that holds message `from`; undefined where the living execution holds it. */
+  /** Returns the stored segment that holds message `from`; undefined if the living execution holds it. */
   const findStored = async (newest: ArtifactRef, from: number): Promise<ArtifactRef | undefined> => {
     for (let ref: ArtifactRef | undefined = newest; ref !== undefined;) {
       const outline: Outline = await outlineOf(ref);
@@ -71,7 +72,7 @@ export function createTranscriptReader(artifacts: ArtifactStore, client: Pick<Cl
 
 export type ReadMessage = (workflowId: string, runId: string, at: number) => Promise<Message | undefined>;
 
-/** One message, as the run itself has it: where its closed part is stored is asked of the run too. */
+/** Reads one message as the run itself has it; the run also says where its closed part is stored. */
 export function createMessageReader(client: Pick<Client, 'workflow'>, readTranscript: ReadTranscript): ReadMessage {
   return async (workflowId, runId, at) => {
     const page = await client.workflow

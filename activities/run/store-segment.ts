@@ -1,9 +1,9 @@
 /**
- * Puts a closed stretch of transcript and ledger into the artifact store, and its ledger into every sink of the ledger port.
- * The store is content-addressed and sinks know what they have, so repeating it is harmless.
+ * This activity puts a closed stretch of transcript and ledger into the artifact store, and its ledger into every sink
+ * of the ledger port. The store is content-addressed and sinks know what they have, so repeating it is harmless.
  *
- * 1. What is stored is what the run that scheduled this answers to queries, whole and with its chain intact, or nothing.
- * 2. Where it returns, store and sinks have all of it: a run continues as new or ends only then (INV-D3).
+ * 1. It stores what the run that scheduled it answers to queries, whole and with its chain intact, or nothing.
+ * 2. When it returns, store and sinks have all of it: a run continues as new or ends only then (INV-D3).
  */
 import { heartbeat } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
@@ -29,7 +29,7 @@ export function createStoreSegment(
   deliver?: DeliverLedger,
 ): (input: StoreSegmentInput) => Promise<ArtifactRef> {
   return async ({ workflowId, previous, transcript, ledger }) => {
-    // After a reset that is not the run that the input was written by, and its ledger is the one to keep.
+    // After a reset, the scheduling run is not the one that wrote the input; its ledger is the one to keep.
     const scheduler = currentScheduler();
     const { runId } = scheduler;
     const run = client.workflow.getHandle(workflowId, runId);
@@ -57,14 +57,14 @@ export function createStoreSegment(
   };
 }
 
-/** A worker signs for runs and catalogs only, and for none of them but the one that asks. */
+/** Returns the execution whose ledger is signed: only that of the run or catalog that asks, never another one. */
 function ownLedger({ namespace, workflowType, workflowId, runId }: Scheduler, asked: string): ExecutionId {
   const isOurs = workflowType === RUN_WORKFLOW || workflowType === CATALOG_WORKFLOW;
   if (isOurs && workflowId === asked && runId !== undefined) return { namespace, workflowId, runId };
   throw new CountersignError('DISPATCH_FORBIDDEN', `${asked} did not schedule this: its ledger was not signed.`);
 }
 
-/** A sink that was added later, or came back from an old backup, is first given what it misses. */
+/** Delivers to a sink what it misses first: it may have been added later, or restored from an old backup. */
 async function deliverOn(
   deliver: (entries: readonly LedgerEntry[]) => Promise<void>,
   entries: readonly LedgerEntry[],
@@ -75,7 +75,7 @@ async function deliverOn(
     await deliver(entries);
   } catch (error) {
     if (previous === undefined || !(error instanceof CountersignError) || error.code !== 'LEDGER_CONFLICT') throw error;
-    // Where it is no gap, one of these is refused in the same way.
+    // If the error has another cause than a gap, one of these deliveries is refused in the same way.
     const segment = await readSegment(artifacts, previous);
     await deliverOn(deliver, segment.ledger.entries, artifacts, segment.previous);
     heartbeat(segment.ledger.from);
@@ -83,7 +83,7 @@ async function deliverOn(
   }
 }
 
-/** Page by page; one that brings nothing would never end. */
+/** Reads page by page; an empty page is an error, since the loop would never end. */
 async function whole<T>(
   { from, to }: Stretch,
   pageOf: (from: number, to: number) => Promise<readonly T[]>,

@@ -1,16 +1,17 @@
 /**
- * Bytes that were written with the characters of an alphabet: base64, base32, hexadecimal.
+ * This file decodes bytes that were written with the characters of an alphabet: base64, base32, hexadecimal.
  *
- * 1. Whatever is no character of the alphabet is passed over: separators, line ends, padding, escapes that are read elsewhere.
- * 2. Where the writing begins is not known, so it is read from each character at which its bytes could begin.
- * 3. Only what could hold a secret is kept: stretches of bytes that secrets, or text, are made of. Nearly nothing of ordinary text.
+ * 1. A character outside the alphabet is skipped: separators, line ends, padding, escapes that are read elsewhere.
+ * 2. The start of an encoding is unknown, so it is read from each character at which a byte could begin.
+ * 3. Only stretches that could hold a secret are kept: bytes that secrets, or text, are made of. Ordinary text leaves
+ *    almost none.
  */
 import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 export interface Alphabet {
-  /** Of each byte its value, or `NONE`. */
+  /** Value of each byte, or `NONE`. */
   readonly values: Uint8Array;
-  /** Of one character. */
+  /** Bits that one character carries. */
   readonly bits: 4 | 5 | 6;
 }
 
@@ -22,7 +23,7 @@ const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const LOWER = UPPER.toLowerCase();
 const DIGITS = '0123456789';
 
-/** RFC 4648 §4 and §5 in one: no text means both. */
+/** RFC 4648 §4 and §5 in one: no text uses both. */
 const BASE64: Alphabet = { values: valuesOf(`${UPPER}${LOWER}${DIGITS}+/`, '-_'), bits: 6 };
 /** RFC 4648 §6, in either case. */
 const BASE32: Alphabet = { values: valuesOf(`${UPPER}234567`, LOWER), bits: 5 };
@@ -31,10 +32,10 @@ HEX.values.set(HEX.values.subarray(97, 103), 65);
 
 export const ALPHABETS: readonly Alphabet[] = [BASE64, BASE32, HEX];
 
-/** Letters of either case and digits, each as the small one. */
+/** Values of letters of either case, as the small one, and of digits. */
 export const FOLDED = foldedValues();
 
-/** Letters, digits, and what escapes are made of besides: escapes that were written apart stand together again. */
+/** Letters, digits, and the other characters of escapes: escapes that were written apart become adjacent again. */
 export const SQUEEZED = new Uint8Array(256).fill(NONE);
 for (const character of `${UPPER}${LOWER}${DIGITS}%\\&#;{}`)
   SQUEEZED[character.charCodeAt(0)] = character.charCodeAt(0);
@@ -55,7 +56,7 @@ function foldedValues(): Uint8Array {
   return values;
 }
 
-/** The values of those bytes that have one. */
+/** Returns the values of those bytes that have one. */
 export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort): Derived {
   effort.spend(bytes.length);
   const made = new Uint8Array(bytes.length);
@@ -63,7 +64,7 @@ export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort):
   for (let at = 0; at < bytes.length; at += 1) {
     const value = values[bytes[at] ?? 0] ?? NONE;
     made[length] = value;
-    // 0 for `NONE`, else 1: in random text a branch would be guessed wrong half of the time.
+    // The sum is 0 for `NONE`, else 1: in random text a branch would be mispredicted half of the time.
     length += (2 * NONE - value) >>> 8;
   }
   const locate = (spans: readonly Span[]): Span[] => {
@@ -79,14 +80,14 @@ export function valuesIn(bytes: Uint8Array, values: Uint8Array, effort: Effort):
   return { bytes: made.subarray(0, length), locate };
 }
 
-/** Which bytes a secret may be made of, and how many of them in a row are worth a look. */
+/** The bytes that a secret may be made of, and the fewest in a row that are worth a look. */
 export interface Likely {
-  /** 1 where it may. */
+  /** 1 for each byte that may occur in a secret. */
   readonly bytes: Uint8Array;
   readonly fewest: number;
 }
 
-/** What was written with the alphabet, read from each place at which it can begin. */
+/** Decodes the text with the alphabet, from each place at which an encoding can begin. */
 export function* decodings(
   text: Uint8Array,
   { values, bits }: Alphabet,
@@ -118,12 +119,14 @@ interface Written {
   readonly first: number;
 }
 
-/** Of the bytes that the characters make; `at` is where it stands among those that are kept. */
+/** A run of decoded bytes; `at` is its position among the kept ones. */
 interface Run extends Span {
   readonly at: number;
 }
 
-/** Runs of likely bytes. Most bytes are not looked at: where the last of a long enough run is none, no run goes over it. */
+/**
+ * Returns runs of likely bytes. Most bytes are not read: if the last byte of a window is unlikely, no run crosses it.
+ */
 function runsIn({ values, bits, first }: Written, { bytes: isLikely, fewest }: Likely, effort: Effort): Run[] {
   const runs: Run[] = [];
   const count = Math.floor(((values.length - first) * bits) / 8);
@@ -149,7 +152,7 @@ function runsIn({ values, bits, first }: Written, { bytes: isLikely, fewest }: L
   return runs;
 }
 
-/** A zero stands between two runs. */
+/** Joins the runs with a zero between each two. */
 function joined({ values, bits, first }: Written, runs: readonly Run[], effort: Effort): Uint8Array {
   const last = runs.at(-1);
   const made = new Uint8Array(last === undefined ? 0 : last.at + last.end - last.start);
@@ -167,7 +170,7 @@ function byteAt(values: Uint8Array, bits: number, first: number, index: number):
   return (window >>> (3 * bits - 8 - (bit - character * bits))) & 255;
 }
 
-/** Where a kept byte stands among all. */
+/** Maps the position of a kept byte to its position among all bytes. */
 function sourceOf(runs: readonly Run[], kept: number): number {
   let low = 0;
   let high = runs.length - 1;

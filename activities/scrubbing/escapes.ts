@@ -1,19 +1,19 @@
 /**
- * Escapes of URLs, of strings in JSON and its kin, and of HTML, read as what they stand for, all in one pass.
+ * This file decodes the escapes of URLs, of strings in JSON and similar languages, and of HTML, all in one pass.
  *
  * 1. An escape may stand for a byte, as in URLs, or for a character, which is written in UTF-8.
- * 2. What is no escape stays. Nothing grows: no escape is shorter than what it stands for.
+ * 2. Bytes that are no escape stay. The result never grows: no escape is shorter than what it stands for.
  */
 import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 const [PERCENT, BACKSLASH, AMPERSAND, HASH, SEMICOLON, ZERO] = [...'%\\&#;0'].map((each) => each.charCodeAt(0));
 const [SMALL_U, SMALL_X, LARGE_X, OPEN, CLOSE] = [...'uxX{}'].map((each) => each.charCodeAt(0));
 
-/** 1 for a byte with which an escape may begin. */
+/** 1 for each byte that may begin an escape. */
 const BEGINS = new Uint8Array(256);
 for (const byte of [PERCENT, BACKSLASH, AMPERSAND, ZERO]) BEGINS[byte ?? 0] = 1;
 
-/** After a backslash. */
+/** Bytes by the letter after a backslash. */
 const AFTER_BACKSLASH: ReadonlyMap<number, number> = new Map(
   Object.entries({
     n: '\n',
@@ -29,7 +29,7 @@ const AFTER_BACKSLASH: ReadonlyMap<number, number> = new Map(
   }).map(([written, meant]) => [written.charCodeAt(0), meant.charCodeAt(0)]),
 );
 
-/** HTML's names of the characters that secrets have besides letters and digits; all other names stand for none of those. */
+/** HTML's names of the characters that secrets have besides letters and digits; other names stand for none of those. */
 const NAMED: Readonly<Record<string, string>> = {
   excl: '!',
   quot: '"',
@@ -79,15 +79,15 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 const LONGEST_NAME = 32;
 
-/** One escape: what it stands for, and how many bytes it takes. */
+/** One escape: the code it stands for, and its length in bytes. */
 interface Escape {
-  /** A byte or, where `isByte` is not set, a code point. */
+  /** A byte if `isByte` is set, else a code point. */
   readonly code: number;
   readonly length: number;
   readonly isByte?: true;
 }
 
-/** Undefined where the bytes hold no escape. */
+/** Returns undefined if the bytes hold no escape. */
 export function unescaped(bytes: Uint8Array, effort: Effort): Derived | undefined {
   effort.spend(bytes.length);
   const first = nextEscape(bytes, 0);
@@ -103,12 +103,12 @@ export function unescaped(bytes: Uint8Array, effort: Effort): Derived | undefine
   return { bytes: made.subarray(0, length), locate };
 }
 
-/** Is there a byte with which an escape may begin, besides digits? */
+/** True if a byte may begin an escape, digits not counted. */
 export function mayBeEscaped(bytes: Uint8Array): boolean {
   return [PERCENT, BACKSLASH, AMPERSAND].some((mark) => bytes.includes(mark ?? 0));
 }
 
-/** The length of the text where there is none. */
+/** Returns the length of the text if there is none. */
 function nextEscape(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && (BEGINS[bytes[at] ?? 0] !== 1 || escapeAt(bytes, at) === undefined)) at += 1;
@@ -143,7 +143,7 @@ function escapeAt(bytes: Uint8Array, at: number): Escape | undefined {
     case PERCENT:
       return next === SMALL_U ? unitsAt(bytes, at) : byteAt(bytes, at, 1);
     case ZERO:
-      // One byte of several that are written so; a longer number is read as hexadecimal elsewhere.
+      // Such a number is one byte of several written so; a longer one is read as hexadecimal elsewhere.
       return (next === SMALL_X || next === LARGE_X) &&
         !isLetterOrDigit(bytes[at - 1] ?? 0) &&
         digitsAt(bytes, at + 2, 3, 16) === 2
@@ -175,7 +175,7 @@ function backslashAt(bytes: Uint8Array, at: number): Escape | undefined {
   return meant === undefined ? undefined : { code: meant, length: 2, isByte: true };
 }
 
-/** `%u0041` and `\u0041`, two of them where one character takes two. */
+/** Reads `%u0041` and `\u0041`; a character of two units takes two of them. */
 function unitsAt(bytes: Uint8Array, at: number): Escape | undefined {
   if (digitsAt(bytes, at + 2, 4, 16) < 4) return undefined;
   const unit = numberAt(bytes, at + 2, 4, 16);
@@ -206,7 +206,7 @@ function entityAt(bytes: Uint8Array, at: number): Escape | undefined {
   return { code: named === undefined ? 32 : named.charCodeAt(0), length: end + 1 - at, isByte: true };
 }
 
-/** The two digits that stand so far behind. */
+/** Reads the two digits at that distance behind. */
 function byteAt(bytes: Uint8Array, at: number, behind: number): Escape | undefined {
   const first = at + behind;
   if (digitsAt(bytes, first, 2, 16) < 2) return undefined;

@@ -1,9 +1,9 @@
 /**
- * The forms of a secret that are looked for, besides those that are decoded first (`search.ts`).
+ * This file lists the forms of a secret that are sought, besides those that are decoded first (`search.ts`).
  *
- * 1. As written: the secret and its usual encodings, character for character.
- * 2. Folded: letters and digits alone, the small ones, since separators, line ends, padding and case carry nothing. Only where so
- *    many are left that ordinary text does not have them in this order by chance.
+ * 1. Written forms are the secret and its usual encodings, character for character.
+ * 2. Folded forms are letters and digits alone, in lower case, since separators, line ends, padding and case carry
+ *    nothing. A folded form is used only if it is long enough not to occur in ordinary text by chance.
  */
 import { FOLDED, SQUEEZED, valuesIn } from './alphabets.ts';
 import { Effort } from './spans.ts';
@@ -11,22 +11,22 @@ import { unescaped } from './escapes.ts';
 
 /** Shorter values would blank ordinary text and are no secrets. */
 const SHORTEST_SECRET = 4;
-/** What is decoded may be anything: a shorter secret would be found by chance in what was never written so. */
+/** Decoded bytes may be anything: a shorter secret would be found by chance in bytes that were never encoded. */
 const SHORTEST_DECODED = 8;
 /** A fragment of base64 shorter than this is found by chance in ordinary text. */
 const SHORTEST_FRAGMENT = 8;
-/** Letters and digits in the order of a secret, whatever stands between them. */
+/** Letters and digits in the order of a secret, with any characters between them. */
 const FEWEST_FOLDED = 16;
-/** The same of base64 and base32, which look like no words. */
+/** The same limit for base64 and base32, which look like no words. */
 const FEWEST_FOLDED_FRAGMENT = 12;
 
-/** Letters and digits that a mark of an escape may take for its own. */
+/** Letters and digits that the mark of an escape may consume. */
 const MOST_TAKEN = 3;
 
 export interface Forms {
-  /** In what was received, and with its escapes read. */
+  /** Forms sought in received bytes, and in those with their escapes decoded. */
   readonly written: readonly Uint8Array[];
-  /** In what was decoded. */
+  /** Forms sought in decoded bytes. */
   readonly decoded: readonly Uint8Array[];
   readonly folded: readonly Uint8Array[];
 }
@@ -52,24 +52,24 @@ function writtenForms(secret: string): string[] {
   return [secret, inJson(secret), ...inUrls(secret), hex, hex.toUpperCase(), ...base64, ...base64.map(urlSafe)];
 }
 
-/** Each forwards and backwards. */
+/** Returns each form forwards and backwards. */
 function foldedForms(secret: string): Uint8Array[] {
   const bytes = bytesOf(secret);
   const raw = foldedBytes(bytes);
   const codes = [...bytes].map((byte) => byte.toString(16).padStart(2, '0'));
-  // The other way round it is the same, one byte on.
+  // The other byte order is the same, shifted by one byte.
   const wide = Buffer.from(secret, 'utf16le').subarray(0, -1);
   const inFull = [
     codes.join(''),
     wide.toString('hex'),
-    // Of \u0041 and &#x41; what is no punctuation.
+    // Forms of \u0041 and &#x41; without punctuation.
     codes.map((code) => `u00${code}`).join(''),
     codes.map((code) => `x${code}`).join(''),
     codes.map((code) => `0x${code}`).join(''),
     [...bytes].join(''),
     [...bytes].map((byte) => byte.toString(8).padStart(3, '0')).join(''),
   ];
-  // Letters and digits of escapes stand among those of the secret.
+  // Letters and digits of escapes mix with those of the secret.
   const escaped = [inJson(secret), ...inUrls(secret), inHtml(secret), secret.replaceAll('=', '=3D')];
   const fragments = [bytes, wide].flatMap((each) => [
     ...[0, 1, 2].map((offset) => base64At(each, offset)),
@@ -87,8 +87,8 @@ function foldedForms(secret: string): Uint8Array[] {
 }
 
 /**
- * The letters of a secret as they are read: one that looks like escapes is read as such where it stands among some, and a mark before
- * it takes its first letters for its own.
+ * Returns the letters of a secret as the decoder would read them. A secret that looks like escapes is decoded as such
+ * among escapes, and a mark before it consumes its first letters.
  */
 function readForms(secret: Uint8Array): Uint8Array[] {
   const once = unescaped(secret, new Effort());
@@ -123,7 +123,8 @@ function inHtml(secret: string): string {
 }
 
 function inUrls(secret: string): string[] {
-  // Query encoding is the widest (WHATWG URL, application/x-www-form-urlencoded); the others leave more characters as they are.
+  // Query encoding is the widest (WHATWG URL, application/x-www-form-urlencoded); the others leave more characters as
+  // they are.
   const query = new URLSearchParams({ v: secret }).toString().slice(2);
   const component = encodeURIComponent(secret.replaceAll(/\p{Surrogate}/gu, '\ufffd'));
   return [query, component].flatMap((form) => [form, form.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]);
@@ -133,7 +134,7 @@ function urlSafe(form: string): string {
   return form.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** The characters of base64 that depend on the secret alone when `offset` bytes stand before it in the encoded text. */
+/** Returns the base64 characters that depend on the secret alone if `offset` bytes precede it in the encoded text. */
 function base64At(secret: Uint8Array, offset: number): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), secret]);
   const encoded = bytes.toString('base64').replace(/=+$/, '');
@@ -143,7 +144,7 @@ function base64At(secret: Uint8Array, offset: number): string {
 
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
 
-/** The same of base32. */
+/** Returns the same for base32. */
 function base32At(secret: Uint8Array, offset: number): string {
   let [window, held, encoded] = [0, 0, ''];
   for (const byte of [...Buffer.alloc(offset), ...secret]) {
@@ -154,6 +155,6 @@ function base32At(secret: Uint8Array, offset: number): string {
       encoded += BASE32[(window >>> held) & 31] ?? '';
     }
   }
-  // Bits that are left over share their character with what comes after.
+  // Left-over bits share their character with what comes after.
   return encoded.slice(Math.ceil((offset * 8) / 5));
 }

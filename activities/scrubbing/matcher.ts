@@ -1,14 +1,15 @@
 /**
- * Finds any of many byte strings in one pass: what it costs does not grow with how many there are.
+ * This file finds any of many byte strings in one pass; the cost does not grow with their number.
  *
- * 1. The first four bytes of each are looked up; what begins like one is compared.
- * 2. A long one counts as found by its first 192 bytes, and as far as it goes on from there: so a comparison is bounded.
+ * 1. The first four bytes of each needle are looked up, and only a candidate is compared in full.
+ * 2. A long needle counts as found by its first 192 bytes, as far as it goes on from there, so that a comparison is
+ *    bounded.
  */
 import type { Effort, Span } from './spans.ts';
 
-/** Bytes that are looked up. Nothing shorter can be found. */
+/** Bytes that are looked up; a shorter needle cannot be found. */
 const GRAM = 4;
-/** Enough to know a secret by. */
+/** Bytes that suffice to recognise a secret. */
 const HEAD = 192;
 const FLAGS = 14;
 /** 2^32 divided by the golden ratio: spreads bytes that differ little. */
@@ -17,7 +18,7 @@ const SPREAD = 0x9e3779b1;
 const { imul } = Math;
 
 export interface Matcher {
-  /** Length of the shortest needle; Infinity where there is none. */
+  /** Length of the shortest needle; Infinity if there is none. */
   readonly shortest: number;
   scan(bytes: Uint8Array, effort: Effort): Span[];
 }
@@ -47,7 +48,7 @@ export function createMatcher(wanted: Iterable<Uint8Array>): Matcher {
     const { length } = bytes;
     if (length < shortest) return found;
     effort.spend(length);
-    // Up to where each needle was found last: what repeats itself is compared once.
+    // Position up to which each needle was found last: a repeated needle is compared once.
     const passed = new Map<number, number>();
     let gram = 0;
     for (let at = 0; at < length; at += 1) {
@@ -67,7 +68,7 @@ export function createMatcher(wanted: Iterable<Uint8Array>): Matcher {
   return { shortest, scan };
 }
 
-/** How much of the needle stands there; 0 where that is not enough to know it by. */
+/** Returns how much of the needle is there; 0 if that is too little to recognise it. */
 function matched(needle: Uint8Array, bytes: Uint8Array, start: number, effort: Effort): number {
   const most = Math.min(needle.length, bytes.length - start);
   const needed = Math.min(needle.length, HEAD);

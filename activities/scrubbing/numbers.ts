@@ -1,9 +1,12 @@
-/** Bytes that were written as a list of numbers, as programs print arrays of bytes. */
+/** This file decodes bytes that were written as a list of numbers, as programs print arrays of bytes. */
 import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 const LARGEST = 255;
 
-/** Stretches with at least so many numbers. A number that is no byte gives a zero, and so does what stands between stretches. */
+/**
+ * Decodes stretches of at least `fewest` numbers. A number that is no byte gives a zero, and so does the gap between
+ * stretches.
+ */
 export function bytesFromNumbers(text: Uint8Array, fewest: number, effort: Effort): Derived | undefined {
   const stretches = stretchesIn(text, 2 * fewest - 1, effort);
   if (stretches.length === 0) return undefined;
@@ -18,7 +21,7 @@ export function bytesFromNumbers(text: Uint8Array, fewest: number, effort: Effor
   return { bytes: made.subarray(0, length), locate };
 }
 
-/** Stretches without letters, as long as that at least. Most bytes of ordinary text are not looked at. */
+/** Returns stretches without letters of at least that length. Most bytes of ordinary text are not read. */
 function stretchesIn(text: Uint8Array, fewest: number, effort: Effort): Span[] {
   const found: Span[] = [];
   let start = 0;

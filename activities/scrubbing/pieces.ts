@@ -1,17 +1,18 @@
 /**
- * The strings of a JSON value, and which of them are looked at together: what was split over neighbours is found only where its
- * parts stand side by side.
+ * This file collects the strings of a JSON value and says which of them are searched together. A secret that was split
+ * over neighbours is found only if its parts are adjacent.
  *
- * 1. All strings and keys in order. Then the values alone, the keys alone, and the values of fields of one name, as the texts of
- *    several parts are: of these the ends, where a secret may go over from one to the next.
- * 2. Numbers that are bytes stand among them: programs write bytes as lists of numbers.
+ * 1. All strings and keys are searched in order. Then the values alone, the keys alone, and the values of fields of one
+ *    name are joined, as in texts of several parts. The joined texts are searched only around each end, where a secret
+ *    may continue in the next string.
+ * 2. Numbers that are bytes are included: programs write bytes as lists of numbers.
  */
 import { type Span, united, Watch } from './spans.ts';
 
 export interface Piece {
   readonly text: string;
   readonly kind: 'key' | 'value' | 'number';
-  /** Of the field that holds it. */
+  /** Name of the field that holds it. */
   readonly name: string;
 }
 
@@ -22,10 +23,10 @@ interface Segment {
   readonly text: string;
 }
 
-/** Stands between two segments; no form of a secret has it. */
+/** Separates two segments; no form of a secret contains it. */
 const BETWEEN = '\u0000';
 
-/** In document order. @param clean makes a string well-formed */
+/** Returns the pieces in document order. @param clean makes a string well-formed */
 export function piecesOf(value: unknown, clean: (text: string) => string): Piece[] {
   const pieces: Piece[] = [];
   const walk = (found: unknown, name: string): void => {
@@ -42,7 +43,7 @@ export function piecesOf(value: unknown, clean: (text: string) => string): Piece
   return pieces;
 }
 
-/** The value with other texts in place of its pieces, one for each. */
+/** Returns the value with its pieces replaced by `texts`, one for each. */
 export function rebuilt(value: unknown, texts: readonly string[]): unknown {
   let next = 0;
   const take = (): string => {
@@ -65,9 +66,9 @@ function isByte(value: unknown): value is number {
 }
 
 /**
- * Of each piece the spans, in UTF-16 units, that the search finds.
+ * Returns for each piece the spans that the search finds, in UTF-16 units.
  *
- * @param reach how far from the end of a string the part of a secret may begin that goes on in the next
+ * @param reach largest distance from the end of a string at which a secret may begin that continues in the next
  */
 export function spansInPieces(
   pieces: readonly Piece[],
@@ -84,7 +85,7 @@ export function spansInPieces(
 
 function segmentsOf(pieces: readonly Piece[], reach: number): readonly Segment[] {
   const segments = pieces.map(({ text }, piece): Segment => ({ piece, from: 0, text }));
-  // Without keys between them values stand side by side already.
+  // Without keys between them, values are adjacent already.
   if (pieces.length < 2 || pieces.every(({ kind }) => kind !== 'key')) return segments;
   const values: Segment[] = [];
   const keys: Segment[] = [];
@@ -108,7 +109,7 @@ function endsOf({ piece, text }: Segment, reach: number): Segment[] {
   ];
 }
 
-/** Spans of UTF-8 as spans of UTF-16 units. */
+/** Converts spans of UTF-8 to spans of UTF-16 units. */
 function unitSpans(bytes: Uint8Array, spans: readonly Span[]): readonly Span[] {
   const watch = new Watch(spans);
   let units = 0;

@@ -1,13 +1,14 @@
 /**
- * Where secrets stand in text or bytes of somebody else, in whatever form of those listed in SECURITY.md.
+ * This file finds secrets in text or bytes of somebody else, in every form listed in SECURITY.md.
  *
- * Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`, `alphabets.ts`,
- * `numbers.ts`).
+ * Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`,
+ * `alphabets.ts`, `numbers.ts`).
  *
- * 1. Looked for as written; folded, which is blind to separators and case; and so again in whatever can be decoded, three times deep.
- * 2. What is found is told as a span of the original.
- * 3. Linear in time and memory. Nothing but a text made for it takes more effort than its size allows, and such a text counts as a
- *    secret as a whole.
+ * 1. A secret is sought as written, and folded, which is blind to separators and case. The same is done in whatever can
+ *    be decoded, three layers deep.
+ * 2. A find is reported as a span of the original.
+ * 3. The search is linear in time and memory. Only a text made to slow it takes more effort than its size allows, and
+ *    such a text counts as a secret as a whole.
  */
 import { ALPHABETS, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
 import { backwards, type Derived, Effort, type Span, through, TooMuchEffort, united } from './spans.ts';
@@ -16,22 +17,22 @@ import { formsOf } from './forms.ts';
 import { createMatcher, type Matcher } from './matcher.ts';
 import { bytesFromNumbers } from './numbers.ts';
 
-/** One encoding inside another inside another; the innermost may be a form that is looked for, and so is one more. */
+/** Encodings may nest this deep. The innermost may be a form that is sought itself, and so is one layer more. */
 const MOST_LAYERS = 3;
 /** Bytes read or written for each byte of the original: text in three layers of escapes takes half of it. */
 const EFFORT_PER_BYTE = 128;
 const EFFORT_AT_LEAST = 65_536;
 
-/** Two layers of encodings write a byte with fewer characters. */
+/** Bytes that may encode one byte of a secret: no two layers of encodings write a byte with more characters. */
 const REACH_PER_BYTE = 12;
 const LEAST_REACH = 1_024;
 
 export interface SecretSearch {
-  /** Nothing shorter, in UTF-8, holds a secret. */
+  /** Length in UTF-8 below which a text holds no secret. */
   readonly shortest: number;
-  /** How much of a secret's writing is looked at on either side of a border between two strings, in bytes. */
+  /** Bytes of a secret's writing that are searched on either side of a border between two strings. */
   readonly reach: number;
-  /** United. @param effort is added to, for whoever wants to know what it took */
+  /** Returns united spans. @param effort is added to, for callers that measure the cost */
   spansIn(bytes: Uint8Array, effort?: Effort): readonly Span[];
 }
 
@@ -77,7 +78,7 @@ function look(bytes: Uint8Array, sought: Sought, written: Matcher, layers: numbe
   const plain = unescaped(bytes, effort);
   if (plain !== undefined) note(plain, look(plain.bytes, sought, written, layers - 1, effort));
   if (mayBeEscaped(bytes)) {
-    // Escapes that were written with separators, or backwards: one more layer, of which the letters are looked at.
+    // Escapes may be written with separators, or backwards: they are one more layer, of which the letters are searched.
     const squeezed = valuesIn(bytes, SQUEEZED, effort);
     const reversed = through(squeezed, backwards(squeezed.bytes));
     for (const marks of [squeezed, reversed]) {
@@ -94,7 +95,7 @@ function look(bytes: Uint8Array, sought: Sought, written: Matcher, layers: numbe
   return united(found);
 }
 
-/** Blind to separators and case. */
+/** Searches blind to separators and case. */
 function lettersOf(bytes: Uint8Array, { folded }: Sought, effort: Effort): Span[] {
   if (bytes.length < folded.shortest) return [];
   const letters = valuesIn(bytes, FOLDED, effort);
@@ -102,7 +103,9 @@ function lettersOf(bytes: Uint8Array, { folded }: Sought, effort: Effort): Span[
   return found.length === 0 ? found : letters.locate(united(found));
 }
 
-/** ASCII, in which text and all encodings are written, and what secrets have besides. */
+/**
+ * Marks the bytes that may occur: ASCII, in which text and all encodings are written, and other bytes of the secrets.
+ */
 function likelyBytes(secrets: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(256).fill(1, 0, 128);
   for (const secret of secrets) for (const byte of secret) bytes[byte] = 1;

@@ -1,12 +1,15 @@
-/** Stretches of bytes: where they are, joined where they overlap, and found again in what the bytes were made of. */
+/**
+ * This file handles stretches of bytes: it joins overlapping ones, maps them back to the bytes they were derived from,
+ * and bounds the effort of a search.
+ */
 
-/** Half open: `end` is the first position after it. */
+/** A half-open stretch: `end` is the first position after it. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** In order, and none overlaps another. */
+/** Returns spans in order, none overlapping another. */
 export function united(spans: readonly Span[]): Span[] {
   const sorted = spans.toSorted((one, other) => one.start - other.start || one.end - other.end);
   const merged: Span[] = [];
@@ -19,14 +22,14 @@ export function united(spans: readonly Span[]): Span[] {
   return merged;
 }
 
-/** Bytes that were made of other bytes. */
+/** Bytes that were derived from other bytes. */
 export interface Derived {
   readonly bytes: Uint8Array;
-  /** Spans of these bytes, united, as spans of what they were made of. */
+  /** Maps united spans of these bytes to spans of the source bytes. */
   locate(spans: readonly Span[]): Span[];
 }
 
-/** From the last byte to the first. */
+/** Reverses the order of the bytes. */
 export function backwards(bytes: Uint8Array): Derived {
   return {
     bytes: bytes.toReversed(),
@@ -34,14 +37,14 @@ export function backwards(bytes: Uint8Array): Derived {
   };
 }
 
-/** What was made of what was made: `inner` of the bytes of `outer`. */
+/** Chains two derivations: `inner` was derived from the bytes of `outer`. */
 export function through(outer: Derived, inner: Derived): Derived {
   return { bytes: inner.bytes, locate: (spans) => outer.locate(united(inner.locate(spans))) };
 }
 
 /**
- * Follows a derivation while it is made once more, and notes where each wanted span comes from. Nothing is held for bytes in
- * which nothing was found, so that a search takes no memory for maps.
+ * Follows a derivation while it is repeated, and notes the source of each wanted span. Nothing is kept for bytes
+ * without a find, so a search takes no memory for maps.
  */
 export class Watch {
   readonly located: Span[] = [];
@@ -54,7 +57,7 @@ export class Watch {
     this.#spans = spans;
   }
 
-  /** The derived bytes from `at` on, so many of them, come from the span of these two positions. */
+  /** Notes that `count` derived bytes from `at` on come from the source span `start` to `end`. */
   saw(at: number, count: number, start: number, end: number): void {
     for (;;) {
       const span = this.#spans[this.#next];
@@ -67,7 +70,7 @@ export class Watch {
   }
 }
 
-// What a search may cost: linear in what is searched, whatever somebody wrote into it.
+// The effort of a search is linear in the searched bytes, whatever somebody wrote into them.
 
 /** Thrown and caught by the search alone. */
 export class TooMuchEffort extends Error {}

@@ -1,4 +1,9 @@
-/** What a token is asked for: one server, and the scopes of one tool (INV-S2). */
+/**
+ * This file says what a token is asked for (one server and the scopes of one tool), and checks that the answer is no
+ * wider (INV-S2).
+ *
+ * 1. The token's own claims are not verified; they are used only to refuse more than the answer alone would.
+ */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import { readAuthorization } from '../../contracts/access-token.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
@@ -19,12 +24,12 @@ interface Templates {
   readonly scopes: ScopeTemplates;
 }
 
-/** @throws CountersignError `TOKEN_REFUSED` where people have consented to a scope that the configuration does not let them */
+/** @throws CountersignError `TOKEN_REFUSED` if people have consented to a scope that the configuration does not list */
 export function askedFor(
   { resource, scopes }: Templates,
   { server, serverUrl, tool, consented = [] }: TokenRequest,
 ): Asked {
-  // The configuration may say less by now.
+  // The configuration may allow less than when people consented.
   const beyond = consented.find((scope) => !scopes.consentable.includes(scope));
   if (beyond !== undefined || (tool === undefined && consented.length > 0)) {
     const message = `No token for ${server}: people may not consent to a scope of this call (scopes.consentable of its credentials).`;
@@ -36,28 +41,24 @@ export function askedFor(
   };
 }
 
-/** Without what people consent to. */
+/** Returns the configured scopes, without those that people consent to. */
 export function scopesFor(scopes: ScopeTemplates, tool: string | undefined): readonly string[] {
   if (tool === READ_RESOURCE) return scopes.resources ?? [];
-  // Own fields only: a tool may be called `constructor`.
+  // Only own fields are read: a tool may be called `constructor`.
   const ofTool = tool !== undefined && Object.hasOwn(scopes.tools, tool) ? scopes.tools[tool] : undefined;
   return tool === undefined ? scopes.discovery : (ofTool ?? scopes.default);
 }
 
-/** `resource` and `scope` of a token request. */
+/** Returns `resource` and `scope` of a token request. */
 export function parametersOf({ resource, scopes }: Asked): Readonly<Record<string, string>> {
   return { resource, ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}) };
 }
-
-// Is a token that an authorization server gave no wider than what was asked for? (INV-S2)
-//
-// The token's own claims are not verified, and are used only to refuse more than the answer alone would.
 
 export interface GrantedContext {
   readonly strategy: string;
   readonly server: string;
   readonly issuer: string;
-  /** With which it was asked for. */
+  /** The secrets with which the token was asked for. */
   readonly secrets: readonly string[];
   readonly refused: string | undefined;
   /** Milliseconds since the epoch. */
@@ -73,7 +74,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   const read = readAuthorization(token);
   if (read.kind === 'refused' || read.token !== token)
     refuse('cannot stand in a header', 'Report this to its operator.');
-  // What was shown to the issuer is not for tool servers (no passthrough).
+  // A token that was shown to the issuer is not for tool servers (no passthrough).
   if (context.secrets.includes(token)) refuse('it was sent itself', 'Report this to its operator.');
   if (token === refused) refuse(`${server} has just refused`, `Check what ${server} expects of a token.`);
   const claims = unverifiedClaims(token);
@@ -88,7 +89,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   }
   const foreign = foreignTo(claims, asked, issuer);
   if (foreign !== undefined) refuse(foreign, `Check issuer and resource in servers.${server}.credentials.`);
-  // What nobody has named is not known: the issuer's own default, which may be anything.
+  // A scope that nobody has named is unknown: it is the issuer's own default, which may be anything.
   const isNamed = asked.scopes.length > 0 || answer.scope !== undefined || claims?.scopes !== undefined;
   const expiresAtMs = answer.expires_in === undefined ? claims?.expiresAtMs : now + answer.expires_in * 1_000;
   return {
@@ -104,7 +105,7 @@ export function checkGranted(answer: TokenEndpointResponse, asked: Asked, contex
   };
 }
 
-/** RFC 8693 §2.2.1: what kind of token an exchange gave. */
+/** RFC 8693 §2.2.1: checks the type of the token that an exchange gave. */
 export function checkIssuedType(
   { issued_token_type: type }: TokenEndpointResponse,
   allowed: readonly TokenTypeName[],
@@ -121,7 +122,7 @@ function refusing({ server, issuer }: GrantedContext): (reason: string, next: st
   };
 }
 
-/** RFC 9068 §2.2: whose token it is and for whom, where it says so. */
+/** RFC 9068 §2.2: says why a token is foreign, if its claims state another issuer or audience. */
 function foreignTo(claims: UnverifiedClaims | undefined, asked: Asked, issuer: string): string | undefined {
   if (claims?.issuer !== undefined && !sameIssuer(claims.issuer, issuer)) return 'names another issuer';
   const others = claims?.audience?.some((one) => canonicalServerUrl(one) !== asked.resource);

@@ -1,13 +1,17 @@
-/** A JWT by which this worker says who it is to one authorization server (RFC 7523 §3, RFC 8693 §1.1). */
+/**
+ * This file signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693
+ * §1.1).
+ */
 import { randomUUID } from 'node:crypto';
 import { type CryptoKey, SignJWT } from 'jose';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 
-/** Used at once; the clocks of two machines may differ. */
+/** An assertion is used at once; the clocks of two machines may differ. */
 const LIFETIME_SECONDS = 60;
 
 /**
- * @param audience the issuer, and nothing else: one that is good at two places can be carried from one to the other.
+ * @param audience the issuer, and nothing else: an assertion that is good at two places can be carried from one to the
+ * other.
  * @param now milliseconds since the epoch
  */
 export async function signAssertion(

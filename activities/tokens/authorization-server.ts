@@ -1,8 +1,9 @@
 /**
- * Metadata of configured issuers (RFC 8414, then OpenID Connect discovery), kept for a while.
+ * This file reads metadata of configured issuers (RFC 8414, then OpenID Connect discovery), and keeps it for a while.
  *
- * Only the configured issuer is ever asked: what an MCP server says of its authorization server is not followed, since a client
- * secret would go there. Metadata must name the issuer that was asked (RFC 8414 §3.3).
+ * 1. Only the configured issuer is ever asked. The authorization server that an MCP server names is not followed, since
+ *    a client secret would go there.
+ * 2. Metadata must name the issuer that was asked (RFC 8414 §3.3).
  */
 import {
   type AuthorizationServer,
@@ -18,7 +19,7 @@ const KEPT_MS = 300_000;
 export interface AuthorizationServers {
   /** Throws what oauth4webapi throws. */
   metadataOf(issuer: string, exchange: Exchange): Promise<AuthorizationServer>;
-  /** Asks again next time: after a refused token, the metadata may be what is stale. */
+  /** Drops the metadata, so that the next request reads it anew: after a refused token the metadata may be stale. */
   forget(issuer: string): void;
 }
 
@@ -42,7 +43,7 @@ export function createAuthorizationServers(now: () => number): AuthorizationServ
 async function discover(issuer: URL, exchange: Exchange): Promise<AuthorizationServer> {
   const options = {
     [customFetch]: exchange.fetch,
-    // Whether plain HTTP is allowed for this issuer was decided with the configuration.
+    // The check of the configuration decided whether this issuer may use plain HTTP.
     [allowInsecureRequests]: issuer.protocol === 'http:',
   };
   const oauth = await discoveryRequest(issuer, { ...options, algorithm: 'oauth2' });

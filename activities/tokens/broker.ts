@@ -1,10 +1,10 @@
 /**
- * Chooses, by configuration, how a token for a server is obtained.
+ * The broker chooses, by configuration, how a token for a server is obtained.
  *
  * 1. A grant for a server whose credentials take none is refused, not ignored: its sender believes that it is used.
  * 2. A configured name stands for its configured URL only: no token goes to another address under that name.
- * 3. No token of the service itself or of another server is ever handed out in place of a missing one.
- * 4. What fails without a code is `TOKEN_UNAVAILABLE`: no call was sent, and no other grant would help.
+ * 3. A token of the service itself or of another server never replaces a missing one.
+ * 4. A failure without a code becomes `TOKEN_UNAVAILABLE`: no call was sent, and no other grant would help.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
@@ -35,11 +35,11 @@ export interface TokenBrokerOptions {
   readonly config: Pick<Config, 'servers' | 'credentials' | 'policy' | 'egress' | 'issuer' | 'trust'>;
   readonly keys: PrivateKeys;
   readonly vault?: Vault | undefined;
-  /** Needed where a client or the issuer signs. */
+  /** Required if a client or the issuer signs. */
   readonly signingKeys?: SigningKeys;
   readonly warn?: TokenSource['warn'];
   readonly egress: Egress;
-  /** For all that one mint asks of an authorization server. */
+  /** Limit for all requests that one mint sends to an authorization server. */
   readonly timeoutMs?: number;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
@@ -70,7 +70,8 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
         what: `Issuer ${issuers.join(', ')}`,
         to,
         maxBytes: LARGEST_ANSWER_BYTES,
-        // A refresh token whose answer was lost is a lost grant, also where the issuer has only closed an idle connection.
+        // An unanswered refresh request loses the grant, even if the issuer only closed an idle connection; so
+        // connections are not shared.
         unshared: true,
       });
       return { ...common, send: outlet.fetch };
@@ -90,7 +91,7 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
       const configured = Object.hasOwn(config.servers, request.server) ? config.servers[request.server] : undefined;
       if (configured === undefined && request.credentials !== undefined)
         return await mintNamed(named, config.credentials, request.credentials, request);
-      // A server that the run brought by URL: nothing is known of it but what the run gives.
+      // The run brought this server by URL: nothing is known about it but what the run gives.
       if (configured === undefined) return (request.grant === undefined ? noToken : given).mint(request);
       checkAddress(configured, request);
       const { credentials, headers } = configured;
@@ -107,7 +108,10 @@ export function createTokenBroker({ config, keys, egress, ...options }: TokenBro
   };
 }
 
-/** Whatever a library throws: without a code the run would take its call for one that was sent, and its outcome for unknown. */
+/**
+ * Gives every library failure a code: without one the run would believe that the call was sent, and its outcome
+ * unknown.
+ */
 function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['warn']): never {
   if (codedFailureIn(error) !== undefined) throw error;
   warn('A token could not be asked for: a fault of this worker.', { server, error: faultName(error) });
@@ -115,7 +119,10 @@ function refuse(error: unknown, { server }: TokenRequest, warn: TokenSource['war
   throw tokenError('TOKEN_UNAVAILABLE', message, { server });
 }
 
-/** Where they may go is the operator's word, wherever a catalog has its server. */
+/**
+ * Mints with named credentials. The operator decides to which addresses they may go, wherever a catalog places its
+ * server.
+ */
 async function mintNamed(
   strategies: ReadonlyMap<string, TokenStrategy>,
   credentials: Config['credentials'],
@@ -149,7 +156,7 @@ interface StrategyParts {
   readonly given: TokenStrategy;
   readonly openGrant: OpenGrant;
   readonly vault: Vault | undefined;
-  /** What credentials of these issuers are obtained with: a way out that leads to them alone. */
+  /** The source for credentials of these issuers: its egress leads to them alone. */
   readonly sourceAt: (...issuers: readonly string[]) => TokenSource;
   readonly check: CheckSource;
   readonly sign: (issuer: Issuer) => ReturnType<typeof tokenSigner>;

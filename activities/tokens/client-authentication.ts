@@ -1,7 +1,7 @@
 /**
- * How this worker proves to an authorization server that it is the client: by a secret, or by signing.
+ * This file proves to an authorization server that this worker is the client, by a secret or by a signature.
  *
- * 1. All that is sent for it is said as a secret, in every form in which it travels.
+ * 1. Everything sent for that proof is reported as a secret, in every form in which it travels.
  */
 import { type AuthorizationServer, type ClientAuth, ClientSecretPost } from 'oauth4webapi';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
@@ -33,7 +33,7 @@ export async function authenticate(client: OAuthClient, context: Authenticating)
       auth: authenticationFor(metadata, clientSecret, server),
       secrets: secretsOfClient(clientId, clientSecret),
     };
-  // Sound: the schema has one of the two.
+  // Sound: the schema requires one of the two.
   if (clientKey === undefined) throw new Error('a client without secret and key');
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['private_key_jwt'];
   if (!methods.includes('private_key_jwt')) {
@@ -51,7 +51,7 @@ export async function authenticate(client: OAuthClient, context: Authenticating)
   };
 }
 
-/** RFC 8414 §2: `client_secret_basic` where the server states nothing. */
+/** RFC 8414 §2: a server that states nothing supports `client_secret_basic`. */
 function authenticationFor(metadata: AuthorizationServer, clientSecret: string, server: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   if (methods.includes('client_secret_basic')) return clientSecretBasic(clientSecret);
@@ -61,8 +61,9 @@ function authenticationFor(metadata: AuthorizationServer, clientSecret: string, 
 }
 
 /**
- * The secret, and the forms in which it travels that a scrubber of the plain secret would not know: form encoding and then
- * base64 of it together with the client id (RFC 6749 §2.3.1), as it is sent, as stricter writers have it, and as servers read it.
+ * Returns the secret and the travelling forms that a scrubber of the plain secret would not know. Those are its form
+ * encoding, and base64 of that together with the client id (RFC 6749 §2.3.1): as we send it, as stricter writers encode
+ * it, and as servers read it.
  */
 export function secretsOfClient(clientId: string, clientSecret: string): readonly string[] {
   const [id, secret] = [strictFormEncode(clientId), strictFormEncode(clientSecret)];
@@ -71,20 +72,21 @@ export function secretsOfClient(clientId: string, clientSecret: string): readonl
   return [...new Set([clientSecret, secret, sent, ...basic, basicCredentials(clientId, clientSecret)])];
 }
 
-/** Everything but letters and digits as %XX, and space as plus. */
+/** Encodes everything but letters and digits as %XX, and a space as plus. */
 function strictFormEncode(text: string): string {
   return encodeURIComponent(text)
     .replaceAll(/[-_.!~*'()]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+');
 }
 
-// `client_secret_basic` in the one form that every authorization server reads.
-//
-// Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but letters and
-// digits as %XX, which only servers that decode can read; the form encoding proper leaves `-`, `.`, `_` and `*` as they are (URL
-// standard, application/x-www-form-urlencoded). Servers that decode get the same, and those that do not still know the ids and
-// secrets that most clients have.
-
+/**
+ * `client_secret_basic` is written in the one form that every authorization server reads.
+ *
+ * Id and secret are form-encoded before base64 (RFC 6749 §2.3.1 and appendix B). oauth4webapi writes everything but
+ * letters and digits as %XX, which only servers that decode can read. The form encoding proper leaves `-`, `.`, `_` and
+ * `*` as they are (URL standard, application/x-www-form-urlencoded). Servers that decode get the same text; servers
+ * that do not decode still recognise the ids and secrets that most clients have.
+ */
 function clientSecretBasic(clientSecret: string): ClientAuth {
   return (_, client, __, headers) => {
     headers.set('authorization', `Basic ${basicCredentials(client.client_id, clientSecret)}`);

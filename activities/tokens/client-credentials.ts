@@ -1,8 +1,10 @@
 /**
- * `client-credentials`: a token of our own for one call, from the configured issuer (RFC 6749 §4.4, RFC 8707).
+ * The strategy `client-credentials` obtains a token of our own for one call from the configured issuer (RFC 6749 §4.4,
+ * RFC 8707).
  *
- * 1. Asked for this server and this tool's scopes only; an answer that is wider is refused, not used (INV-S2).
- * 2. Minted per call and kept nowhere, so that a token is never older than the call, however long its approval took.
+ * 1. The token is asked for this server and this tool's scopes only; a wider answer is refused, not used (INV-S2).
+ * 2. A token is minted per call and kept nowhere, so that it is never older than the call, however long the approval
+ *    took.
  * 3. The client's secret, or what it signs, goes to the configured issuer's endpoints and nowhere else.
  */
 import type { ClientCredentials } from '../../contracts/schemas/credentials.ts';

@@ -1,16 +1,19 @@
-/** The clients that a configuration has at authorization servers: what is sent where, for whoever loads, checks or hides it. */
+/**
+ * This file lists the clients that a configuration has at authorization servers, for code that loads, checks or hides
+ * their secrets.
+ */
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';
 import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 
 export interface PlacedCredentials {
   readonly path: readonly string[];
-  /** Whose they are, for warnings. */
+  /** The name of the server or of the credentials, for warnings. */
   readonly name: string;
   readonly credentials: Credentials;
 }
 
-/** Credentials of servers, and those that catalogs may name. */
+/** Returns the credentials of servers, and those that catalogs may name. */
 export function credentialsOf(config: Pick<Config, 'servers' | 'credentials'>): PlacedCredentials[] {
   return [
     ...Object.entries(config.servers).map(([name, { credentials }]) => ({
@@ -51,12 +54,12 @@ export function clientsOf(config: Pick<Config, 'servers' | 'credentials'>): Plac
   });
 }
 
-/** Is what callers seal for such a server exchanged, and never sent there? */
+/** True if what callers seal for such a server is exchanged, and never sent to it. */
 export function isExchanged({ kind }: Credentials): boolean {
   return kind === 'token-exchange' || kind === 'enterprise-managed';
 }
 
-/** Does a grant of the run say something to them? */
+/** True if these credentials use a grant of the run. */
 export function takeGrant(credentials: Credentials): boolean {
   return credentials.kind === 'given' || credentials.kind === 'refresh' || isExchanged(credentials);
 }

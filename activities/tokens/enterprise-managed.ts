@@ -1,10 +1,12 @@
 /**
- * `enterprise-managed`: the caller's identity provider says by an ID-JAG that this service may act for the caller at one server,
- * and the server's authorization server makes a token of that (draft-ietf-oauth-identity-assertion-authz-grant, RFC 7523 §2.1).
+ * The strategy `enterprise-managed` obtains a token in two steps (draft-ietf-oauth-identity-assertion-authz-grant, RFC
+ * 7523 §2.1). The caller's identity provider issues an ID-JAG: this service may act for the caller at one server. The
+ * server's authorization server exchanges it for a token.
  *
- * 1. The sealed assertion goes to the identity provider only, the ID-JAG to the configured issuer only, and only where it is for
- *    that issuer and no wider than asked (INV-S2).
- * 2. Neither reaches the tool server, and both are secrets (INV-S1).
+ * 1. The sealed assertion goes to the identity provider only, and the ID-JAG to the configured issuer only. The ID-JAG
+ *    is sent only if it is for that issuer and no wider than asked (INV-S2).
+ * 2. Its claims are used only to refuse before it is sent; verifying its signature is the work of that issuer.
+ * 3. Neither reaches the tool server, and both are secrets (INV-S1).
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
@@ -65,23 +67,19 @@ export function enterpriseManagedStrategy(
   };
 }
 
-// Is an ID-JAG that an identity provider gave for the authorization server that was named, and no wider than asked? (INV-S2)
-//
-// Its signature is for that server to verify; its claims are used only to refuse before it is sent anywhere.
-
 export interface IdJagContext {
   readonly server: string;
-  /** Whose word it is. */
+  /** The URL of the identity provider that issued it. */
   readonly identityProvider: string;
-  /** For whom it is. */
+  /** The authorization server that it is for. */
   readonly issuer: string;
-  /** This service at that issuer. */
+  /** The client id of this service at that issuer. */
   readonly clientId: string;
-  /** With which it was asked for. */
+  /** The secrets with which the ID-JAG was asked for. */
   readonly secrets: readonly string[];
 }
 
-/** The ID-JAG itself. */
+/** Returns the ID-JAG of an answer, or throws if it is not for `issuer`, `clientId` and `asked`. */
 function checkIdJag(answer: TokenEndpointResponse, asked: Asked, context: IdJagContext): string {
   const { server, identityProvider, secrets } = context;
   const { access_token: assertion, issued_token_type: issuedType, token_type: type } = answer;

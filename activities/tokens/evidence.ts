@@ -1,14 +1,15 @@
 /**
- * What may be recorded of a token: where it came from and how long it lasts, never the token.
+ * This file makes the evidence that may be recorded of a token: where it came from and how long it lasts, never the
+ * token.
  *
- * What is read from the token itself is not verified: we are not its audience and have no right to believe it. It is used to
- * refuse more, and as a note for auditors; so a string that could carry a secret into the history is dropped.
+ * Claims read from the token itself are not verified: we are not its audience and have no right to believe them. They
+ * serve to refuse more, and as a note for auditors; so a string that could carry a secret into the history is dropped.
  */
 import { decodeJwt } from 'jose';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
 import { createScrubber } from '../kit/scrubber.ts';
 
-/** Claims of a JWT access token (RFC 9068 §2.2), as far as they have the right type. */
+/** Claims of a JWT access token (RFC 9068 §2.2) that have the right type. */
 export interface UnverifiedClaims {
   readonly issuer?: string;
   readonly jti?: string;
@@ -18,7 +19,7 @@ export interface UnverifiedClaims {
   readonly expiresAtMs?: number;
 }
 
-/** Undefined where the token is no JWT. */
+/** Returns undefined if the token is no JWT. */
 export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
   let claims: Readonly<Record<string, unknown>>;
   try {
@@ -27,7 +28,7 @@ export function unverifiedClaims(token: string): UnverifiedClaims | undefined {
     return undefined;
   }
   const { iss, jti, aud, exp } = claims;
-  // `scp`, as text or list, is what issuers older than RFC 9068 write.
+  // Issuers older than RFC 9068 write `scp`, as text or as a list.
   const scope = claims['scope'] ?? claims['scp'];
   const scopes = typeof scope === 'string' ? scopesIn(scope) : stringsIn(scope);
   const audience = typeof aud === 'string' ? [aud] : stringsIn(aud);
@@ -49,7 +50,7 @@ function stringsIn(list: unknown): string[] | undefined {
   return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : undefined;
 }
 
-/** Evidence of a token about which nothing is known but what it says itself. */
+/** Makes evidence of a token from the token's own claims alone. */
 export function unverifiedEvidence(strategy: string, token: string, secrets: readonly string[]): TokenEvidence {
   const claims = unverifiedClaims(token);
   return {
@@ -60,7 +61,7 @@ export function unverifiedEvidence(strategy: string, token: string, secrets: rea
   };
 }
 
-/** The field, where its value is short, printable and holds no secret in any form that is scrubbed. */
+/** Returns the field if its value is short, printable and holds no secret in any form that is scrubbed. */
 export function recordable<Field extends string>(
   field: Field,
   value: string | undefined,

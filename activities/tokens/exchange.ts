@@ -1,8 +1,10 @@
 /**
- * One exchange with an authorization server over HTTP.
+ * This file makes one exchange with an authorization server over HTTP, and has the names that token exchanges use.
  *
- * 1. Bounded in time and in bytes; no redirect is followed, since the request holds the client's secret.
- * 2. Remembers the status, which tells a refusal from a fault whatever the body claims to be.
+ * 1. The exchange is bounded in time and in bytes. No redirect is followed, since the request holds the client's
+ *    secret.
+ * 2. The status is remembered: it tells a refusal from a fault, whatever the body claims to be.
+ * 3. Token type names are those of RFC 8693 §3 and of draft-ietf-oauth-identity-assertion-authz-grant §4.
  */
 import type { SubjectTokenType } from '../../contracts/schemas/credentials.ts';
 import { ResponseTooLarge } from '../egress/byte-cap.ts';
@@ -19,7 +21,7 @@ export interface ExchangeOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What `fetch` of oauth4webapi is called with. */
+/** The arguments with which oauth4webapi calls `fetch`. */
 interface ExchangeRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
@@ -28,10 +30,10 @@ interface ExchangeRequest {
 
 export interface Exchange {
   readonly fetch: (url: string, request: ExchangeRequest) => Promise<Response>;
-  /** Of the last answer; undefined where none came. */
+  /** Status of the last answer; undefined if none came. */
   readonly status: () => number | undefined;
   readonly retryAfterMs: () => number | undefined;
-  /** Ended by its caller or its own time limit. */
+  /** Set if the exchange ended early: by its caller, or by its own time limit. */
   readonly endedBy: () => 'caller' | 'deadline' | undefined;
 }
 
@@ -71,13 +73,11 @@ async function bytesOf(answer: Response): Promise<ArrayBuffer> {
   }
 }
 
-/** RFC 9110 §10.2.3, in seconds only: a date depends on whose clock is right. */
+/** RFC 9110 §10.2.3, seconds only: a date depends on whose clock is right. */
 function retryAfter(header: string | null): number | undefined {
   if (header === null || !/^\d{1,9}$/.test(header)) return undefined;
   return Math.min(Number(header), LONGEST_RETRY_AFTER_SECONDS) * 1_000;
 }
-
-// Names of RFC 8693 §3 and of the ID-JAG draft (draft-ietf-oauth-identity-assertion-authz-grant §4).
 
 const PREFIX = 'urn:ietf:params:oauth:token-type:';
 

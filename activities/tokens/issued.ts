@@ -1,9 +1,10 @@
 /**
- * `issued`: a token of our own making for one call, for servers that trust this deployment as an issuer (RFC 9068).
+ * The strategy `issued` signs a token of our own for one call, for servers that trust this deployment as an issuer (RFC
+ * 9068).
  *
- * 1. It names one call with the hash of its arguments, and who countersigned it: a server that compares them knows that exactly
- *    this call was approved.
- * 2. For one server, one tool's scopes, at most 120 s (INV-S2).
+ * 1. The token names one call with the hash of its arguments, and who countersigned it: a server that compares them
+ *    knows that exactly this call was approved.
+ * 2. The token is for one server and one tool's scopes, and lasts at most 120 s (INV-S2).
  */
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { IssuedTokens, Issuer } from '../../contracts/schemas/credentials.ts';
@@ -53,12 +54,13 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
   };
 }
 
-/** How the subject of somebody of another tenant than `default` begins; an encoded name holds nothing else. */
+/** How the subject of a person begins whose tenant is not `default`; an encoded name holds no other characters. */
 export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
 
 /**
- * Unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant `default`, `TENANT/ID` for others, and for
- * ids that would be read as that or as the service itself.
+ * Returns a subject that is unique within the issuer (RFC 7519 §4.1.2): the id itself for people of the tenant
+ * `default`, and `TENANT/ID` for others. Ids that could be read as `TENANT/ID` or as the service itself also get the
+ * long form.
  */
 function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: string): string {
   const isPlain = tenant === 'default' && id !== clientId && !TENANT_PREFIX.test(id);

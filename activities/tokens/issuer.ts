@@ -1,7 +1,7 @@
 /**
- * This deployment as an issuer: signs access tokens (RFC 9068), and publishes the keys by which servers verify them.
+ * This deployment as an issuer signs access tokens (RFC 9068), and publishes the keys by which servers verify them.
  *
- * 1. The first key signs, all are published, so that a new one is known everywhere before it signs.
+ * 1. The first key signs and all keys are published, so that a new key is known everywhere before it signs.
  * 2. A published key has no private part.
  */
 import { createPublicKey, randomUUID } from 'node:crypto';
@@ -27,7 +27,7 @@ export type SignToken = (claims: UnsignedClaims) => Promise<SignedToken>;
 export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKey, now: () => number): SignToken {
   const { url, keys, clientId, lifetimeSeconds } = issuer;
   const [signing] = keys;
-  // Sound: the schema wants at least one key.
+  // Sound: the schema requires at least one key.
   if (signing === undefined) throw new Error('an issuer without a key');
   return async (claims) => {
     const iat = Math.floor(now() / 1_000);
@@ -40,7 +40,10 @@ export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKe
   };
 }
 
-/** RFC 7517, of keys that were loaded before and so can be read. @param baseDirectory of the configuration file */
+/**
+ * Returns the JWK Set (RFC 7517) of keys that were loaded before and so can be read.
+ * @param baseDirectory of the configuration file
+ */
 export async function publishedKeys(
   { keys }: Issuer,
   baseDirectory: string,
@@ -56,7 +59,10 @@ export async function publishedKeys(
   };
 }
 
-/** RFC 8414 §2: who this issuer is, and where its keys are. It has no endpoints: it gives tokens to nobody but itself. */
+/**
+ * RFC 8414 §2: metadata of this issuer with the place of its keys. No endpoint is listed: tokens go to nobody but this
+ * service.
+ */
 export function issuerMetadata({ url }: Issuer): Readonly<Record<string, unknown>> {
   return {
     issuer: url,

@@ -1,8 +1,8 @@
 /**
- * This worker as a client of one configured authorization server: asks its token endpoint, and ends tokens there.
+ * This worker as a client of one configured authorization server asks its token endpoint, and ends tokens there.
  *
  * 1. Secrets go to endpoints of the configured issuer's own metadata and nowhere else, over TLS.
- * 2. Throws `CountersignError`s that hold nothing of what was sent or answered.
+ * 2. The `CountersignError`s thrown here hold nothing of what was sent or answered.
  */
 import {
   type AuthorizationServer,
@@ -28,14 +28,14 @@ import { tokenError } from './port.ts';
 export interface TokenSource {
   readonly servers: AuthorizationServers;
   readonly signingKeys: SigningKeys;
-  /** To the issuers of these credentials, as far as egress rules allow. */
+  /** Fetches from the issuers of these credentials, as far as egress rules allow. */
   readonly send: GuardedFetch;
-  /** For discovery and tokens together. */
+  /** Limit for discovery and token request together. */
   readonly timeoutMs: number;
   readonly allowInsecure: boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** What went wrong and changes nothing. */
+  /** Logs what went wrong without changing the outcome. */
   readonly warn: (message: string, facts: Readonly<Record<string, string>>) => void;
 }
 
@@ -52,7 +52,7 @@ export interface TokenAsk {
 
 export interface TokenAnswer {
   readonly answer: TokenEndpointResponse;
-  /** With which it was asked for. */
+  /** The secrets with which the token is asked for. */
   readonly secrets: readonly string[];
 }
 
@@ -77,18 +77,18 @@ export class ConfiguredClient {
       const form = new URLSearchParams(parameters);
       const options = this.#options(exchange);
       const response = await genericTokenEndpointRequest(metadata, client, auth, grantType, form, options);
-      // An ID-JAG is of the type N_A (RFC 8693 §2.2.1); whoever wants a bearer token checks it.
+      // An ID-JAG has the type N_A (RFC 8693 §2.2.1); a caller that wants a bearer token checks the type itself.
       const recognizedTokenTypes = { n_a: () => undefined };
       const answer = await processGenericTokenEndpointResponse(metadata, client, response, { recognizedTokenTypes });
       return { answer, secrets };
     } catch (error) {
-      // What failed may be metadata that no longer hold.
+      // The failure may come from stale metadata.
       this.forget();
       throw oauthFailure(error, { server, issuer, exchange });
     }
   }
 
-  /** Ends a token at its issuer (RFC 7009). False where the issuer offers no way. */
+  /** Ends a token at its issuer (RFC 7009). Returns false if the issuer offers no way. */
   async revoke(token: string, hint: TokenHint, server: string, exchange: Exchange): Promise<boolean> {
     const { issuer, clientId } = this.#client;
     try {
@@ -104,7 +104,7 @@ export class ConfiguredClient {
     }
   }
 
-  /** A statement of who this client is, for the issuer; undefined where it has no key to sign with. */
+  /** Returns a signed statement of who this client is, for the issuer; undefined if the client has no key. */
   async assertion(): Promise<string | undefined> {
     const { issuer, clientId, clientKey } = this.#client;
     if (clientKey === undefined) return undefined;
@@ -112,7 +112,7 @@ export class ConfiguredClient {
     return await signAssertion(clientKey, signingKeys(clientKey), clientId, issuer, now());
   }
 
-  /** Asks for metadata again next time. */
+  /** Drops the metadata, so that the next request reads it anew. */
   forget(): void {
     this.#source.servers.forget(this.issuer);
   }
@@ -130,7 +130,7 @@ export class ConfiguredClient {
 
   #checkEndpoint(endpoint: string | undefined, server: string, what: string): void {
     const { issuer } = this;
-    // Where it may lie is for the way out to say.
+    // The egress rules decide where the endpoint may be.
     if (endpoint === undefined || !URL.canParse(endpoint)) return;
     if (isSecureTransport(endpoint, this.#source.allowInsecure)) return;
     const message = `No token for ${server}: its authorization server ${issuer} has a ${what} without TLS. Nothing secret was sent.`;

@@ -1,6 +1,6 @@
 /**
- * Why an authorization server gave no token, in words of our own. What the server wrote is not repeated: error descriptions
- * echo requests, and requests hold secrets (INV-S1).
+ * This file says in words of our own why an authorization server gave no token. The server's text is not repeated:
+ * error descriptions echo requests, and requests hold secrets (INV-S1).
  */
 import {
   HTTP_REQUEST_FORBIDDEN,
@@ -16,7 +16,7 @@ import { AnswerTooLarge, type Exchange, LARGEST_ANSWER_BYTES } from './exchange.
 import { tokenError } from './port.ts';
 
 interface Failure {
-  /** `TOKEN_UNAVAILABLE` where the same request may succeed later. */
+  /** `TOKEN_UNAVAILABLE` if the same request may succeed later. */
   readonly code: 'TOKEN_REFUSED' | 'TOKEN_UNAVAILABLE';
   readonly reason: string;
 }
@@ -42,7 +42,7 @@ export function oauthFailure(error: unknown, { server, issuer, exchange }: Failu
   });
 }
 
-/** Errors that say nothing of the cause in the registry get no name in the message. */
+/** Registered errors that name a cause; others get no name in the message. */
 const REFUSALS: ReadonlySet<string> = new Set([
   // RFC 6749 §5.2
   'invalid_request',
@@ -82,7 +82,7 @@ function explain(error: unknown, exchange: Exchange): Failure {
   if (said !== undefined && PASSING.has(said)) return { code: 'TOKEN_UNAVAILABLE', reason: `answered ${said}` };
   if (said !== undefined && REFUSALS.has(said)) return { code: 'TOKEN_REFUSED', reason: `answered ${said}` };
   if (status !== 200) return { code: 'TOKEN_REFUSED', reason: `answered HTTP ${status}` };
-  // A page of a proxy or a body cut on the way.
+  // The answer is a page of a proxy or a body cut on the way.
   if ([PARSE_ERROR, RESPONSE_IS_NOT_JSON].includes(codeIn(error) ?? '')) {
     return { code: 'TOKEN_UNAVAILABLE', reason: 'answered with something that is no JSON' };
   }
@@ -102,13 +102,13 @@ function codeIn(error: unknown): string | undefined {
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,63}$/.test(code) ? code : undefined;
 }
 
-/** `error` of an OAuth error response (RFC 6749 §5.2). */
+/** Reads `error` of an OAuth error response (RFC 6749 §5.2). */
 function errorNameIn(error: unknown): string | undefined {
   const name = propertyOf(error, 'error');
   return typeof name === 'string' ? name : undefined;
 }
 
 function propertyOf(value: unknown, name: string): unknown {
-  // Sound: any object may be read at any name; what comes out is unknown.
+  // Sound: any object may be read at any name; the value is unknown.
   return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
 }

@@ -1,7 +1,7 @@
 /**
- * A token for one call of one tool on one server.
+ * The token port provides a token for one call of one tool on one server.
  *
- * 1. Called inside an activity only; what it returns is never recorded (INV-S1).
+ * 1. It is called inside an activity only; what it returns is never recorded (INV-S1).
  * 2. The scope is never wider than asked, and never widened by itself (INV-S2).
  * 3. Refusals are `CountersignError`s: `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED | GRANT_FORBIDDEN | GRANT_LOST |
  *    TOKEN_REFUSED` (final) or `TOKEN_UNAVAILABLE` (may pass). Their text holds no secret.
@@ -13,19 +13,22 @@ import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 
 export interface TokenRequest {
-  /** What a grant is bound to: the run, or the catalog that lists tools for itself. */
+  /** The run that a grant is bound to, or the catalog that lists tools for itself. */
   readonly run: Pick<RunIdentity, 'namespace' | 'workflowId' | 'specHash'>;
   readonly server: string;
   /** Canonical server URL (RFC 8707 resource). */
   readonly serverUrl: string;
   /** The tool to be called; absent for listing tools. */
   readonly tool?: string;
-  /** For whom; absent where a catalog lists tools for itself. */
+  /** The person for whom the token is obtained; absent if a catalog lists tools for itself. */
   readonly initiator?: Pick<Initiator, 'id' | 'tenant'>;
-  /** The call, once all of it is proven; absent for listing tools. */
+  /** The call with all its parts proven; absent for listing tools. */
   readonly call?: IssuedCall;
   readonly grant?: Grant;
-  /** Scopes beyond the tool's own that people have consented to for this call; refused where the configuration does not list them. */
+  /**
+   * Scopes beyond the tool's own that people have consented to for this call; refused if the configuration does not
+   * list them.
+   */
   readonly consented?: readonly string[];
   /** Configured credentials that a catalog names for a server of its own, and the tenant of that catalog. */
   readonly credentials?: { readonly name: string; readonly tenant: string };
@@ -35,14 +38,14 @@ export interface TokenRequest {
 }
 
 export interface MintedToken {
-  /** Value of the Authorization header without its scheme; absent where the server takes none. */
+  /** Value of the Authorization header without its scheme; absent if the server takes none. */
   readonly accessToken?: string;
   readonly evidence: TokenEvidence;
-  /** Everything that must not leave the activity: the token, and what it was obtained with. */
+  /** Everything that must not leave the activity: the token, and the secrets with which it was obtained. */
   readonly secrets: readonly string[];
-  /** When the grant that it was obtained with ends, where that is known. */
+  /** End of the grant with which the token was obtained, if known. */
   readonly grantExpiresAt?: string;
-  /** Called when the token has done its work, where it is to be ended at its issuer. Does not wait, never throws. */
+  /** Ends the token at its issuer, if configured; called when the call is over. Does not wait, never throws. */
   readonly release?: () => void;
 }
 
@@ -50,10 +53,8 @@ export interface TokenBroker {
   mint(request: TokenRequest): Promise<MintedToken>;
 }
 
-// One way of obtaining tokens; the broker chooses among them by configuration.
-
 export interface TokenStrategy {
-  /** Throws what the port allows, nothing else. */
+  /** Throws only what the port allows. */
   mint(request: TokenRequest): Promise<MintedToken>;
 }
 
@@ -67,8 +68,8 @@ type TokenErrorCode =
   | 'TOKEN_UNAVAILABLE';
 
 /**
- * The only way in which this folder makes errors: never with a cause, since causes of OAuth and JOSE libraries hold
- * requests, answers and keys.
+ * Makes every error of this folder. No error has a cause: causes of OAuth and JOSE libraries hold requests, answers and
+ * keys.
  */
 export function tokenError(code: TokenErrorCode, message: string, facts: ErrorFacts): CountersignError {
   return new CountersignError(code, message, facts);

@@ -1,4 +1,9 @@
-/** Private keys of a zone, by key id. Old ones stay while runs sealed to them may still wait. */
+/**
+ * This file loads the private keys of a zone. One kind opens grants, by key id; with the other this worker signs, as a
+ * client of authorization servers and as an issuer.
+ *
+ * 1. Old sealing keys stay while runs sealed to them may still wait.
+ */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { CompactSign, type CryptoKey, importPKCS8 } from 'jose';
@@ -10,7 +15,7 @@ import { clientsOf } from './clients.ts';
 
 export type PrivateKeys = ReadonlyMap<string, CryptoKey>;
 
-/** @param baseDirectory of the configuration file; key files are relative to it. */
+/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadPrivateKeys(keys: readonly SealingKey[], baseDirectory: string): Promise<PrivateKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const [index, { kid, privateKeyFile }] of keys.entries()) {
@@ -45,18 +50,16 @@ function invalid(path: string, reason: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `The configuration is not valid: ${path} ${reason}.`, { path });
 }
 
-// Private keys with which this worker signs, as a client of authorization servers and as an issuer.
-
-/** What `importPKCS8` made of the file of a configured key. */
+/** Returns the key that `importPKCS8` made of a configured key file. */
 export type SigningKeys = (key: SigningKey) => CryptoKey;
 
 export interface PlacedKey {
-  /** Of the configuration, for errors. */
+  /** Path in the configuration, for errors. */
   readonly path: string;
   readonly key: SigningKey;
 }
 
-/** Of all clients and of the issuer. */
+/** Returns the signing keys of all clients and of the issuer. */
 export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | 'issuer'>): readonly PlacedKey[] {
   return [
     ...clientsOf(config).flatMap(({ path, client }) =>
@@ -66,7 +69,7 @@ export function signingKeysOf(config: Pick<Config, 'servers' | 'credentials' | '
   ];
 }
 
-/** @param baseDirectory of the configuration file; key files are relative to it. */
+/** @param baseDirectory of the configuration file; key files are relative to it */
 export async function loadSigningKeys(keys: readonly PlacedKey[], baseDirectory: string): Promise<SigningKeys> {
   const loaded = new Map<string, CryptoKey>();
   for (const { path, key } of keys) {
@@ -87,12 +90,12 @@ async function load({ privateKeyFile, alg }: SigningKey, baseDirectory: string, 
   const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw invalid(path, `names the file ${privateKeyFile}, which cannot be read (${error.code ?? 'error'})`);
   });
-  // Not extractable: no code of this process can write it anywhere.
+  // The key is not extractable: no code of this process can write it anywhere.
   const key = await importPKCS8(pem.trim(), alg).catch(() => {
     // The cause is left out: it may quote the file.
     throw invalid(path, `names the file ${privateKeyFile}, which is no private key for ${alg} (PKCS #8 in PEM)`);
   });
-  // A key that is too short is known only once it signs (RFC 7518 §3.3): not with the first call that is approved.
+  // A key that is too short fails only when it signs (RFC 7518 §3.3). So it signs here, before the first approved call.
   await new CompactSign(new Uint8Array())
     .setProtectedHeader({ alg })
     .sign(key)

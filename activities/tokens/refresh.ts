@@ -1,11 +1,13 @@
 /**
- * `refresh`: a token for one call, for the refresh token that the vault holds of the run's initiator (RFC 6749 §6, RFC 8707).
+ * The strategy `refresh` obtains a token for one call with the refresh token that the vault holds for the run's
+ * initiator (RFC 6749 §6, RFC 8707).
  *
- * 1. Asked for this server and this tool's scopes only, and never for none: that is all of the grant. An answer that is wider is
- *    refused, not used (INV-S2).
- * 2. The refresh token goes to the issuer that stands beside it in the vault, and only where that is the configured one.
- * 3. A refresh token is used once (`vault/renewal.ts`). What replaced it is written before the token of the answer is looked at.
- * 4. An answer that did not come is no proof that the token was not used: the grant is then lost, not tried again.
+ * 1. The token is asked for this server and this tool's scopes only. An empty scope is never sent, since it means all
+ *    of the grant. A wider answer is refused, not used (INV-S2).
+ * 2. The refresh token goes only to the issuer stored beside it in the vault, and only if that is the configured one.
+ * 3. A refresh token is used once (`activities/vault/renewal.ts`). Its replacement is written before the access token
+ *    of the answer is checked.
+ * 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
@@ -20,7 +22,7 @@ import { oauthFailure } from './oauth-failure.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { namedRef, ofVault, usableEntry } from './vaulted.ts';
 
-/** To write what came of a use, and for clocks that differ. */
+/** Time to write the result of a use, with room for clocks that differ. */
 const WRITING_MS = 30_000;
 const LONGEST_LIFE_SECONDS = 315_360_000;
 
@@ -33,7 +35,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
       const { server, refused, signal } = request;
       const ref = namedRef(request);
       if (refused !== undefined) client.forget();
-      // Before anything is asked of anybody: most refusals need no network.
+      // The entry is checked before any request: most refusals need no network.
       const { expiresAt } = usable(await ofVault(server, async () => await vault.read(ref)), request).entry;
       await readMetadata(request);
       const asked = askedFor(credentials, request);
@@ -93,7 +95,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
     throw tokenError('GRANT_INVALID', message, { server, issuer });
   }
 
-  /** While nothing depends on it: a use that has begun has to be finished. */
+  /** Reads metadata before the refresh token is used: a use that has begun must be finished. */
   async function readMetadata({ server, signal }: TokenRequest): Promise<void> {
     const exchange = openExchange({ ...source, signal });
     try {
@@ -104,7 +106,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
     }
   }
 
-  /** Without the caller's signal: see `vault/renewal.ts`. */
+  /** Runs without the caller's signal; `activities/vault/renewal.ts` says why. */
   async function exchanged(token: string, server: string, asked: Asked): Promise<Used<TokenAnswer>> {
     const { exchange, proof } = watched(openExchange({ ...source, signal: undefined }));
     const parameters = { ...parametersOf(asked), refresh_token: token };
@@ -117,7 +119,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
     }
   }
 
-  /** `refresh_token_expires_in`, as several issuers have it; no standard does. */
+  /** Reads `refresh_token_expires_in`, which several issuers send; no standard defines it. */
   function lifeOf(answer: TokenEndpointResponse): { readonly expiresAt?: string } {
     const seconds = answer['refresh_token_expires_in'];
     if (typeof seconds !== 'number' || !(seconds > 0) || seconds > LONGEST_LIFE_SECONDS) return {};
@@ -128,15 +130,16 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
 type Proof = 'not-used' | 'refused' | 'uncertain';
 
 /**
- * What a failed request proves of the token that it held. An answer below 500 says that no token was given for it. A 5xx proves
- * nothing, save a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer so when the connection behind them broke.
+ * Watches what a failed request proves of the refresh token that it held. An answer below 500 proves that no token was
+ * given for it. A 5xx proves nothing, except a 503 with Retry-After (RFC 9110 §15.6.4): proxies answer 5xx when the
+ * connection behind them broke.
  */
 function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof: () => Proof } {
   let proof: Proof = 'not-used';
   const exchange: Exchange = {
     ...inner,
     fetch: async (url, request) => {
-      // Metadata hold no token.
+      // Metadata requests hold no token.
       if (request.method !== 'POST') return await inner.fetch(url, request);
       proof = 'uncertain';
       try {
@@ -144,7 +147,7 @@ function watched(inner: Exchange): { readonly exchange: Exchange; readonly proof
         proof = await provenBy(response.clone(), inner.retryAfterMs());
         return response;
       } catch (error) {
-        // What may not be contacted was sent nothing.
+        // Nothing was sent to an address that may not be contacted.
         if (neverConnected(error) || egressRefusalIn(error) !== undefined) proof = 'not-used';
         throw error;
       }

@@ -1,9 +1,11 @@
 /**
- * Whom a tool server itself names as its authorization servers (RFC 9728), compared with the configured issuer.
+ * This file compares the authorization servers that a tool server names for itself (RFC 9728) with the configured
+ * issuer.
  *
- * 1. Never followed: metadata, and a challenge that points to some, can only make us refuse. Tokens are asked for at the configured
- *    issuer or nowhere.
- * 2. Read at the well-known places of the server's own origin; no pointer of a `WWW-Authenticate` header is followed.
+ * 1. Resource metadata is never followed. It, and a challenge that points to it, can only make us refuse: tokens are
+ *    asked for at the configured issuer or nowhere.
+ * 2. Metadata is read at the well-known places of the server's own origin; no pointer of a `WWW-Authenticate` header is
+ *    followed.
  * 3. Nothing secret is sent.
  */
 import type { CountersignError } from '../../contracts/errors.ts';
@@ -20,7 +22,7 @@ const MOST_SHOWN = 3;
 
 export interface ResourceCheck {
   readonly issuer: string;
-  /** Where it is not the server's URL. */
+  /** The resource identifier; set only when it differs from the server's URL. */
   readonly resource?: string | undefined;
   readonly resourceMetadata: 'on-refusal' | 'required';
 }
@@ -29,7 +31,7 @@ export interface CheckSource extends Pick<TokenSource, 'now'> {
   readonly egress: Egress;
 }
 
-/** Strategies that ask an issuer, and do so only for servers that trust it. */
+/** Wraps a strategy that asks an issuer, so that it does so only for servers that trust that issuer. */
 export function forResource(check: ResourceCheck, strategy: TokenStrategy, source: CheckSource): TokenStrategy {
   const confirmed = new Map<string, number>();
   return {
@@ -58,7 +60,7 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
     await outlet.close();
   }
   if (read.kind === 'unavailable') {
-    // The token was refused already: a fresh one may still be taken.
+    // The token was refused already; a fresh one may still be accepted.
     if (!isRequired) return;
     throw tokenError(
       'TOKEN_UNAVAILABLE',
@@ -73,7 +75,7 @@ async function checkResource(check: ResourceCheck, request: TokenRequest, source
   const { resource, authorization_servers: issuers } = read.metadata;
   const expected = canonicalServerUrl(check.resource ?? serverUrl);
   if (typeof resource !== 'string' || canonicalServerUrl(resource) !== expected) {
-    // Metadata of another resource say nothing of this one.
+    // Metadata of another resource says nothing about this one.
     if (!isRequired) return;
     throw refusal(check, server, 'publishes metadata of another resource (RFC 9728 §3.3)');
   }
@@ -88,7 +90,7 @@ function refusal({ issuer }: ResourceCheck, server: string, what: string): Count
   return tokenError('TOKEN_REFUSED', message, { server, issuer });
 }
 
-/** Origins alone: all else is a text of the server. */
+/** Shows origins only: everything else in an issuer's URL is text of the server. */
 function shown(issuers: readonly string[]): string {
   const origins = issuers.flatMap((one) => (URL.canParse(one) ? [new URL(one).origin] : []));
   return [...new Set(origins)].slice(0, MOST_SHOWN).join(' ') || 'none';
@@ -99,7 +101,7 @@ type Read =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unavailable' };
 
-/** RFC 9728 §3.1: the path stands behind the well-known part; servers older than that have it at the root. */
+/** RFC 9728 §3.1: the path follows the well-known part; servers older than that have the document at the root. */
 async function readMetadata(serverUrl: string, exchange: Exchange): Promise<Read> {
   const { origin, pathname } = new URL(serverUrl);
   const path = pathname === '/' ? '' : pathname;
@@ -114,7 +116,7 @@ async function readOne(url: string, exchange: Exchange): Promise<Read> {
   try {
     const answer = await exchange.fetch(url, { method: 'GET', headers: { accept: 'application/json' } });
     if (answer.status >= 500 || answer.status === 429 || answer.status === 408) return { kind: 'unavailable' };
-    // A redirect is not followed, and what is not there or not for us is not there.
+    // A redirect is not followed, and a document that is missing or not for us counts as absent.
     if (answer.status !== 200) return { kind: 'absent' };
     const metadata: unknown = await answer.json();
     if (metadata === null || typeof metadata !== 'object') return { kind: 'absent' };

@@ -1,8 +1,9 @@
 /**
- * Ends what was minted for a call at its issuer, where the configuration says so (RFC 7009): the token when the call has ended, and
- * at once where it is not used at all.
+ * This file ends a token minted for a call at its issuer, if so configured (RFC 7009). That happens when the call has
+ * ended, or at once if the token is not used at all.
  *
- * 1. Nothing is waited for: the outcome of a call must not hang on an authorization server. What is not ended ends by itself.
+ * 1. Nothing waits for the issuer: the outcome of a call must not depend on an authorization server. A token that is
+ *    not revoked expires by itself.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import { openExchange } from './exchange.ts';
@@ -20,7 +21,7 @@ export interface Revocable {
   readonly answer: TokenEndpointResponse;
 }
 
-/** @param check of the answer; what it throws is thrown, and the token is ended */
+/** @param check of the answer; its error is thrown again after the token was ended */
 export function revocable(
   { revoke, client, source, server, answer }: Revocable,
   check: () => MintedToken,
@@ -33,7 +34,7 @@ export function revocable(
   };
   const release = (): void => {
     end(answer.access_token, 'access_token');
-    // Nobody asked for it and nobody keeps it: it would live on where the access token does not.
+    // Nobody asked for the refresh token and nobody keeps it: it would outlive the access token.
     if (answer.refresh_token !== undefined) end(answer.refresh_token, 'refresh_token');
   };
   if (!revoke) return check();

@@ -1,11 +1,11 @@
 /**
- * What a caller sealed into the run with the client library, opened here for one call: with `given` its own token for the
- * server, else the assertion that is exchanged for one.
+ * This file opens, for one call, what a caller sealed into the run with the client library. With `given` that is the
+ * caller's own token for the server, otherwise the assertion that is exchanged for one.
  *
- * 1. Every field of the binding is computed again from the request and must be, byte for byte, what was sealed: a grant moved to
- *    another run, namespace, server or spec does not open anything (INV-S1).
+ * 1. Every field of the binding is computed again from the request and must equal, byte for byte, what was sealed. So a
+ *    grant moved to another run, namespace, server or spec opens nothing (INV-S1).
  * 2. Old private keys stay usable, so that keys rotate while runs wait.
- * 3. With `given`, the caller's scope is recorded as given, that is not at all; organisation policy may forbid this strategy.
+ * 3. With `given`, no scope is recorded, since the caller states none; organisation policy may forbid this strategy.
  */
 import { decodeProtectedHeader, flattenedDecrypt } from 'jose';
 import { readAuthorization } from '../../contracts/access-token.ts';
@@ -25,13 +25,13 @@ export interface GrantOpening {
 }
 
 export interface SealedGrants extends GrantOpening {
-  /** For grants that name an entry of the vault. */
+  /** Opens grants that name an entry of the vault. */
   readonly vaulted?: TokenStrategy | undefined;
   /** Organisation policy `givenTokens`. */
   readonly givenTokens: 'allow' | 'deny';
 }
 
-/** What stands in the grant of a request. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
+/** Opens the grant of a request and returns its content. Throws `GRANT_MISSING | GRANT_INVALID | GRANT_EXPIRED`. */
 export type OpenGrant = (request: TokenRequest) => Promise<string>;
 
 export function sealedStrategy(grants: SealedGrants): TokenStrategy {
@@ -39,7 +39,7 @@ export function sealedStrategy(grants: SealedGrants): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {
       const { server } = request;
-      // Read each time: policy may have changed since.
+      // The policy is read for each call: it may have changed since the run began.
       if (grants.givenTokens === 'deny') {
         const message = `Organisation policy forbids tokens given by callers (policy.givenTokens: deny), and ${server} is set to take one. Configure other credentials for it.`;
         throw tokenError('GRANT_FORBIDDEN', message, { server });
@@ -81,7 +81,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
       throw invalid(server, 'is sealed to a key that this worker does not have (grants.keys)');
     }
     const { protected: header, encrypted_key, iv, ciphertext, tag, aad } = jwe;
-    // Named one by one: a member that the schema does not know, such as an unprotected header, has no say.
+    // Members are named one by one: one that the schema does not know, such as an unprotected header, has no effect.
     const opened = await flattenedDecrypt({ protected: header, encrypted_key, iv, ciphertext, tag, aad }, key, {
       keyManagementAlgorithms: [SEALING.alg],
       contentEncryptionAlgorithms: [SEALING.enc],
@@ -118,7 +118,7 @@ export function grantOpener({ keys, now }: GrantOpening): OpenGrant {
   }
 }
 
-/** Of a grant that was opened: its binding was proven. */
+/** Expects a grant that was opened, so that its binding is proven. */
 function sealedUntil(grant: Grant | undefined): Pick<MintedToken, 'grantExpiresAt'> {
   if (grant === undefined || !('jwe' in grant)) return {};
   const { exp } = parseBinding(Buffer.from(grant.jwe.aad, 'base64url').toString());
@@ -133,7 +133,9 @@ function invalid(server: string, reason: string): CountersignError {
   );
 }
 
-/** RFC 7516 §4: only the header that our client writes; anything else may ask for processing that nobody reviewed. */
+/**
+ * RFC 7516 §4: accepts only the header that our client writes; any other may ask for processing that nobody reviewed.
+ */
 function keyIdOf(jwe: SealedGrant, server: string): string {
   let header: Record<string, unknown>;
   try {
@@ -149,7 +151,10 @@ function keyIdOf(jwe: SealedGrant, server: string): string {
   return kid;
 }
 
-/** Several texts decode to the same bytes when unused bits are set (RFC 4648 §3.5); only one of them is what was sealed. */
+/**
+ * Refuses other encodings of the same bytes: unused bits may differ (RFC 4648 §3.5), and only one text is what was
+ * sealed.
+ */
 function isCanonicalBase64url(text: unknown): boolean {
   return typeof text === 'string' && Buffer.from(text, 'base64url').toString('base64url') === text;
 }

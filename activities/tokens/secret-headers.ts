@@ -1,4 +1,7 @@
-/** Which configured values are secrets: of headers, so that they can be scrubbed; `Authorization` itself is refused. */
+/**
+ * This file says which configured header values are secrets, so that they can be scrubbed; `Authorization` itself is
+ * refused.
+ */
 
 const SECRET_NAME = /key|token|secret|auth|cookie|password|credential|signature/i;
 
@@ -9,12 +12,12 @@ export function secretHeaderValues(headers: Readonly<Record<string, string>>): s
     .map(({ value }) => value);
 }
 
-/** HTTP has no white space around a value (RFC 9110 §5.5), so that a server echoes it without. */
+/** HTTP has no white space around a value (RFC 9110 §5.5), so a server echoes the value without it. */
 function asSent(value: string): string {
   return value.trim();
 }
 
-/** Long, without spaces, letters and digits mixed: under whatever name, it is not prose. */
+/** A long value without spaces that mixes letters and digits is no prose, under whatever name. */
 export function looksRandom(value: string): boolean {
   return /^[\x21-\x7e]{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value) && !URL.canParse(value);
 }

@@ -1,9 +1,12 @@
 /**
- * `token-exchange`: the assertion that the caller sealed into the run becomes a token for one call (RFC 8693).
+ * The strategy `token-exchange` exchanges the assertion that the caller sealed into the run for a token for one call
+ * (RFC 8693).
  *
- * 1. The subject is the caller, the actor this service; the token is asked for one server and one tool's scopes (INV-S2).
- * 2. Neither the assertion nor the actor token reaches the tool server: a token that is one of them is refused, whoever gave it.
- * 3. All three are secrets (INV-S1).
+ * 1. The subject is the caller and the actor is this service; the token is asked for one server and one tool's scopes
+ *    (INV-S2).
+ * 2. Neither the assertion nor the actor token reaches the tool server: an issued token that equals one of them is
+ *    refused.
+ * 3. Assertion, actor token and issued token are secrets (INV-S1).
  */
 import type { TokenExchange } from '../../contracts/schemas/credentials.ts';
 import { askedFor, checkGranted, checkIssuedType, parametersOf } from './asked.ts';

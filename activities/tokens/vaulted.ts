@@ -1,8 +1,8 @@
 /**
- * Entries of the vault that a run's grant names, and whether this run may use them.
+ * This file finds the vault entry that a run's grant names, and says whether this run may use it.
  *
- * 1. Whose an entry is stands beside its secret, not in the run: a run that names an entry of somebody else learns nothing of it,
- *    not even that there is one.
+ * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
+ *    learns nothing about it, not even that it exists.
  */
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
@@ -11,7 +11,7 @@ import type { HeldEntry, Vault } from '../vault/port.ts';
 import { unverifiedEvidence } from './evidence.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
-/** What stands under a reference, where this request may use it. @throws what the token port allows */
+/** Returns the entry under a reference, if this request may use it. @throws what the token port allows */
 export function usableEntry(
   held: HeldEntry | undefined,
   request: TokenRequest,
@@ -61,7 +61,7 @@ export function namedRef({ grant, server }: TokenRequest): string {
   return grant.ref;
 }
 
-/** Failures of the vault in the words of the token port. */
+/** Turns failures of the vault into errors of the token port. */
 export async function ofVault<Value>(server: string, use: () => Promise<Value>): Promise<Value> {
   try {
     return await use();
@@ -80,7 +80,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   'CONFIG_INVALID',
 ]);
 
-/** `given` with a reference: a token that lives long, used as it is. */
+/** `given` with a reference: a long-lived token, used as it is. */
 export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStrategy {
   return {
     async mint(request): Promise<MintedToken> {

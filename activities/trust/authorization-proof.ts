@@ -1,6 +1,6 @@
 /**
- * Trust mode `signed`: which words on a call's authorization were said by who they name, while their signature was good, in a
- * Temporal run of this chain. The others count as not said.
+ * In trust mode `signed` this file proves the answers to a call's authorization. An answer counts if the person it
+ * names signed it, while the signature was good, in a Temporal run of this chain. Other answers count as not given.
  */
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
@@ -42,7 +42,7 @@ export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizat
       const all: readonly Said[] = [...(proof.further ?? []), proof];
       const signatures = all.map(({ answer }) => answer.signature ?? '');
       const trust = await parts.keys.setFor(ids.tenant, 'kept');
-      // One key is one voice, whatever names it may say.
+      // One key is one voice, whatever names it may sign for.
       const areDistinct = signatures.every((each, index) => !isSameVoice(trust, signatures.slice(0, index), each));
       let isWhole = areDistinct;
       for (const each of all) isWhole &&= await isSaid(each);

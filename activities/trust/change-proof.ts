@@ -1,10 +1,12 @@
 /**
- * Trust mode `signed`: that a change of a catalog was asked for by who it names. Proven where the configuration is asked, by this
- * worker's own keys and Temporal's own word, and not by what the workflow says.
+ * In trust mode `signed` this file proves that the person named in a change of a catalog asked for it. The proof is
+ * made by the activity that reviews the change. It uses this worker's own keys and what Temporal reports, not what the
+ * workflow says.
  *
- * 1. Only a catalog under its own id, on the queue of these workers, is answered: a workflow that bears its name learns nothing.
+ * 1. Only a catalog under its own id, on the queue of these workers, is answered: a workflow that merely bears its name
+ *    learns nothing.
  * 2. The message was signed for the Temporal run that asks, or for one before it in the same chain.
- * 3. Whoever agrees to a loosening holds another key than who asked for it, and both keys count now.
+ * 3. The person who agrees to a loosening holds another key than the person who asked for it, and both keys count now.
  */
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
@@ -20,10 +22,13 @@ import type { Scheduler } from '../kit/scheduler.ts';
 
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
 
-/** A message waits for those before it, and this activity for a worker. */
+/** A message waits for the ones before it, and this activity waits for a worker. */
 const REVIEWED_WITHIN_S = 600;
 
-/** What the review says of trust. @throws CountersignError where keys or Temporal cannot be read, and may be later */
+/**
+ * Returns what the review says of trust.
+ * @throws CountersignError if keys or Temporal cannot be read now
+ */
 export async function proveChange(
   parts: ChangeProofParts,
   input: ReviewInput,
@@ -34,7 +39,7 @@ export async function proveChange(
   let trust = await trustFor(parts, input.tenant, 'kept');
   let doubt = doubtIn(input, scheduler, trust);
   if (doubt?.code === 'TRUST_KEY_UNKNOWN') {
-    // A key may be newer than what was read last.
+    // A key may be newer than the last read.
     trust = await trustFor(parts, input.tenant, 'new');
     doubt = doubtIn(input, scheduler, trust);
   }
@@ -69,7 +74,7 @@ function doubtIn({ tenant, server, by, signed }: ReviewInput, scheduler: Schedul
     namespace: scheduler.namespace,
     tenant,
     server,
-    // Which runs count is looked at apart.
+    // Which runs count is checked separately.
     runId: (signature === undefined ? undefined : claimedRunId(signature)) ?? '',
   };
   const { purpose = 'catalog.refresh', requestId = '', payload = '', asked } = signed ?? {};
@@ -108,7 +113,7 @@ async function outOfChain(
   });
 }
 
-/** Not to be sent again: the key was looked for where it would be. */
+/** Makes a refusal that is not to be sent again: the key was sought where it would be. */
 function lasting({ code, message, facts }: Refusal): NonNullable<Review['unproven']> {
   return { code: code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : code, message, facts };
 }

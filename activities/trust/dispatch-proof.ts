@@ -1,10 +1,12 @@
 /**
- * Trust mode `signed`, before a call leaves this worker: every part of its consent is proven from what was signed (INV-G1).
+ * In trust mode `signed` this file proves every part of a call's consent from what was signed, before the call leaves
+ * this worker (INV-G1).
  *
- * 1. By this worker's own keys, as they are now: what was signed with a key that was revoked since does not count.
- * 2. A vote was made in the Temporal run that schedules the call, or in one before it in the same chain, by Temporal's own word:
- *    what the workflow says of it is not believed.
- * 3. What is no longer proven is asked again; what was never true is refused, and what may be meant for another server.
+ * 1. The proof uses this worker's own keys as they are now: a signature by a key that was revoked since does not count.
+ * 2. A vote was made in the Temporal run that schedules the call, or in one before it in the same chain. Temporal's
+ *    report decides that; the workflow's claim is not believed.
+ * 3. Consent that is no longer proven is asked for again. Consent that was never true is refused, and so is consent
+ *    that may be meant for another server.
  */
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -23,7 +25,7 @@ import type { Refused } from '../kit/refused.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 
-/** Undefined: proven. @throws CountersignError where something cannot be read, and may be later */
+/** Returns undefined if the call is proven. @throws CountersignError if something cannot be read now */
 export type CheckSignatures = (input: DispatchInput, scheduler: Scheduler) => Promise<Refused | undefined>;
 
 export function createSignatureCheck(parts: StartProofParts, namesakes: Namesakes): CheckSignatures {
@@ -44,13 +46,15 @@ export function createSignatureCheck(parts: StartProofParts, namesakes: Namesake
     const unprovided = await proveProvided(parts, input, kept, scheduler);
     if (proof.kind === 'policy') return unprovided;
     const doubt = doubtIn(proof, input, kept);
-    // A key may be newer than what was read last.
+    // A key may be newer than the last read.
     const lasting = doubt && doubtIn(proof, input, await parts.keys.setFor(run.initiator.tenant, 'new'));
     return lasting ?? (await checkWhere(parts, messagesIn(proof), scheduler)) ?? unprovided;
   };
 }
 
-/** What people have said of the call names its server by its address: is that one server? What policy allows is judged by its name. */
+/**
+ * Checks that the address by which people consented names one server only: policy allows calls by the server's name.
+ */
 async function checkNamesakes(
   { proof, retry, server, authorizations = [] }: DispatchInput,
   spec: RunSpec,
@@ -67,7 +71,7 @@ async function checkNamesakes(
   };
 }
 
-/** People's answers to what the server asked: as they signed them, and in this chain. */
+/** Checks people's answers to the server's questions: signed by them, and in this chain. */
 async function proveProvided(
   parts: StartProofParts,
   { run, input }: DispatchInput,
@@ -93,7 +97,10 @@ async function proveProvided(
   return elsewhere?.kind === 'reopen' ? { ...elsewhere, asks: 'input' } : elsewhere;
 }
 
-/** That a call which may have run is sent again was said by who it names, while their signature was good, in this chain. */
+/**
+ * Checks that the person named for sending a possibly executed call again said so, while the signature was good, in
+ * this chain.
+ */
 async function checkRetrySignature(
   parts: StartProofParts,
   { resolution, decidedAt }: RetryProof,
@@ -104,7 +111,7 @@ async function checkRetrySignature(
   const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
   const checkedBy = (trust: TrustSet) => checkSignedAnswer('resolveOutcome', resolution, ids, trust, undefined);
   let checked = checkedBy(kept);
-  // A key may be newer than what was read last.
+  // A key may be newer than the last read.
   if (checked.kind === 'refuse') checked = checkedBy(await parts.keys.setFor(run.initiator.tenant, 'new'));
   const who = `The word of ${resolution.approver.id} that the call is sent again`;
   if (checked.kind === 'refuse') {
@@ -123,7 +130,7 @@ async function checkRetrySignature(
   return elsewhere && { ...elsewhere, asks: 'outcome' };
 }
 
-/** The last vote first, the others, and what postponed the deadline. */
+/** Returns the last vote first, then the others, then what postponed the deadline. */
 function messagesIn(proof: DecisionProof): readonly SignedDecision[] {
   return [...votesIn(proof), ...extensionsIn(proof).map(({ decision }) => decision)];
 }
@@ -132,7 +139,7 @@ function votesIn(proof: DecisionProof): readonly SignedDecision[] {
   return proof.kind === 'standing' ? proof.decisions : [proof.decision, ...(proof.further ?? [])];
 }
 
-/** The votes whose time is claimed: that of the last, and of all where who may decide depends on the time. */
+/** Returns the votes whose time is claimed: the last one, and all of them if the right to decide depends on time. */
 function timedVotes(proof: DecisionProof): readonly { decision: SignedDecision; decidedAt: string }[] {
   const { decidedAt } = proof;
   if (proof.kind === 'standing') return proof.decisions.slice(0, 1).map((decision) => ({ decision, decidedAt }));
@@ -152,7 +159,8 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
     const checked = checkSignedDecision(vote, ids, trust, undefined);
     if (checked.kind === 'signed') continue;
     const { code, message } = checked;
-    // Good when it was made, and its key is no longer: somebody else has to say so, or the same one with another key.
+    // The signature was good when it was made, but its key is no longer trusted. Somebody else has to decide, or the
+    // same person with another key.
     if (code === 'TRUST_KEY_UNKNOWN' || code === 'SIGNER_NOT_ENTITLED')
       return reopen(
         code,
@@ -173,7 +181,7 @@ function doubtIn(proof: DecisionProof, { run }: DispatchInput, trust: TrustSet):
   return undefined;
 }
 
-/** Whoever forges when a decision was taken stays within what was signed. @param seconds since the epoch */
+/** Limits a forged time of decision to the validity of the signature. @param seconds since the epoch */
 function wasGood({ signature = '' }: Pick<SignedDecision, 'signature'>, seconds: number): boolean {
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }

@@ -1,7 +1,8 @@
 /**
- * What Temporal itself says of an execution, which no input can forge.
+ * This file reads what Temporal itself reports of an execution, which no input can forge.
  *
- * 1. What is kept does not change: when an execution began, in which chain, on which queue. That one has ended is asked anew until it has.
+ * 1. Only what never changes is cached: start time, chain and queue. The end is asked anew until the execution has
+ *    ended.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
@@ -10,14 +11,14 @@ import { CountersignError } from '../../contracts/errors.ts';
 export interface ExecutionFacts {
   /** Epoch ms. */
   readonly startedAt: number;
-  /** Of the chain that continue-as-new makes. */
+  /** First Temporal run id of the chain that continue-as-new makes. */
   readonly firstRunId: string;
   readonly taskQueue: string;
-  /** It ended by continuing as new; an execution that was reset did not. */
+  /** True if it ended by continuing as new; an execution that was reset did not. */
   readonly continued: boolean;
 }
 
-/** Undefined where Temporal knows it no longer (retention). @throws CountersignError `ENGINE_UNAVAILABLE` */
+/** Returns undefined if Temporal no longer knows it (retention). @throws CountersignError `ENGINE_UNAVAILABLE` */
 export type ReadExecution = (
   workflowId: string,
   runId: string,

@@ -1,22 +1,25 @@
+/**
+ * This file reads the trusted keys from a file or a URL: a JWK Set (RFC 7517) that the operator writes.
+ *
+ * 1. `read` returns the document as it is now, or throws. The same object again means that the document has not
+ *    changed.
+ * 2. A file is read again as soon as it has changed.
+ * 3. A URL is asked by a guarded request, since its answer says who may countersign. No redirect is followed: only the
+ *    host that the operator named is believed. Time and size are bounded; `activities/egress/` decides what may be
+ *    contacted.
+ */
 import { readFile, stat } from 'node:fs/promises';
 import type { Egress } from '../egress/fetch.ts';
 
-/**
- * Where the trusted keys stand: a JWK Set (RFC 7517) that the operator writes.
- *
- * 1. `read` gives the document as it is now, or throws. The same object again means that it has not changed.
- */
 export interface TrustStore {
-  /** For messages: the file or URL as the configuration names it. */
+  /** The file or URL as the configuration names it, for messages. */
   readonly name: string;
-  /** How long a change may go unnoticed, in milliseconds: reading costs something. */
+  /** Milliseconds for which a change may go unnoticed, since a read costs something. */
   readonly freshMs: number;
   read(): Promise<unknown>;
 }
 
-// Trusted keys in a file, which is read again when it has changed: at once.
-
-/** @param path absolute. @param shown as the configuration names it */
+/** @param path absolute. @param shown the path as the configuration names it */
 export function createTrustFile(path: string, shown: string): TrustStore {
   let last: { readonly mark: string; readonly document: unknown } | undefined;
   return {
@@ -33,11 +36,6 @@ export function createTrustFile(path: string, shown: string): TrustStore {
     },
   };
 }
-
-// Trusted keys at a URL: whoever answers there says who may countersign, so the request is a guarded one.
-//
-// 1. No redirect is followed: only the host that the operator named is believed.
-// 2. Time and size are bounded; what may be contacted is for `activities/egress/` to say.
 
 const FRESH_MS = 15_000;
 const TIMEOUT_MS = 5_000;

@@ -1,9 +1,10 @@
 /**
- * The trusted keys as this worker knows them.
+ * This file holds the trusted keys as this worker knows them.
  *
- * 1. A set is taken whole or not at all: one that is not valid, or cannot be read, leaves the one before it in place (INV-G4).
- * 2. Not for ever: after a day nothing is believed any more, or a key could be kept alive by keeping its revocation from us.
- * 3. One reading at a time.
+ * 1. A set is taken whole or not at all: one that is invalid or unreadable leaves the earlier one in place (INV-G4).
+ * 2. An earlier set lasts one day. After that nothing is believed, or somebody could keep a key alive by hiding its
+ *    revocation from us.
+ * 3. One read runs at a time.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -14,14 +15,14 @@ import type { TrustStore } from './key-sources.ts';
 
 export interface TrustedKeys {
   /**
-   * What runs of a tenant believe. `kept`: as it was seconds ago; `new`: as it is now, where it can be read.
+   * Returns the keys that runs of a tenant believe. `kept`: as of seconds ago; `new`: as of now, if they can be read.
    * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
    */
   setFor(tenant: string, age: 'kept' | 'new'): Promise<TrustSet>;
 }
 
 const LONGEST_KEPT_MS = 86_400_000;
-/** What a run is given, records and carries. */
+/** Limit of the set that a run is given, records and carries. */
 const MOST_BYTES = 65_536;
 
 export type SignedTrust = Extract<TrustConfig, { mode: 'signed' }>;
@@ -34,7 +35,7 @@ export function createTrustedKeys(
   let kept: { readonly document: unknown; readonly jwks: readonly TrustedJwk[]; readonly at: number } | undefined;
   let reading: Promise<void> | undefined;
   const read = async (): Promise<void> => {
-    // Before the question: what changes while it is answered counts as not seen.
+    // The time is taken before the question: a change during the answer counts as not seen.
     const at = now();
     const document = await store.read();
     const jwks = kept !== undefined && kept.document === document ? kept.jwks : validJwks(document, store.name);
@@ -68,7 +69,7 @@ export function createTrustedKeys(
   };
 }
 
-/** As they stand there now. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+/** Reads the trusted keys as they are now. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
 export async function readTrusted(store: TrustStore): Promise<readonly TrustedJwk[]> {
   try {
     return validJwks(await store.read(), store.name);
@@ -89,7 +90,7 @@ function validJwks(value: unknown, name: string): readonly TrustedJwk[] {
 }
 
 function unavailable(name: string, cause: unknown): CountersignError {
-  // What is wrong in the document names its path; anything else may quote what it met.
+  // An error about the document names its path; any other error may quote what it met.
   if (cause instanceof CountersignError) return cause;
   return new CountersignError(
     'TRUST_UNAVAILABLE',

@@ -1,11 +1,13 @@
 /**
- * Another server of a run that has the address of the one that is called, and not its authority.
+ * This file finds another server of a run that has the address of the called one, but not its authority.
  *
- * What people sign names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its name. Where two names of
- * one run share an address, consent to a call of one would be as good for the other, and whoever schedules it could choose.
- * 1. Of the spec that was signed, by this worker's own configuration, and catalogs as they are (INV-G1).
- * 2. Where both are the same to the server, it does not matter which is meant; a grant that was given later is of one name alone.
- * 3. Catalogs of servers that are elsewhere are not asked: a call does not wait for what it has nothing to do with (INV-G3).
+ * Signed consent names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its
+ * name. If two names of one run share an address, consent to a call of one would be as good for the other, and a
+ * scheduler could choose.
+ * 1. The check uses the spec that was signed, this worker's own configuration, and catalogs as they are now (INV-G1).
+ * 2. If both names have the same authority, either may be meant. A grant that was given later belongs to one name
+ *    alone.
+ * 3. Catalogs of servers at other addresses are not asked: a call does not wait for something unrelated to it (INV-G3).
  */
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { RunSpec, ServerRef } from '../../contracts/schemas/run-spec.ts';
@@ -14,13 +16,13 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 
-/** As a dispatch has it. */
+/** The called server as its dispatch describes it. */
 export interface Called extends Pick<ServerBinding, 'name' | 'url'> {
-  /** Is it called with a grant that the signed spec does not have? */
+  /** True if it is called with a grant that the signed spec does not have. */
   readonly regranted: boolean;
 }
 
-/** Its name; undefined where there is none. @throws CountersignError where a catalog cannot be read */
+/** Returns the other server's name; undefined if there is none. @throws CountersignError if a catalog cannot be read */
 export type Namesakes = (spec: RunSpec, called: Called) => Promise<string | undefined>;
 
 interface Placed {
@@ -58,7 +60,7 @@ export function createNamesakes(config: Config, readCatalog: ReadCatalog): Names
   };
 }
 
-/** What tells callers of one server apart. */
+/** Returns what tells callers of one server apart: headers and credentials. */
 export function authorityOf({ headers, credentials }: Config['servers'][string]): string {
   return canonicalJson({ headers, credentials });
 }

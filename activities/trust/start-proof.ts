@@ -1,10 +1,12 @@
 /**
- * Trust mode `signed`: that the run was started by who its spec names. Asked when a run is prepared, and again before its tools are
- * listed or called, by what was signed and not by what the workflow says.
+ * In trust mode `signed` this file proves that the run was started by the person its spec names. The proof is made when
+ * a run is prepared, and again before its tools are listed or called. It relies on what was signed, not on what the
+ * workflow says.
  *
- * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants. Whatever a workflow
- *    says of these is compared with what was signed.
- * 2. It is good for a start only while it lasts: the first execution of the run began then, by Temporal's own word.
+ * 1. The signature binds namespace, workflow id and the whole spec: initiator, tenant, servers, policy, grants.
+ *    Whatever a workflow says of these is compared with what was signed.
+ * 2. The signature is good for a start only while it lasts: the first execution of the run began then, as Temporal
+ *    reports it.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -29,23 +31,24 @@ export interface StartProofParts {
   readonly keys: TrustedKeys;
   readonly artifacts: ArtifactStore;
   readonly readExecution: ReadExecution;
-  /** Of the workers: a run elsewhere is none of ours. */
+  /** Queue of these workers: a run on another queue is none of ours. */
   readonly taskQueue: string;
 }
 
-/** What a dispatch says of its run, to be compared. */
+/** The claims of a dispatch about its run, to be compared. */
 export interface RunClaims {
   readonly run: RunIdentity;
   readonly server: ServerBinding;
   readonly grant?: Grant | undefined;
-  /** Where tools are called; where they are listed, there is none yet. */
+  /** Present if tools are called; while they are listed there is none yet. */
   readonly toolset?: readonly ToolsetRef[];
   readonly runPolicy?: Policy | undefined;
 }
 
 /**
- * For `prepareRun`: a spec that is not signed by somebody who may start it is refused.
- * @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`, `SIGNER_NOT_ENTITLED`, `TRUST_KEY_UNKNOWN`
+ * Refuses, for `prepareRun`, a spec that is not signed by somebody who may start it.
+ * @throws CountersignError `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`, `SIGNER_NOT_ENTITLED`,
+ * `TRUST_KEY_UNKNOWN`
  */
 export async function proveStart(
   parts: StartProofParts,
@@ -56,14 +59,14 @@ export async function proveStart(
   const { message, signature } = openMessage(given);
   const text = canonicalJson(message);
   const trust = await judgeSpec(parts, spec, signature, sha256Hex(text), scheduler);
-  // Judged by when the run began, not by when a worker took it up: it may have waited for one.
+  // The time that counts is when the run began, not when a worker took it up: the run may have waited for one.
   await assertStartedInTime(parts, signature ?? '', scheduler);
   const stored = await parts.artifacts.put(new TextEncoder().encode(text), SPEC_TYPE);
   return { trust, signedSpec: { spec: stored, signature: signature ?? '' } };
 }
 
 /**
- * For what reaches a server: the run is the one that was signed, and what it says of itself is what was signed.
+ * Proves, before anything reaches a server, that the run was signed and that its claims are those that were signed.
  * @throws CountersignError
  */
 export async function proveRun(
@@ -113,7 +116,7 @@ async function judgeSpec(
     checked = checkSignature(signature, about, trust, undefined);
   }
   if (checked.kind === 'signed') return trust;
-  // Not to be tried again by Temporal: it was looked for where it would be.
+  // Temporal does not retry this: the key was sought where it would be.
   const code = checked.code === 'TRUST_KEY_UNKNOWN' ? 'SIGNER_NOT_ENTITLED' : checked.code;
   const message =
     checked.code === 'TRUST_KEY_UNKNOWN'
@@ -122,7 +125,10 @@ async function judgeSpec(
   throw new CountersignError(code, `The run spec: ${message}`, { path: 'signature', ...checked.facts });
 }
 
-/** A spec that was caught starts nothing later. Where retention has taken the first execution, nobody can say (docs/adr/0025). */
+/**
+ * Refuses a captured spec that is used to start a run later. If retention has removed the first execution, nobody can
+ * tell (docs/adr/0025).
+ */
 async function assertStartedInTime(
   { readExecution, taskQueue }: StartProofParts,
   signature: string,

@@ -1,12 +1,12 @@
 /**
- * A `Vault` in a directory that workers share: a folder for each reference, a file for each version, encrypted.
+ * This `Vault` is a directory that workers share: a folder for each reference, an encrypted file for each version.
  *
  *     <root>/<sha256 of the reference>/000000000003.json
  *
- * 1. A version has its name by `link`, which fails where there is one: of two workers that write the same version one is second,
- *    without a lock and also after a crash. So that this holds for late ones too, a version that was replaced keeps its name for
- *    a while, as an empty file: what it held is a secret still.
- * 2. The newest version is never deleted, also not that of an entry which was removed: versions are not used again.
+ * 1. A version gets its name by `link`, which fails if the name exists. If two workers write the same version, one is
+ *    second, without a lock and also after a crash. A replaced version keeps its name for a while, as an empty file,
+ *    so that late workers fail too. The file is emptied because its content is still a secret.
+ * 2. The newest version is never deleted, even if it records a removal: version numbers are not used again.
  * 3. Files are whole or not there, for the owner alone (`activities/kit/durable-file.ts`).
  */
 import { createHash } from 'node:crypto';
@@ -30,20 +30,20 @@ export const VAULT_ROOT: RootKind = {
   missing: 'VAULT_UNAVAILABLE',
 };
 
-/** Each time somebody has written in between. */
+/** A repeated read means that somebody has written in between. */
 const MOST_READS = 50;
-/** Names that are kept of versions that were replaced: who comes later than so many is told from who comes in time. */
+/** Replaced versions that keep their names, so that a worker that is late by fewer versions is told so. */
 const KEPT_NAMES = 100;
 
-/** What an envelope holds. */
+/** The content of an envelope. */
 const Content = z.strictObject({ ref: Identifier, entry: VaultEntry });
 
-/** In the place of an envelope, so that no key is needed for what is gone. */
+/** Stands in the place of an envelope, so that a removal needs no key. */
 const REMOVED = 'removed\n';
 
 interface Newest {
   readonly version: number;
-  /** Undefined: it was removed. */
+  /** Undefined if the entry was removed. */
   readonly found: (z.infer<typeof Content> & { readonly keyId: string }) | undefined;
 }
 
@@ -100,7 +100,7 @@ async function newestOf(root: string, folder: string, envelopes: Envelopes): Pro
   throw unavailable('other workers write to it all the time');
 }
 
-/** In ascending order; none where nothing was ever written. */
+/** Returns versions in ascending order; none if nothing was ever written. */
 async function versionsIn(root: string, folder: string): Promise<number[]> {
   let names: string[];
   try {
@@ -114,7 +114,7 @@ async function versionsIn(root: string, folder: string): Promise<number[]> {
   return versions.toSorted((one, other) => one - other);
 }
 
-/** Undefined where a newer version has taken its place. */
+/** Returns undefined if a newer version has taken its place. */
 async function readText(path: string): Promise<string | undefined> {
   try {
     const text = await readFile(path, 'utf8');
@@ -141,9 +141,9 @@ async function replaced(
   const versions = await versionsIn(root, folder);
   const isLate = (versions.at(-1) ?? version) > version + KEPT_NAMES;
   const outdated = versions.filter((other) => other < version - KEPT_NAMES || (isLate && other === version));
-  // The one before, and one that a crash has left.
+  // The version before this one, and one that a crash may have left.
   const emptied = versions.filter((other) => other < version && other >= version - 2);
-  // The version stands there, and is told so: what is left behind the next write cleans away.
+  // The version is written and reported so; the next write removes what this cleanup leaves behind.
   await Promise.allSettled([
     ...outdated.map(async (old) => await rm(join(root, folder, fileOf(old)), { force: true })),
     ...emptied.map(async (old) => await replace(root, join(root, folder, fileOf(old)), '')),

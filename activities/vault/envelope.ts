@@ -1,8 +1,9 @@
 /**
- * Bytes at rest: AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce and the id of its key beside it.
+ * This file encrypts bytes at rest: AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce and the id of its key
+ * beside it.
  *
  * 1. The first key encrypts; every key decrypts, so that keys rotate while entries stay.
- * 2. Place and version are part of what the tag proves: an envelope that is copied to another reference, or back over a newer
+ * 2. The tag also covers place and version: an envelope that is copied to another reference, or back over a newer
  *    version, does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
@@ -21,7 +22,7 @@ const Envelope = z.strictObject({
   data: z.base64(),
 });
 
-/** Where an envelope stands. */
+/** The place of an envelope. */
 export interface Place {
   readonly folder: string;
   readonly version: number;
@@ -35,7 +36,7 @@ export interface Opened {
 export class Envelopes {
   readonly #keys: readonly { readonly id: string; readonly key: Uint8Array }[];
 
-  /** @param keys not empty, as the configuration's schema has it */
+  /** @param keys not empty, as the configuration's schema requires */
   constructor(keys: readonly CodecKey[]) {
     this.#keys = keys.map(({ id, key }) => ({ id, key: Buffer.from(key, 'base64') }));
   }
@@ -51,7 +52,7 @@ export class Envelopes {
     return JSON.stringify({ format: 'countersign-vault-1', keyId: first.id, data });
   }
 
-  /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` where its key is not there */
+  /** @throws CountersignError `VAULT_CORRUPT`, or `CONFIG_INVALID` if its key is missing */
   open(envelope: string, place: Place): Opened {
     const { keyId, data } = parse(envelope, place);
     const key = this.#keys.find(({ id }) => id === keyId)?.key;
@@ -66,7 +67,7 @@ export class Envelopes {
       const text = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
       return { text: text.toString('utf8'), keyId };
     } catch {
-      // Without its cause: nothing of what was tried to be read is told.
+      // The cause is left out: nothing of the read content is reported.
       throw corrupt(place, 'it was changed, moved, or encrypted with another key of the same id');
     }
   }

@@ -1,8 +1,9 @@
 /**
- * A `Vault` whose entries whoever starts the worker has put into its environment, as JSON of `VaultEntry`, one variable each.
+ * This `Vault` reads its entries from environment variables, one each, as JSON of `VaultEntry`; the person who starts
+ * the worker sets them.
  *
- * 1. Read-only: a secret that its issuer replaces with each use cannot be kept here.
- * 2. A variable that is not set is no entry; one that cannot be read as an entry is `VAULT_CORRUPT`, and never shown.
+ * 1. The vault is read-only: a secret that its issuer replaces with each use cannot be kept here.
+ * 2. A variable that is not set is no entry. One that cannot be read as an entry is `VAULT_CORRUPT`, and never shown.
  */
 import { createHash } from 'node:crypto';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -20,7 +21,7 @@ export function createVaultEnvironment(
     if (variable === undefined || text === undefined || text === '') return undefined;
     const entry = VaultEntry.safeParse(plain(text));
     if (!entry.success) {
-      // Paths of fields only: what a schema says of a value may quote it.
+      // Only paths of fields are reported: a schema's message about a value may quote it.
       const at = entry.error.issues.map(({ path }) => path.join('.') || 'its form').slice(0, 5);
       throw new CountersignError(
         'VAULT_CORRUPT',

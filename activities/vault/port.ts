@@ -1,16 +1,17 @@
 /**
- * Secrets that outlive a call, each under the reference by which a run's grant names it.
+ * A vault keeps secrets that outlive a call, each under the reference by which a run's grant names it.
  *
- * 1. What is read never leaves the activity, or the command that was asked to put it (INV-S1).
- * 2. A write names the version that it replaces and changes nothing where another was first: compare-and-swap, as Vault's KV
- *    store (`cas`) and the cloud secret managers have it (etag, version id). A lease is an entry written so (`renewal`), and ends
- *    by its own time: no store needs locks.
+ * 1. A secret that was read never leaves the activity, or the command that was asked to put it (INV-S1).
+ * 2. A write names the version that it replaces and changes nothing if another writer was first. This is
+ *    compare-and-swap, as in Vault's KV store (`cas`) and the cloud secret managers (etag, version id). A lease is an
+ *    entry with a `renewal` that ends by its own time, so no store needs locks.
  * 3. A version that was read is never handed out again for other content.
- * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`, `CONFIG_INVALID`.
+ * 4. Failures are `CountersignError`s: `VAULT_UNAVAILABLE` (may pass), `VAULT_CORRUPT`, `VAULT_READ_ONLY`,
+ *    `CONFIG_INVALID`.
  */
 import type { VaultEntry } from '../../contracts/schemas/stores.ts';
 
-/** Opaque; told apart by equality alone. */
+/** Opaque; compared by equality alone. */
 export type VaultVersion = string;
 
 export interface HeldEntry {
@@ -23,20 +24,20 @@ export interface ListedEntry extends Omit<VaultEntry, 'secret'> {
   readonly ref: string;
   readonly kind: VaultEntry['secret']['kind'];
   readonly version: VaultVersion;
-  /** Of the key that it is encrypted with, where the adapter encrypts. */
+  /** Id of the key that encrypts the entry, if the adapter encrypts. */
   readonly keyId?: string;
 }
 
 export interface Vault {
-  /** Undefined where nothing stands under the reference. */
+  /** Returns undefined if there is no entry under the reference. */
   read(ref: string): Promise<HeldEntry | undefined>;
   /**
-   * @param expected what was read; undefined where nothing must stand there
-   * @returns the new version; undefined where somebody else was first
+   * @param expected the version that was read; undefined if there must be none
+   * @returns the new version; undefined if another writer was first
    */
   write(ref: string, entry: VaultEntry, expected: VaultVersion | undefined): Promise<VaultVersion | undefined>;
-  /** @returns false where somebody else was first */
+  /** @returns false if another writer was first */
   remove(ref: string, expected: VaultVersion): Promise<boolean>;
-  /** By reference. */
+  /** Returns the entries in order of their references. */
   list(): Promise<readonly ListedEntry[]>;
 }

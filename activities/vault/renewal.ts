@@ -1,13 +1,14 @@
 /**
- * One use of a refresh token at a time, across workers, however they end.
+ * This file lets workers use a refresh token one at a time, however each of them ends.
  *
- * Owns the order: intent written → token used → what came of it written. Does not own how a token is used.
+ * Owns the order: the intent is written, the token is used, the result is written. Does not own how a token is used.
  *
- * 1. A token that its issuer may replace is used only by whoever has written the intent to do so (compare-and-swap), and so once.
- * 2. Whoever finds an intent waits for what comes of it. One whose time is over is a lost renewal: the token may be used up and
- *    what it was exchanged for gone with a worker. It is not tried again; somebody must give a new grant.
- * 3. A use that has begun is finished, whatever its caller wants by then: an abandoned one would be lost.
- * 4. A worker that is late, but has its answer, still writes it, where nobody has put another grant meanwhile.
+ * 1. A token that its issuer may replace is used only by the worker that has written the intent to do so
+ *    (compare-and-swap), and so once.
+ * 2. A worker that finds an intent waits for its result. An intent whose time is over is a lost renewal: the token may
+ *    be used up, and its replacement may be gone with a worker. It is not tried again; somebody must give a new grant.
+ * 3. A use that has begun is finished, even if its caller no longer wants it: an abandoned one would be lost.
+ * 4. A late worker that has its answer still writes it, if nobody has put another grant meanwhile.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -15,15 +16,15 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
 
-/** What came of using a token. */
+/** The result of using a token. */
 export type Used<Value> =
-  /** @param token in place of the one that was used; absent: it stays */
+  /** @param token replaces the one that was used; absent: that one stays */
   | { readonly kind: 'exchanged'; readonly value: Value; readonly token?: string; readonly expiresAt?: string }
-  /** Proven: the token is as good as before. */
+  /** The token is proven to be as good as before. */
   | { readonly kind: 'not-used'; readonly error: unknown }
-  /** By its issuer, for good. */
+  /** The issuer refused the token for good. */
   | { readonly kind: 'refused'; readonly error: unknown }
-  /** It may have been used. */
+  /** The token may have been used. */
   | { readonly kind: 'uncertain'; readonly error: unknown };
 
 export type Renewed<Value> =
@@ -31,20 +32,20 @@ export type Renewed<Value> =
   | { readonly kind: 'failed'; readonly error: unknown }
   /** An earlier use, or this one, was lost. */
   | { readonly kind: 'lost'; readonly since: string }
-  /** Another worker is at it, and has been all the time that there was to wait. */
+  /** Another worker was using the token during all the time that there was to wait. */
   | { readonly kind: 'busy' };
 
 export interface Renewing<Value> {
   readonly vault: Vault;
   readonly ref: string;
-  /** Throws where the entry may not be used; called before each use. */
+  /** Throws if the entry may not be used; called before each use. */
   readonly check: (held: HeldEntry | undefined) => { readonly entry: VaultEntry; readonly version: string };
   readonly use: (token: string) => Promise<Used<Value>>;
-  /** The issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
+  /** True if the issuer replaces no token: nothing is written before a use, and a lost answer costs nothing. */
   readonly reusable: boolean;
-  /** How long a use may take; no other worker touches the token for longer. */
+  /** Limit of one use; no other worker touches the token for longer. */
   readonly leaseMs: number;
-  /** For others. */
+  /** How long to wait for other workers. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds since the epoch. */
@@ -62,14 +63,14 @@ export async function renew<Value>(renewing: Renewing<Value>): Promise<Renewed<V
     const held = check(await vault.read(ref));
     const { renewal } = held.entry;
     if (reusable) return await useAndKeep(renewing, held);
-    // Not begun for nobody.
+    // The caller is gone, so no use begins.
     if (signal?.aborted === true) return { kind: 'busy' };
     if (renewal === undefined) {
       const begun = await begin(renewing, held, giveUpAt);
       if (begun !== undefined) return await useAndKeep(renewing, begun.held, begun.intent);
     } else if (Date.parse(renewal.until) <= now()) return { kind: 'lost', since: renewal.since };
     if (now() >= giveUpAt) return { kind: 'busy' };
-    // Not in step with the others.
+    // The random part keeps workers out of step.
     await pause(PAUSE_MS * (1 + 2 * Math.random()), undefined, { signal }).catch(() => undefined);
   }
 }
@@ -80,10 +81,11 @@ interface Begun {
 }
 
 /**
- * Writes the intent, until the vault says that it stands there. One that was written and not acknowledged would run out as a lost
- * grant of a token that nobody has sent.
+ * Writes the intent, and repeats until the vault confirms it. An intent that was written but not acknowledged would run
+ * out as a lost grant, though nobody has sent the token.
  *
- * @returns undefined where somebody else was first @throws what the vault said where nothing was written
+ * @returns undefined if another worker was first
+ * @throws what the vault said if nothing was written
  */
 async function begin<Value>(
   { vault, ref, leaseMs, now }: Renewing<Value>,
@@ -118,7 +120,7 @@ async function begin<Value>(
       ({ version } = found);
     }
     if (now() >= giveUpAt) {
-      // Where this fails too the intent stands, and ends by itself.
+      // If this fails too, the intent stays and ends by itself.
       await vault.write(ref, held.entry, version).catch(() => undefined);
       if (failure === undefined) return undefined;
       throw failure;
@@ -144,7 +146,7 @@ async function useAndKeep<Value>(
       if (intent === undefined && isSame) return { kind: 'renewed', value };
       const secret: VaultSecret = { ...before.secret, token };
       const isKept = await keep({ ...before, secret, ...(expiresAt === undefined ? {} : { expiresAt }) });
-      // Nothing is done with a token whose grant is gone: the next call would be the one that finds out.
+      // A token whose grant is gone is not used: otherwise the next call would be the one that finds out.
       return isKept || intent === undefined ? { kind: 'renewed', value } : { kind: 'lost', since: intent.since };
     }
     case 'not-used':
@@ -155,7 +157,7 @@ async function useAndKeep<Value>(
       return { kind: 'failed', error: used.error };
     case 'uncertain': {
       if (intent === undefined) return { kind: 'failed', error: used.error };
-      // Nobody need wait for an answer that does not come. Where this is not written, the intent ends by itself.
+      // No worker need wait for an answer that does not come. If this write fails, the intent ends by itself.
       const lost = { ...before, renewal: { ...intent, until: new Date(now()).toISOString() } };
       await vault.write(ref, lost, held.version).catch(() => undefined);
       return { kind: 'lost', since: intent.since };
@@ -164,14 +166,14 @@ async function useAndKeep<Value>(
 }
 
 interface Keeping {
-  /** Of this use, where one was written. */
+  /** Id of this use, if an intent was written. */
   readonly intent: string | undefined;
   /** Epoch ms. */
   readonly until: number;
   readonly now: () => number;
 }
 
-/** A vault that is away for a moment is tried until the lease is over: what is to be written exists nowhere else. */
+/** Retries a vault that is away until the lease is over: what is to be written exists nowhere else. */
 async function kept(
   vault: Vault,
   ref: string,
@@ -184,7 +186,8 @@ async function kept(
     try {
       if ((await vault.write(ref, entry, version)) !== undefined) return true;
       const held = await vault.read(ref);
-      // Somebody has put another grant, or taken this one away: theirs stands, and what was obtained is good for this call.
+      // Somebody has put another grant, or taken this one away: theirs stays, and the obtained token is good for this
+      // call.
       if (held === undefined || intent === undefined || held.entry.renewal?.id !== intent) return true;
       ({ version } = held);
     } catch (error) {
@@ -194,12 +197,12 @@ async function kept(
   }
 }
 
-/** Milliseconds. */
+/** Returns milliseconds. */
 function pauseAfter(tries: number): number {
   return Math.min(1_000, PAUSE_MS * 2 ** tries);
 }
 
-/** Whatever carries a code is an error. */
+/** Narrows soundly: a value that carries a code is an error. */
 function isAway(error: unknown): error is Error {
   return codedFailureIn(error)?.code === 'VAULT_UNAVAILABLE';
 }

@@ -1,4 +1,7 @@
-/** What the shape of a configuration cannot say: where secrets may go, and whether its parts fit together. */
+/**
+ * This file checks what the schema of a configuration cannot express: where secrets may go, and whether the parts fit
+ * together.
+ */
 import { isNameable } from '../../activities/egress/address.ts';
 import { urlObjection } from '../../activities/egress/guard.ts';
 import { isSecureTransport } from '../../activities/egress/secure-transport.ts';
@@ -15,12 +18,12 @@ import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
 import { conditionProblems } from './rule-warnings.ts';
 import { zoneKeysOf } from './secrets.ts';
 
-/** Where the operator states no ceiling, a run may ask for so much (`contracts/schemas/run-spec.ts`). */
+/** Ceiling of a run's duration if the operator states none (`contracts/schemas/run-spec.ts`). */
 const LONGEST_RUN_SECONDS = 31_536_000;
 
 type Refuse = (path: string, reason: string) => never;
 
-/** In the order in which what they refuse is told. */
+/** Checks run in this order, so the first refusal is reported. */
 const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkHeaders,
   checkUrls,
@@ -34,7 +37,7 @@ const CHECKS: readonly ((config: Config, refuse: Refuse) => void)[] = [
   checkRefreshTokens,
 ];
 
-/** @param what names the file in errors. */
+/** @param what names the file in errors */
 export function checkConfig(config: Config, what: string): void {
   const refuse: Refuse = (path, reason) => {
     throw new CountersignError(
@@ -74,7 +77,7 @@ function checkStores(config: Config, refuse: Refuse): void {
       'artifacts.retentionDays',
       `must be more than ${longestRunDays}, the days that a run may last here (limits.wallClockSeconds): it needs what it began with`,
     );
-  // Whatever egress allows: who answers in its place acknowledges what is kept nowhere.
+  // This holds whatever egress allows: an impostor would acknowledge records that are kept nowhere.
   if (ledger?.webhook !== undefined && !isSecureTransport(ledger.webhook.url, false))
     refuse('ledger.webhook.url', 'must use https, save to this machine');
   if (ledger !== undefined && ledger.directory === undefined && ledger.webhook === undefined)
@@ -127,7 +130,7 @@ function checkIssuer(config: Config, refuse: Refuse): void {
     refuse('issuer.clientId', 'must not begin like TENANT/: so do the subjects of its tokens');
 }
 
-/** A key is told by its id. */
+/** A key is recognised by its id, so ids must differ. */
 function checkKeyIds(config: Config, refuse: Refuse): void {
   refuseRepeated(
     'issuer.keys',
@@ -179,7 +182,7 @@ function isOrigin(url: string): boolean {
   return url === origin || url === `${origin}/`;
 }
 
-/** A server is its address, so that it has one set of limits. */
+/** A server is its address, so it has one set of limits. */
 function refuseDifferentLimits({ servers }: Config, refuse: (path: string, reason: string) => never): void {
   const seen = new Map<string, { readonly name: string; readonly limits: string }>();
   for (const [name, { url, limits }] of Object.entries(servers)) {
@@ -197,14 +200,13 @@ function refuseRepeated(path: string, ids: readonly string[], field: string, ref
   if (at !== -1) refuse(`${path}[${at}].${field}`, 'stands in the list already; each key needs its own');
 }
 
-// The URLs of a configuration by what they are for: each kind has its own checks (`checks.ts`).
-
+/** A URL of the configuration. URLs are grouped by purpose, since each kind has its own checks. */
 export interface ConfiguredUrl {
   readonly path: string;
   readonly url: string;
 }
 
-/** Addresses to which this process connects. */
+/** Returns addresses to which this process connects. */
 export function contactedUrls(config: Config): ConfiguredUrl[] {
   const servers = Object.entries(config.servers).map(([name, { url }]) => ({
     path: pathText(['servers', name, 'url']),
@@ -226,7 +228,10 @@ export function contactedUrls(config: Config): ConfiguredUrl[] {
   return [...servers, ...issuers, ...models, ...webhooks, ...buckets, ...keys, ...origins(config)];
 }
 
-/** Of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may go. */
+/**
+ * Returns origins of servers that runs and catalogs may name, of token endpoints, and of those to which credentials may
+ * go.
+ */
 function origins(config: Config): ConfiguredUrl[] {
   const listed = (path: readonly PropertyKey[], urls: readonly string[]): ConfiguredUrl[] =>
     urls.map((url, index) => ({ path: pathText([...path, index]), url }));
@@ -240,7 +245,7 @@ function origins(config: Config): ConfiguredUrl[] {
   ];
 }
 
-/** URIs that are only names. */
+/** Returns URIs that are only names. */
 function identifiers(config: Config): ConfiguredUrl[] {
   const resources = credentialsOf(config).flatMap(({ path, credentials }) =>
     'resource' in credentials && credentials.resource !== undefined

@@ -1,9 +1,11 @@
 /**
- * The organisation's policy as its file says now: the section `policy` of the configuration, read again when the file changes.
+ * This file keeps the organisation's policy up to date: the section `policy` of the configuration is read again when
+ * its file changes.
  *
- * 1. Never opens (INV-G4): a file that cannot be read, is not valid, or has lost its policy changes nothing, and is told loudly.
- * 2. A file is read when two looks have found it the same: one that is still being written is not half a policy.
- * 3. All else of the configuration is read once, when the worker starts.
+ * 1. The policy never opens by a fault (INV-G4): a file that is unreadable, invalid, or has lost its policy changes
+ *    nothing, and is logged as an error.
+ * 2. A file is read after two looks have found it the same: a half-written file is no policy.
+ * 3. The rest of the configuration is read once, when the worker starts.
  */
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -17,7 +19,7 @@ import { type Environment, type LoadedConfig, readConfigFile, substitute } from 
 import { conditionProblems, ruleWarnings } from './rule-warnings.ts';
 import { approverWarnings } from './warnings.ts';
 
-/** Between two looks at the file: a change counts after one to two of them. */
+/** Milliseconds between two looks at the file: a change takes effect after one to two of them. */
 const LOOK_MS = 500;
 
 export interface Told {
@@ -34,7 +36,7 @@ export class LivePolicy {
   readonly #told: Told;
   readonly #timer: NodeJS.Timeout | undefined;
   #current: OrganisationPolicy;
-  /** Of the file when it was last looked at, and when it was last read. */
+  /** State of the file when it was last looked at, and when it was last read. */
   #seen = '';
   #read = '';
   #isLooking = false;
@@ -71,7 +73,7 @@ export class LivePolicy {
       this.#seen = seen;
       if (!isSteady || seen === this.#read) return;
       const policy = await this.#policyOf();
-      // It changed while it was read: the next look tells.
+      // The file changed while it was read: the next look reads it again.
       if ((await this.#stateOf()) !== seen) return;
       this.#read = seen;
       this.#take(policy);
@@ -94,7 +96,7 @@ export class LivePolicy {
   }
 
   async #stateOf(): Promise<string> {
-    // A replaced file is another one, whatever its times say; what is not there is a state too.
+    // A replaced file is another one, whatever its times say; a missing file is a state too.
     const found: BigIntStats | undefined = await stat(this.#path, { bigint: true }).catch(() => undefined);
     return found === undefined ? 'gone' : `${found.dev}/${found.ino}/${found.size}/${found.mtimeNs}/${found.ctimeNs}`;
   }
@@ -122,7 +124,10 @@ function invalid(message: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', message);
 }
 
-/** The same configuration, whose policy is that of now; whoever keeps the object sees changes, whoever keeps the policy does not. */
+/**
+ * Returns the same configuration with a policy that changes: a caller that keeps the object sees changes, one that
+ * keeps the policy does not.
+ */
 export function withLivePolicy(loaded: LoadedConfig, live: Pick<LivePolicy, 'current'>): LoadedConfig {
   return {
     ...loaded,

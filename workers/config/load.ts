@@ -1,4 +1,12 @@
-/** The configuration of a process: one file, checked as a whole before anything is started. */
+/**
+ * This file loads the configuration of a process: one file, checked as a whole before anything is started.
+ *
+ * 1. `countersign.yaml` is a document of plain data; every mistake of syntax is reported at its line.
+ * 2. `${NAME}` and `${NAME:-default}` are substituted after parsing and in string values only. So the content of a
+ *    variable can never become a field, a list or a comment.
+ * 3. Substituted text is not searched again: a secret that holds `${…}` stays as it is.
+ * 4. An error names the variable and the path, never a value.
+ */
 import { readFile } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
 import { LineCounter, parseDocument, type YAMLError } from 'yaml';
@@ -9,15 +17,15 @@ import { checkConfig } from './checks.ts';
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Absolute; undefined where there is no file and all is default. */
+  /** Absolute; undefined if there is no file and all values are defaults. */
   readonly path: string | undefined;
-  /** What relative paths of the configuration are relative to. */
+  /** The folder to which paths of the configuration are relative. */
   readonly baseDirectory: string;
 }
 
 /**
- * @param path `--config`; else `COUNTERSIGN_CONFIG`, else `./countersign.yaml`, else the defaults.
- * @throws CountersignError `CONFIG_INVALID` or `AUTHORIZATION_IN_HEADERS`, naming file and path.
+ * @param path `--config`; else `COUNTERSIGN_CONFIG`, else `./countersign.yaml`, else the defaults
+ * @throws CountersignError `CONFIG_INVALID` or `AUTHORIZATION_IN_HEADERS`, naming file and path
  */
 export async function loadConfig(
   path: string | undefined,
@@ -32,8 +40,6 @@ export async function loadConfig(
   return { config, path: file?.path, baseDirectory: file?.baseDirectory ?? workingDirectory };
 }
 
-// Finds and reads `countersign.yaml`: a document of plain data, with every mistake of syntax at its line.
-
 const CONFIG_FILE = 'countersign.yaml';
 export const CONFIG_VARIABLE = 'COUNTERSIGN_CONFIG';
 
@@ -41,14 +47,14 @@ export interface ConfigFile {
   /** Absolute. */
   readonly path: string;
   readonly baseDirectory: string;
-  /** For messages. */
+  /** Name of the file, for messages. */
   readonly what: string;
   readonly value: unknown;
 }
 
 /**
- * The file that was named, else that of `COUNTERSIGN_CONFIG`, else `countersign.yaml` of the working directory; undefined where
- * nothing was named and there is none. A named file that is not there is an error.
+ * Reads the named file, else that of `COUNTERSIGN_CONFIG`, else `countersign.yaml` of the working directory. Returns
+ * undefined if nothing was named and there is none. A named file that does not exist is an error.
  */
 export async function readConfigFile(
   named: string | undefined,
@@ -108,19 +114,13 @@ function notYaml(what: string, reason: string): CountersignError {
   return new CountersignError('CONFIG_INVALID', `The ${what} is not valid: ${reason}. Correct it and try again.`);
 }
 
-// `${NAME}` and `${NAME:-default}` inside the string values of a parsed configuration.
-//
-// 1. Substituted after parsing and in values only, so that what a variable holds can never become a field, a list or a comment.
-// 2. What is substituted is not looked at again: a secret that holds `${…}` stays as it is.
-// 3. An error names the variable and the path, never a value.
-
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `$${NAME}` stands for the text `${NAME}`. */
 const REFERENCE = /\$(\$\{)|\$\{([^}]*)\}?/g;
 const CONTENT = /^([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 
-/** @param what names the file in errors. */
+/** @param what names the file in errors */
 export function substitute(
   value: unknown,
   environment: Environment,
@@ -148,7 +148,7 @@ function substituteText(text: string, environment: Environment, what: string, pa
       );
     }
     const found = Object.hasOwn(environment, name) ? environment[name] : undefined;
-    // As in a shell: a default stands in for an empty variable too.
+    // As in a shell, a default also replaces an empty variable.
     const chosen = otherwise === undefined ? found : found === undefined || found === '' ? otherwise : found;
     if (chosen === undefined) throw invalid(what, path, `needs the environment variable ${name}, which is not set`);
     return chosen;

@@ -1,4 +1,6 @@
-/** The very judge that runs ask, for whoever has a policy and a call, and neither a run nor a server. */
+/**
+ * This file offers the judge that runs use to callers that have a policy and a call, but neither a run nor a server.
+ */
 import { ConditionClock, Conditions } from '../../activities/policy/condition-clock.ts';
 import type { ConditionInputs } from '../../activities/policy/condition.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -26,7 +28,7 @@ export interface Traced {
   readonly layers: readonly LayerTrace[];
 }
 
-/** The verdict, and how each layer came to its part of it. */
+/** Makes a judge that returns the verdict, and how each layer came to its part of it. */
 export function createOfflineJudge(): (call: OfflineCall) => Promise<Traced> {
   const conditions = new Conditions();
   return async ({ organisation, run, tool, inputs, now }) =>

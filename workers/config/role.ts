@@ -1,4 +1,7 @@
-/** What a worker process serves, by role: which task queues it polls, and which servers split roles leave to nobody. */
+/**
+ * This file says what a worker process serves, by role: which task queues it polls, and which servers no split role
+ * would serve.
+ */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
@@ -6,7 +9,7 @@ import { pathText } from '../../contracts/schemas/parse.ts';
 /** `runs`: workflows, models, policy. `tools`: the queues of configured servers. `all`: both in this process. */
 export type WorkerRole = 'all' | 'runs' | 'tools';
 
-/** @throws CountersignError `CONFIG_INVALID` where nothing is left to poll */
+/** @throws CountersignError `CONFIG_INVALID` if nothing is left to poll */
 export function queuesOf(config: Config, role: WorkerRole): string[] {
   const ofServers = Object.values(config.servers).flatMap((server) => queueOf(server, config) ?? []);
   const queues = [...(role === 'tools' ? [] : [config.taskQueue]), ...(role === 'runs' ? [] : new Set(ofServers))];
@@ -19,7 +22,10 @@ export function queuesOf(config: Config, role: WorkerRole): string[] {
   return queues;
 }
 
-/** Calls that only a worker with role `all` can serve: they go to the run's queue, and need the tools side there. */
+/**
+ * Warns of calls that only a worker with role `all` can serve: they go to the run's queue, and need the tools side
+ * there.
+ */
 export function roleWarnings(config: Config, role: WorkerRole): string[] {
   if (role === 'all') return [];
   return Object.entries(config.servers)
@@ -30,7 +36,7 @@ export function roleWarnings(config: Config, role: WorkerRole): string[] {
     );
 }
 
-/** A queue that is not the run's. */
+/** Returns a queue only if it is not the run's. */
 function queueOf({ taskQueue }: Config['servers'][string], config: Config): string | undefined {
   return taskQueue === config.taskQueue ? undefined : taskQueue;
 }

@@ -1,4 +1,7 @@
-/** Rules and list entries of a policy that can never match, and what in a rule is never read. */
+/**
+ * This file warns of rules and list entries of a policy that can never match, and of parts of a rule that are never
+ * read. It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
+ */
 import { compileCondition } from '../../activities/policy/condition.ts';
 import { pathText } from '../../contracts/schemas/parse.ts';
 import type { Action, PolicyInput, RuleMatch } from '../../contracts/schemas/policy.ts';
@@ -6,13 +9,13 @@ import type { Organisation } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { globCovers, globMatches, splitTool } from '../../domain/text/match.ts';
 
-/** One place in a policy, with the calls that it is about. */
+/** One place in a policy, with the calls that it covers. */
 interface Place {
   readonly path: string;
   readonly server: string;
   readonly tool: string;
   readonly then: Action;
-  /** Undefined: whatever the hints say. */
+  /** Undefined if the hints do not matter. */
   readonly annotations?: RuleMatch['annotations'];
   readonly isConditional: boolean;
 }
@@ -33,7 +36,7 @@ export function ruleWarnings(policy: Organisation, configured: readonly string[]
   ];
 }
 
-/** In the order in which a layer looks at them. */
+/** Returns places in the order in which a layer reads them. */
 function placesOf({ rules = [], always = [], never = [], servers = {} }: Organisation): Place[] {
   const list = (name: string, entries: readonly string[], then: Action): Place[] =>
     entries
@@ -73,14 +76,14 @@ function placesOf({ rules = [], always = [], never = [], servers = {} }: Organis
   ];
 }
 
-/** Hints that hold for one of two may not for the other, unless they are the same and so are trusted or not for both. */
+/** Hints that hold for one place may not hold for the other. Only equal hints are trusted, or not, for both. */
 function takesAll(earlier: Place, later: Place): boolean {
   if (earlier.isConditional || !globCovers(earlier.server, later.server) || !globCovers(earlier.tool, later.tool))
     return false;
   if (earlier.annotations === undefined) return true;
   return (
     JSON.stringify(earlier.annotations) === JSON.stringify(later.annotations) &&
-    // What allows never matches an untrusted hint; what asks or denies does.
+    // A place that allows never matches an untrusted hint; one that asks or denies does.
     (earlier.then === later.then || later.then === 'allow')
   );
 }
@@ -112,7 +115,7 @@ function unread({ rules = [] }: Organisation): string[] {
   );
 }
 
-/** What is meant to be for a while, and is easily forgotten. */
+/** Reports temporary measures, which are easily forgotten. */
 function emergencies({ halt, rules = [] }: Organisation, now: number): string[] {
   const glass = rules.flatMap(({ breakGlass }, index) => {
     if (breakGlass === undefined) return [];
@@ -126,9 +129,7 @@ function emergencies({ halt, rules = [] }: Organisation, now: number): string[] 
   return [`policy.halt is in force and denies ${what}: ${visible(halt.reason)}`, ...glass];
 }
 
-// Conditions of a policy that cannot be evaluated: a configuration with one is refused as a whole.
-
-/** @returns where, and a reason that continues it */
+/** @returns the path, and a reason that continues it */
 export function conditionProblems(
   policy: PolicyInput,
   at: readonly (string | number)[] = ['policy'],
@@ -139,7 +140,7 @@ export function conditionProblems(
       compileCondition(when);
       return [];
     } catch (error) {
-      // Sound: it throws nothing else.
+      // Sound: `compileCondition` throws nothing else.
       return [{ path: pathText([...at, 'rules', index, 'when']), reason: (error as Error).message }];
     }
   });

@@ -1,7 +1,8 @@
 /**
- * Which values of a configuration are secrets, and how a configuration is shown without them (INV-S1).
+ * This file says which values of a configuration are secrets, and shows a configuration without them (INV-S1).
  *
- * A secret field that is added to the schema is added here too: `test/unit/workers/config/secrets.test.ts` compares the two.
+ * A secret field that is added to the schema is added here too: `test/unit/workers/config/secrets.test.ts` compares the
+ * two.
  */
 import { MASK } from '../../activities/kit/scrubber.ts';
 import { clientsOf } from '../../activities/tokens/clients.ts';
@@ -11,7 +12,7 @@ import type { OAuthClient } from '../../contracts/schemas/credentials.ts';
 import type { CodecKey } from '../../contracts/schemas/json.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 
-/** Every secret of the configuration, for a scrubber. */
+/** Returns every secret of the configuration, for a scrubber. */
 export function secretsOf(config: Config): readonly string[] {
   const credentials = clientsOf(config).flatMap(({ client }) => client.clientSecret ?? []);
   const headers = Object.values(config.servers).flatMap((server) => secretHeaderValues(server.headers));
@@ -26,7 +27,7 @@ export function secretsOf(config: Config): readonly string[] {
   return [...new Set([...credentials, ...headers, ...models, ...webhooks, ...bucket, ...keys])];
 }
 
-/** The configuration with every secret masked, and every header value, whether it looks like a secret or not. */
+/** Masks every secret, and every header value, whether it looks like a secret or not. */
 export function describeConfig(config: Config): Config {
   return {
     ...config,
@@ -66,7 +67,7 @@ function vaultKeysOf({ vault }: Config): readonly CodecKey[] {
   return vault?.kind === 'directory' ? vault.keys : [];
 }
 
-/** Those with which workers prove what they write; none in trust mode `temporal`. */
+/** Returns the keys with which workers prove what they write; none in trust mode `temporal`. */
 export function zoneKeysOf({ trust }: Partial<Pick<Config, 'trust'>>): readonly CodecKey[] {
   return trust?.mode === 'signed' ? trust.zone.keys : [];
 }

@@ -1,4 +1,9 @@
-/** What a configuration may say and its operator probably does not mean. */
+/**
+ * This file warns of settings that a configuration allows but its operator probably does not mean.
+ *
+ * 1. Times of a policy are reported if they never come: a step planned for the deadline or later does not happen.
+ * 2. Lists of approvers are reported if they can never be met, and catalog settings if nobody can use them.
+ */
 import { credentialsOf, isExchanged } from '../../activities/tokens/clients.ts';
 import { looksRandom } from '../../activities/tokens/secret-headers.ts';
 import { authorityOf } from '../../activities/trust/namesake.ts';
@@ -9,7 +14,7 @@ import { DEFAULT_DEADLINE_SECONDS } from '../../domain/policy/times.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { ruleWarnings } from './rule-warnings.ts';
 
-/** What is allowed and probably not meant. */
+/** Returns warnings for settings that are probably not meant. */
 export function warningsOf(config: Config): string[] {
   const warnings: string[] = [];
   const configured = Object.keys(config.servers);
@@ -23,7 +28,7 @@ export function warningsOf(config: Config): string[] {
     );
   }
   for (const [name, { url }] of Object.entries(config.servers)) {
-    // A warning: ids of tenants and workspaces look the same.
+    // This is only a warning: ids of tenants and workspaces look the same.
     if (new URL(url).pathname.split('/').some(looksRandom))
       warnings.push(
         `${pathText(['servers', name, 'url'])} has a part that looks like a secret: a URL stands in history, logs and requests. If it is one, use headers or credentials.`,
@@ -70,14 +75,14 @@ export function warningsOf(config: Config): string[] {
   ];
 }
 
-// Times of a policy that never come: what is planned for the deadline or later does not happen.
-
-/** What stands in a layer, a tool's entry or a rule. */
+/** Settings of a layer, a tool's entry or a rule. */
 interface Entry extends RequestTimes {
   readonly approvers?: ApproverList | undefined;
 }
 
-/** @param whole with what the layer says where the entry is silent; only what the entry brings about is said of it */
+/**
+ * @param whole includes the layer's values for which the entry is silent; warnings are only about effects of the entry
+ */
 function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
   const { deadlineSeconds = DEFAULT_DEADLINE_SECONDS, extendableToSeconds = 0 } = whole;
   const end = Math.max(deadlineSeconds, extendableToSeconds);
@@ -100,8 +105,7 @@ function timeWarnings(whole: Entry, own: Entry, path: readonly (string | number)
   return warnings;
 }
 
-// What a policy says of approvers and times that can never come about.
-
+/** Returns warnings about approvers and times of a policy that can never take effect. */
 export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   const servers = Object.entries(policy.servers ?? {}).flatMap(([server, { tools = {} }]) =>
     Object.entries(tools).flatMap(([tool, entry]) =>
@@ -116,7 +120,7 @@ export function approverWarnings({ policy }: Pick<Config, 'policy'>): string[] {
   return [...ofEntry(policy, policy, ['policy']), ...rules, ...servers, ...unknownGroups(policy)];
 }
 
-/** Nobody can be in a group that does not exist: most often it is one whose name was mistyped. */
+/** Reports groups that do not exist, so have no members: most often a name was mistyped. */
 function unknownGroups({ groups: known, ...policy }: Config['policy']): string[] {
   if (known === undefined) return [];
   return groupListsIn(policy, ['policy']).flatMap(({ groups, path }) =>
@@ -126,7 +130,7 @@ function unknownGroups({ groups: known, ...policy }: Config['policy']): string[]
   );
 }
 
-/** Every `groups` in it, at whatever depth: of approvers, escalations, rules, servers and tools. */
+/** Finds every `groups` list at any depth: of approvers, escalations, rules, servers and tools. */
 function groupListsIn(value: unknown, path: readonly (string | number)[]): { groups: string[]; path: typeof path }[] {
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
@@ -136,12 +140,12 @@ function groupListsIn(value: unknown, path: readonly (string | number)[]): { gro
   });
 }
 
-/** @param whole with what the layer says where the entry is silent */
+/** @param whole includes the layer's values for which the entry is silent */
 function ofEntry(whole: Entry, own: Entry, path: readonly (string | number)[]): string[] {
   return [...listWarnings(own.approvers, path), ...timeWarnings(whole, own, path)];
 }
 
-/** Of groups nobody knows how many are in them. */
+/** Groups are not counted: nobody knows how many members they have. */
 function listWarnings(list: ApproverList | undefined, path: readonly (string | number)[]): string[] {
   if (list === undefined || list.onlyInitiator === true) return [];
   const { escalate } = list;
@@ -153,7 +157,7 @@ function listWarnings(list: ApproverList | undefined, path: readonly (string | n
           `${where}.escalate names nobody: nobody else is asked${escalate !== undefined && 'replace' in escalate ? ', and whoever was may not decide any more' : ''}.`,
         ]
       : [];
-  // Whoever agreed before goes on counting: those of both lists may meet it together.
+  // Earlier approvals go on counting: people of both lists may meet the number together.
   if (list.groups.length > 0 || (later?.groups.length ?? 0) > 0) return empty;
   const people = new Set([...list.ids, ...(later?.ids ?? [])]).size;
   if (people === 0) return [`${where} names nobody: every request would expire.`];
@@ -167,8 +171,6 @@ function listWarnings(list: ApproverList | undefined, path: readonly (string | n
       ]
     : empty;
 }
-
-// What a configuration says of catalogs that is allowed and probably not meant.
 
 function catalogWarnings(config: Config): string[] {
   return [...forNobody(config), ...withoutSecond(config), ...withoutServer(config)];
@@ -197,7 +199,7 @@ function withoutSecond({ catalog: { administrators, loosening } }: Config): stri
   });
 }
 
-/** Credentials are only for servers that stand in no configuration but in a catalog. */
+/** Named credentials serve only servers that are in a catalog and in no configuration. */
 function withoutServer({ catalog, credentials }: Config): string[] {
   const reachable = new Set(catalog.origins.map((url) => new URL(url).origin));
   return Object.entries(credentials).flatMap(([name, { origins }]) =>
@@ -209,8 +211,10 @@ function withoutServer({ catalog, credentials }: Config): string[] {
   );
 }
 
-// Names of the configuration with one address: where messages are signed, consent names a server by its address alone.
-
+/**
+ * Reports configured names with one address, in trust mode `signed`: signed consent names a server by its address
+ * alone.
+ */
 function namesakeWarnings({ servers, trust }: Config): string[] {
   if (trust.mode !== 'signed') return [];
   const entries = Object.entries(servers);

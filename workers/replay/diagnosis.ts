@@ -1,9 +1,11 @@
 /**
- * Why a history does not replay: this build, or a query that broke the run.
+ * This file finds why a history does not replay: this build differs, or a query broke the run.
  *
- * Owns: what is concluded from a history, and how certain that is. Does not own: whether it replays (`replayed-run.ts`).
- * 1. A query is named only where it is shown: with the task that it stands for put in, this build replays what it did not replay without.
- * 2. Where nothing is shown, the build that wrote the task that does not fit says what is likely, and the text says that it is no more.
+ * Owns: the conclusion from a history, and how certain it is. Does not own: whether the history replays
+ * (`replayed-run.ts`).
+ * 1. A query is named only with proof: with the missing task put in, this build replays what it did not replay before.
+ * 2. Without proof, the build that wrote the task that does not fit shows what is likely, and the text says that it is
+ *    no more.
  */
 import { bundleWorkflows, readBuiltBundle } from '../bundle.ts';
 import { type Guess, guessesAt } from './query-damage.ts';
@@ -14,7 +16,7 @@ import { failureIn, type HistoryEvent, type Soundness, upToLastTask } from './re
 export type Cause =
   /** Another build wrote what this one would do otherwise. */
   | 'build'
-  /** A query made a worker go on from a workflow task that there was not. */
+  /** A query made a worker go on from a workflow task that history does not have. */
   | 'query'
   | 'unknown';
 
@@ -22,15 +24,17 @@ export interface Diagnosis {
   readonly cause: Cause;
   readonly certainty: 'shown' | 'likely';
   readonly text: string;
-  /** Event of the completed workflow task that does not fit. */
+  /** Event id of the completed workflow task that does not fit. */
   readonly task: number;
-  /** Build that wrote it, as Temporal has it. */
+  /** Build that wrote it, as Temporal reports it. */
   readonly writtenBy?: string;
-  /** The history with the missing task, where a query is the cause. */
+  /** The history with the missing task put in, if a query is the cause. */
   readonly mended?: readonly HistoryEvent[];
 }
 
-/** Earlier tasks that a query may have broken, where only times come out wrong later: the newest, besides those that came late. */
+/**
+ * Earlier tasks to try, since a broken one may show only in later times: the newest ones, besides all that came late.
+ */
 const EARLIER_TASKS = 12;
 const MOST_REPLAYS = 120;
 
@@ -75,7 +79,7 @@ function queryText({ task, took, clock }: Guess): string {
   return `A query damaged the run: it made a worker take in event ${took} with the clock of event ${clock}, and go on from there. With a workflow task in that place, which history does not have, this build replays event ${task} and what follows. The build is not at fault, and nobody changed anything.`;
 }
 
-/** The first guess with which the task, and what its commands led to, replays. */
+/** Returns the first guess with which the task, and the results of its commands, replay. */
 async function missingTask(
   workflowId: string,
   events: readonly HistoryEvent[],
@@ -87,7 +91,7 @@ async function missingTask(
   const end = tasks[at + 1] ?? upToLastTask(events).length;
   let left = MOST_REPLAYS;
   const earlier = tasks.slice(0, at).toReversed();
-  // A query is handed to another worker when the run's own is away, and then its tasks mostly time out.
+  // A query goes to another worker when the run's own is away, and the tasks of that one mostly time out.
   const late = earlier.filter((task) => cameLate(events, task));
   for (const task of new Set([culprit, ...late, ...earlier.slice(0, EARLIER_TASKS)]))
     for (const guess of guessesAt(events, task, end, task === culprit)) {
@@ -97,7 +101,7 @@ async function missingTask(
   return undefined;
 }
 
-/** Did the task time out before somebody did it, at a worker or on the way to one? */
+/** True if the task timed out before a worker did it, at a worker or on the way to one. */
 function cameLate(events: readonly HistoryEvent[], task: number): boolean {
   const before = events.findLastIndex((event, index) => index < task && event.workflowTaskCompletedEventAttributes);
   return events.slice(before + 1, task).some((event) => event.workflowTaskTimedOutEventAttributes);
@@ -108,7 +112,10 @@ function writerOf(event: HistoryEvent | undefined): string | undefined {
   return done?.deploymentVersion?.buildId || done?.workerVersion?.buildId || undefined;
 }
 
-/** By which workers of this code name themselves (`cli/verbs/worker.ts`). Bundling takes seconds, and the code does not change meanwhile. */
+/**
+ * Workers of this code use this build id (`cli/verbs/worker.ts`). The id is kept: bundling takes seconds, and the code
+ * does not change meanwhile.
+ */
 let buildId: Promise<string> | undefined;
 
 async function thisBuild(): Promise<string> {
@@ -116,5 +123,5 @@ async function thisBuild(): Promise<string> {
   return bundle.buildId;
 }
 
-/** The SDK's own name for a worker that was given none: a hash that differs with the folder that it was bundled in. */
+/** The SDK's own name for a worker without one: a hash that differs with the folder of its bundle. */
 const UNNAMED = /^@temporalio\/worker@/;

@@ -1,34 +1,34 @@
 /**
- * A history as a query has damaged it, mended: with the workflow task for which the worker took what the query made it take in
- * (docs/adr/0013, 0045).
+ * This file repairs a history that a query has damaged. It puts back the workflow task in which the worker took in what
+ * the query brought (docs/adr/0013, 0045).
  *
- * Pure. Such a worker goes on from a task that history does not have: it took events in before theirs had come, with the clock of the
- * task before (or of one that another worker was given and never did), and what it commanded then stands under the next real task.
- * Put where it was, the missing task makes the history one that replays.
+ * Pure. The worker went on from a task that the history lacks. It took in events before their own task had come, with
+ * the clock of the task before, or of one that was given to another worker and never done. Its commands are then
+ * recorded under the next real task. With the missing task in its place, the history replays.
  */
 import { commandsOf, type HistoryEvent } from './replayed-run.ts';
 
 type Time = HistoryEvent['eventTime'];
 
-/** Where a task may be missing. */
+/** A place where a task may be missing. */
 export interface Guess {
-  /** Completed workflow task under which its commands stand. */
+  /** Event id of the completed workflow task under which its commands are recorded. */
   readonly task: number;
-  /** Newest event that it took in. */
+  /** Newest event that the missing task took in. */
   readonly took: number;
   /** Event whose clock it had: the start of a workflow task. */
   readonly clock: number;
   readonly events: readonly HistoryEvent[];
 }
 
-/** Of the newest event that a query may have had taken in: a task has few. */
+/** Candidates for the newest event that a query may have brought: a task has few. */
 const MOST_TAKEN = 4;
 const MOST_COMMANDS = 12;
 
 /**
  * @param task index of the completed workflow task
- * @param thorough every place where the commands of the two tasks may part, not the likeliest alone
- * @param end of the part that is mended: an index
+ * @param thorough tries every split of the commands between the two tasks, not the likeliest alone
+ * @param end index after the part that is repaired
  */
 export function* guessesAt(
   events: readonly HistoryEvent[],
@@ -49,7 +49,10 @@ export function* guessesAt(
     for (const count of parts) yield unseen(events, { task, before, first, took, started, count, end });
 }
 
-/** How many of the commands may be those of the missing task: as a rule all before the first update of the real one, or all. */
+/**
+ * Returns how many of the commands may belong to the missing task: usually all before the first update of the real one,
+ * or all.
+ */
 function partings(commands: readonly HistoryEvent[], thorough: boolean): readonly number[] {
   const update = commands.findIndex((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
   const likely = [update === -1 ? commands.length : update, commands.length];
@@ -63,7 +66,7 @@ interface Parting {
   readonly end: number;
 }
 
-/** The newest task had been given to a worker that never did it. */
+/** Guesses that the newest task had been given to a worker that never did it. */
 function given(
   events: readonly HistoryEvent[],
   { task, lost, count, end }: Parting & { readonly lost: number },
@@ -88,7 +91,7 @@ function given(
   };
 }
 
-/** There was no task yet for what was taken in. */
+/** Guesses that no task existed yet for the events that were taken in. */
 function unseen(
   events: readonly HistoryEvent[],
   {
@@ -130,13 +133,16 @@ function unseen(
   return { task: idOf(events[task]), took: idOf(events[took]), clock: idOf(clock), events: renumbered(mended) };
 }
 
-/** The same to a workflow, which knows milliseconds; another time to what guards against two tasks with one clock. */
+/**
+ * Returns a time that is equal to a workflow, which knows milliseconds, but differs for the guard against two tasks
+ * with one clock.
+ */
 function beside(time: Time): Time {
   const nanos = time?.nanos ?? 0;
   return { ...time, nanos: nanos % 1_000_000 === 999_999 ? nanos - 1 : nanos + 1 };
 }
 
-/** Ids that no history has, of what is put in. */
+/** Ids of the inserted events, which no history has. */
 const MADE = { scheduled: 1_000_000_001, started: 1_000_000_002, completed: 1_000_000_003 } as const;
 
 type Attempt = NonNullable<HistoryEvent['workflowTaskCompletedEventAttributes']>;
@@ -168,14 +174,14 @@ function completedLike(
   } as unknown as HistoryEvent;
 }
 
-/** Commands, as those of another task. */
+/** Returns the commands as those of another task. */
 function under(commands: readonly HistoryEvent[], { eventId }: HistoryEvent): HistoryEvent[] {
   return commands.map((event) =>
     changed(event, (field, id) => (field === 'workflowTaskCompletedEventId' ? eventId : id)),
   );
 }
 
-/** In the order in which they stand, with every reference to another event. */
+/** Renumbers events in their order, with every reference to another event. */
 function renumbered(events: readonly HistoryEvent[]): HistoryEvent[] {
   const numbers = new Map(events.map(({ eventId }, index) => [Number(eventId), index + 1]));
   // Sound: as above.
@@ -187,7 +193,7 @@ function renumbered(events: readonly HistoryEvent[]): HistoryEvent[] {
 
 const REFERENCE = /EventId$/;
 
-/** Its attributes, with other references. */
+/** Returns the event with other references in its attributes. */
 function changed(event: HistoryEvent, to: (field: string, id: unknown) => unknown): HistoryEvent {
   const entries = Object.entries(event).map(([name, attributes]: [string, unknown]): [string, unknown] => {
     if (!name.endsWith('EventAttributes') || typeof attributes !== 'object' || attributes === null)
@@ -220,7 +226,7 @@ function isCompleted(event: HistoryEvent | undefined): boolean {
   return Boolean(event?.workflowTaskCompletedEventAttributes);
 }
 
-/** A task that was given to a worker and came to nothing; a reset is none. */
+/** True for a task that was given to a worker and came to nothing; a reset is none. */
 function isAttempt(event: HistoryEvent | undefined): boolean {
   const failed = event?.workflowTaskFailedEventAttributes;
   if (failed) return !failed.newRunId;

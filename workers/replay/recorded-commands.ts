@@ -1,10 +1,11 @@
 /**
- * What a run did, as its history has it, and what this code would do, as its commands say: in one shape, so that they
- * can be compared.
+ * This file brings what a run did, from its history, and what this code would do, from its commands, into one shape for
+ * comparison.
  *
  * Owns: which parts of an activity, a timer, an answer and an end matter. Does not own: replaying (`semantics.ts`).
- * 1. Only what acts is compared: what is sent to whom, how often, how long a wait is, what is answered and handed on. Summaries, memo
- *    and search attributes may get better under a waiting run; that they are written at all, Temporal checks.
+ * 1. Only effects are compared: what is sent to whom, how often, how long a wait is, what is answered and handed on.
+ *    Summaries, memo and search attributes may improve under a waiting run; Temporal checks that they are written at
+ *    all.
  * 2. A run has no local activities: history would not hold their input.
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -13,9 +14,9 @@ import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
 import type { History } from './recorded-history.ts';
 
 export interface Deed {
-  /** The same in history and commands. */
+  /** The same key in history and commands. */
   readonly key: string;
-  /** For people: `activity callTool`. */
+  /** A name for people: `activity callTool`. */
   readonly what: string;
   readonly parts: Readonly<Record<string, unknown>>;
 }
@@ -28,7 +29,7 @@ type Payloads = readonly Payload[] | null | undefined;
 type HistoryEvent = NonNullable<History['events']>[number];
 type Failure = NonNullable<NonNullable<HistoryEvent['workflowExecutionFailedEventAttributes']>['failure']>;
 
-/** Stands for the queue of the run itself, which a replay worker calls otherwise. */
+/** Replaces the name of the run's own queue, which differs in a replay worker. */
 const OWN_QUEUE = 'the queue of the run';
 
 export class DeedReader {
@@ -52,7 +53,7 @@ export class DeedReader {
     return deeds;
   }
 
-  /** @param ownQueue as the replay worker calls it */
+  /** @param ownQueue name of the run's queue in the replay worker */
   async planned(commands: readonly Command[], ownQueue: string): Promise<Deed[]> {
     const deeds: Deed[] = [];
     for (const command of commands) {
@@ -137,7 +138,7 @@ export class DeedReader {
     return command.cancelWorkflowExecution ? ending('cancellation', {}) : undefined;
   }
 
-  /** The value of each payload; a codec leaves alone a payload that it did not make. */
+  /** Returns the value of each payload; a codec leaves alone a payload that it did not make. */
   async values(payloads: Payloads): Promise<unknown[]> {
     let decoded = [...(payloads ?? [])];
     for (const codec of this.#codecs.toReversed()) decoded = await codec.decode(decoded);
@@ -159,7 +160,7 @@ function ending(kind: string, parts: Deed['parts']): Deed {
   return deedOf('end', 'end of the execution', { kind, ...parts });
 }
 
-/** Seconds are a `Long`, of this realm or of the sandbox, or a number, as the history was read. */
+/** Seconds are a `Long`, of this realm or of the sandbox, or a number, depending on how the history was read. */
 type Duration =
   | { readonly seconds?: number | { toString(): string } | null; readonly nanos?: number | null }
   | null
@@ -167,10 +168,10 @@ type Duration =
 
 type Priority = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes']>['priority'];
 
-/** Absent and empty are the same: Temporal's defaults. */
+/** An absent value equals an empty one: these are Temporal's defaults. */
 function turnOf(priority: Priority): object | undefined {
   const { priorityKey, fairnessKey, fairnessWeight } = priority ?? {};
-  // The wire has it in single precision.
+  // The wire format has single precision.
   return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
 }
 
@@ -182,7 +183,7 @@ interface Timeouts {
 }
 
 function timeouts(activity: Timeouts): object {
-  // Temporal writes the shorter one for both.
+  // Temporal records the shorter wait for both.
   const waits = [activity.scheduleToStartTimeout, activity.scheduleToCloseTimeout].map(milliseconds).filter(Boolean);
   return {
     startToCloseMs: milliseconds(activity.startToCloseTimeout),

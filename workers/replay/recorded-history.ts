@@ -1,8 +1,8 @@
 /**
- * Histories in files: JSON as `historyToJSON` of the SDK, `temporal workflow show -o json` and the download of Temporal UI
- * (not decoded) write it.
+ * This file reads histories from files. The JSON is that of the SDK's `historyToJSON`, of `temporal workflow show -o
+ * json`, or of the download of Temporal UI (not decoded).
  *
- * 1. A file that is no history is told apart, never passed over: a replay that skips what it cannot read proves nothing.
+ * 1. A file that is no history is reported, never skipped: a replay that skips what it cannot read proves nothing.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,12 +15,12 @@ export type Recorded =
   | { readonly kind: 'history'; readonly name: string; readonly workflowId: string; readonly history: History }
   | { readonly kind: 'unreadable'; readonly name: string; readonly workflowId: string; readonly error: Error };
 
-/** Beside a history lies what was sent to the run at its end; see `test/replay`. */
+/** Such a file beside a history holds what was sent to the run at its end; see `test/replay`. */
 const NOT_A_HISTORY = '.inputs.json';
 
 /**
- * @param paths files, and folders whose `*.json` are taken, subfolders included.
- * @throws CountersignError `USAGE` where a path is not there, or there is nothing to replay.
+ * @param paths files, and folders whose `*.json` are taken, subfolders included
+ * @throws CountersignError `USAGE` if a path does not exist, or there is nothing to replay
  */
 export async function historyFiles(paths: readonly string[]): Promise<string[]> {
   const files = (await Promise.all(paths.map(filesOf))).flat();
@@ -41,7 +41,7 @@ export async function readHistory(file: string): Promise<Recorded> {
     const history = historyFromJSON(JSON.parse(await readFile(file, 'utf8')));
     const first = history.events?.[0]?.workflowExecutionStartedEventAttributes;
     if (first === undefined || first === null) throw new TypeError('does not begin with the start of a workflow');
-    // Servers before 1.21 do not write the id down.
+    // Servers before 1.21 do not record the id.
     return { kind: 'history', name: file, workflowId: first.workflowId || basename(file, '.json'), history };
   } catch (error) {
     return {

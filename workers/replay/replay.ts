@@ -1,9 +1,13 @@
 /**
- * Replays recorded histories against the current workflow code: what a deploy must pass before it meets waiting runs (INV-D1).
+ * This file replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting
+ * runs (INV-D1).
  *
- * 1. Same interceptors and codec as the workers (DESIGN §5), or everything diverges.
- * 2. Each history has a result of its own; one that cannot be read, or stops the replayer, does not hide the others.
- * 3. Order of results is order of histories.
+ * 1. Interceptors and codec are those of the workers, or every history diverges.
+ * 2. Each history has its own result; one that is unreadable, or stops the replayer, does not hide the others.
+ * 3. Results come in the order of histories.
+ * 4. Wanted changes of what a waiting run does are listed with their exact values and the decision behind each. Any
+ *    change that is not listed is a difference. Other commands, or another order, need a patch
+ *    (`workflows/versions.ts`).
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
@@ -20,23 +24,26 @@ import type { History, Recorded } from './recorded-history.ts';
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
   /**
-   * For the payload codecs; their keys must hold those with which the histories were recorded. Without keys of a zone, what workers
-   * wrote is taken as it is marked.
+   * For the payload codecs; the keys must include those with which the histories were recorded. Without zone keys, what
+   * workers wrote is taken as it is marked.
    */
   readonly config: Pick<Config, 'encryption'> & Partial<Pick<Config, 'trust'>>;
-  /** In which the runs were recorded: digests cover it, so that under another one every decision diverges. Default `default`. */
+  /**
+   * Namespace in which the runs were recorded: digests cover it, so under another one every decision diverges. Default
+   * `default`.
+   */
   readonly namespace?: string;
-  /** What a bundle made for inspection reports to, see `semantics.ts`. */
+  /** Sinks for a bundle made for inspection; `semantics.ts` describes them. */
   readonly sinks?: NonNullable<ReplayWorkerOptions['sinks']>;
-  /** Begins the name of the queue that replayed runs see. Default `countersign-replay`. */
+  /** Prefix of the queue name that replayed runs see. Default `countersign-replay`. */
   readonly name?: string;
 }
 
 export interface ReplayOutcome {
-  /** File, or workflow id and Temporal run id. */
+  /** A file, or workflow id and Temporal run id. */
   readonly name: string;
   readonly workflowId: string;
-  /** Why the current code cannot take this history; absent where it can. */
+  /** Why the current code cannot take this history; absent if it can. */
   readonly error?: Error;
 }
 
@@ -51,7 +58,8 @@ export async function* replayHistories(histories: Histories, options: ReplayOpti
         yield source.settle(error);
       }
     } catch (error) {
-      // The replayer itself stopped, for instance at a history with a hole: that is the result of the one it was given.
+      // The replayer itself stopped, for instance at a history with a hole: that is the result of the history it was
+      // given.
       if (source.current === undefined) throw error;
       yield* source.unreadable();
       yield source.settle(error instanceof Error ? error : new Error(String(error)));
@@ -83,7 +91,8 @@ function workerOptions({
   sinks = {},
   name = 'countersign-replay',
 }: ReplayOptions): ReplayWorkerOptions {
-  // The type of a replay worker leaves the namespace out; the worker takes it all the same, and `workflowInfo` shows it.
+  // The type of a replay worker leaves the namespace out; the worker accepts it all the same, and `workflowInfo` shows
+  // it.
   const withNamespace = { namespace };
   const zone = zoneKeysOf(config);
   return {
@@ -96,7 +105,7 @@ function workerOptions({
   };
 }
 
-/** Hands histories to one replayer after the other and knows which of them a result is about. */
+/** Feeds histories one after another to a replayer, and knows which of them a result is about. */
 class Source {
   current: Extract<Recorded, { kind: 'history' }> | undefined;
   isDrained = false;
@@ -122,7 +131,7 @@ class Source {
     this.isDrained = true;
   }
 
-  /** Those met on the way to the current one. */
+  /** Returns the unreadable ones met on the way to the current history. */
   unreadable(): ReplayOutcome[] {
     const broken = this.#broken;
     this.#broken = [];
@@ -137,17 +146,12 @@ class Source {
   }
 }
 
-// What this code may do otherwise than a run that waits has recorded, though the command is the same: each with its decision.
-//
-// Owns: the exact values of before and now. Does not own: other commands, or another order, which need a patch
-// (`workflows/versions.ts`). What is not listed here is a difference.
-
 interface WantedChange {
   readonly what: Deed['what'];
   readonly part: string;
-  /** What was recorded, or as it would be recorded now where the change is wanted. */
+  /** Returns the recorded value, or its wanted form now. */
   adopt(before: unknown, now: unknown): unknown;
-  /** Why it harms no run that waits. */
+  /** Why it harms no waiting run. */
   readonly decision: string;
 }
 
@@ -165,7 +169,7 @@ const WANTED: readonly WantedChange[] = [
     decision: 'docs/adr/0019',
   },
   {
-    // Of a run that a newer worker prepared, while an older one still decided what it did next.
+    // A newer worker prepared the run, while an older one still decided what it did next.
     what: 'activity callTool',
     part: 'input',
     adopt: (before, now) => (isResumable(now) && !isResumable(before) ? withResumable(before) : before),
@@ -173,7 +177,7 @@ const WANTED: readonly WantedChange[] = [
   },
 ];
 
-/** The recorded parts as a run would have recorded them with what was wanted since. */
+/** Returns the recorded parts as a run would have recorded them with the wanted changes. */
 export function withWantedChanges(recorded: Deed, planned: Deed): Deed['parts'] {
   const parts = { ...recorded.parts };
   for (const { what, part, adopt } of WANTED)
@@ -190,7 +194,7 @@ function listOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : [];
 }
 
-/** A worker that is not told so leaves no place where the answer comes: such a call is asked about as before. */
+/** A worker without this field leaves no place for the answer: such a call is asked about as before. */
 function withResumable(input: unknown): unknown {
   const [dispatch, ...rest] = listOf(input);
   return isFields(dispatch) && dispatch['resumable'] === undefined

@@ -1,10 +1,11 @@
 /**
- * Runs as their histories tell them, for those that no worker can take on: how far a history replays on this build, and what the run
- * would answer to queries there.
+ * This file reads runs from their histories, for runs that no worker can continue. It says how far a history replays on
+ * this build, and what the run would answer to queries there.
  *
- * Owns: where a history may be cut, and what is sound. Does not own: comparing (`semantics.ts`), why one is not (`diagnosis.ts`).
- * 1. A history is cut only where a worker gets it: behind the start of a workflow task.
- * 2. Sound is what replays and does what was recorded. A part of what is sound is sound.
+ * Owns: where a history may be cut, and what is sound. Does not own: comparing (`semantics.ts`), why a history is not
+ * sound (`diagnosis.ts`).
+ * 1. A history is cut only where a worker receives it: after the start of a workflow task.
+ * 2. A history is sound if it replays and does what was recorded. Every part of a sound history is sound.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import { READING_QUEUE } from '../../contracts/names.ts';
@@ -22,7 +23,7 @@ import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 
 export type HistoryEvent = NonNullable<History['events']>[number];
 
-/** The bundle of the workers and, in it, what shows commands and answers. */
+/** Makes the bundle of the workers with the module that shows commands and answers. */
 export async function bundleForReading(): Promise<WorkflowBundle> {
   return await bundleWorkflows(undefined, [
     workflowFile('interceptors/replay-inspector'),
@@ -30,7 +31,7 @@ export async function bundleForReading(): Promise<WorkflowBundle> {
   ]);
 }
 
-/** What queries would answer; absent where the workflow has no such query, or has not come so far. */
+/** Answers to queries; one is absent if the workflow has no such query, or has not come so far. */
 export interface Answers {
   readonly state?: RunState;
   readonly requests?: readonly ApprovalRequest[];
@@ -42,13 +43,16 @@ export type Soundness =
   | { readonly kind: 'whole' }
   | {
       readonly kind: 'part';
-      /** The workflow task that does not fit any more: event of its completion. */
+      /** Event id of the completion of the first workflow task that no longer fits. */
       readonly task: number;
-      /** Why the history with it does not replay. */
+      /** Why the history up to and including that task does not replay. */
       readonly error: Error;
     };
 
-/** @param options `bundle` is one that shows commands (`bundleForReplay`, `bundleForReading`) @throws CountersignError `REPLAY_FAILED` where nothing of it replays */
+/**
+ * @param options `bundle` is one that shows commands (`bundleForReplay`, `bundleForReading`)
+ * @throws CountersignError `REPLAY_FAILED` if no part of it replays
+ */
 export async function soundnessOf(workflowId: string, history: History, options: ReplayOptions): Promise<Soundness> {
   const events = history.events ?? [];
   const failureOf = async (part: readonly HistoryEvent[]): Promise<Error | undefined> =>
@@ -56,7 +60,8 @@ export async function soundnessOf(workflowId: string, history: History, options:
   const whole = await failureOf(upToLastTask(events));
   if (whole === undefined) return { kind: 'whole' };
   const tasks = events.flatMap((event, index) => (event.workflowTaskCompletedEventAttributes ? [index] : []));
-  // Sound up to task `low`, not up to task `high`; the whole stands behind the last task.
+  // The history is sound up to task `low`, and not up to task `high`; the index after the last task stands for the
+  // whole.
   let [low, high, error] = [-1, tasks.length, whole];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
@@ -75,7 +80,7 @@ export async function soundnessOf(workflowId: string, history: History, options:
   return { kind: 'part', task: Number(events[task]?.eventId), error };
 }
 
-/** Why a history does not replay, or does otherwise; undefined where it is sound. */
+/** Returns why a history does not replay, or does otherwise; undefined if it is sound. */
 export async function failureIn(
   workflowId: string,
   events: readonly HistoryEvent[],
@@ -87,9 +92,9 @@ export async function failureIn(
 }
 
 /**
- * What the run would answer, up to the given task of its history, or all of it.
+ * Returns what the run would answer, up to the given task of its history, or after all of it.
  *
- * @param runId the Temporal run that lives: it stands in digests
+ * @param runId the living Temporal run, which digests contain
  * @param task as `Soundness` has it
  * @param options `bundle` is one of `bundleForReading`
  */
@@ -108,7 +113,7 @@ export async function answersOf(
       answers: {
         callDuringReplay: true,
         fn: (_info, told) => {
-          // Sound: what the handlers of this build's queries answered, as JSON.
+          // Sound: the answers of this build's query handlers, as JSON.
           last = Object.fromEntries(Object.entries(told).map(([name, json]) => [name, JSON.parse(json)])) as Answers;
         },
       },
@@ -134,8 +139,8 @@ type ReaderSinksImplementation = NonNullable<ReplayOptions['sinks']> & {
 };
 
 /**
- * Without the attempts at a last task that came to nothing, and without what has come since the last task and belongs to the next one:
- * a replay would take it in with the clock of the last one, as a query does that breaks a run.
+ * Drops failed attempts at a last task, and events since the last task that belong to the next one. A replay would take
+ * those in with the clock of the last task, as a query does that breaks a run.
  */
 export function upToLastTask(events: readonly HistoryEvent[]): readonly HistoryEvent[] {
   const done = events.findLastIndex(({ workflowTaskCompletedEventAttributes: completed }) => completed);
@@ -144,7 +149,7 @@ export function upToLastTask(events: readonly HistoryEvent[]): readonly HistoryE
   return events.slice(0, done + 1 + commandsOf(events, done).length);
 }
 
-/** The events that a completed workflow task has made. */
+/** Returns the events that a completed workflow task has made. */
 export function commandsOf(events: readonly HistoryEvent[], task: number): readonly HistoryEvent[] {
   const completed = Number(events[task]?.eventId);
   const end = events.findIndex((event, index) => index > task && !isMadeBy(event, completed));

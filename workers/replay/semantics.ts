@@ -1,12 +1,14 @@
 /**
- * Replays histories and compares what this code would send, wait for, answer and hand on with what is recorded.
+ * This file replays histories and compares what this code would send, wait for, answer and hand on with what is
+ * recorded.
  *
- * Temporal's own replay compares the kinds and order of commands, not what they carry: other tool arguments, a longer
- * deadline or a second attempt pass it. This does not let them pass.
- * 1. Equality is exact: the same state gives the same payloads. A change of what a waiting run does goes behind a patch
- *    (`workflows/versions.ts`), as a change of its commands does, or stands with its exact values in `replay.ts`.
+ * Temporal's own replay compares the kinds and order of commands, not their content: it passes other tool arguments, a
+ * longer deadline or a second attempt. This comparison does not.
+ * 1. Equality is exact: the same state gives the same payloads. A change of what a waiting run does needs a patch
+ *    (`workflows/versions.ts`), as a change of its commands does, or an entry with its exact values in `replay.ts`.
  * 2. A message names event and path, never a value: values are prompts and arguments.
- * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold it.
+ * 3. A run that was reset is replayed once for each Temporal run id that it had, since arguments and digests hold the
+ *    id.
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
@@ -18,12 +20,12 @@ import { type Deed, DeedReader, type RecordedDeed } from './recorded-commands.ts
 import type { History, Recorded } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
 
-/** The bundle of the workers and, in it, the one module that shows what it does. */
+/** Makes the bundle of the workers with the one module that shows its commands. */
 export async function bundleForReplay(workflowsPath?: string, fileOf?: typeof workflowFile): Promise<WorkflowBundle> {
   return await bundleWorkflows(workflowsPath, [workflowFile('interceptors/replay-inspector')], fileOf);
 }
 
-/** What a replay worker with such a bundle would do. */
+/** Collects what a replay worker with such a bundle would do. */
 export class CommandLog {
   readonly sinks: InjectedSinks<InspectorSinks> = {
     replayInspector: {
@@ -39,7 +41,7 @@ export class CommandLog {
   #commands: Command[] = [];
   #queue = '';
 
-  /** All since the last time. */
+  /** Returns all commands since the last call. */
   take(): { readonly commands: readonly Command[]; readonly queue: string } {
     const commands = this.#commands;
     this.#commands = [];
@@ -71,10 +73,10 @@ export async function* compareHistories(
   }
 }
 
-/** One replay of a history, under one of the Temporal run ids that the run had. */
+/** One replay of a history, under one of the Temporal run ids of the run. */
 interface Pass {
   readonly recorded: Recorded;
-  /** Events that were made under this run id. */
+  /** Ids of the events that were made under this run id. */
   readonly from: number;
   readonly to: number;
   readonly isLast: boolean;
@@ -97,13 +99,13 @@ async function* replayed(
 }
 
 interface Life {
-  /** Absent for the first: a replay has the run id that the history begins with. */
+  /** Absent for the first: a replay has the run id with which the history begins. */
   readonly runId?: string;
   readonly from: number;
   readonly to: number;
 }
 
-/** A reset begins a new Temporal run at the workflow task that it makes fail (`RESET_WORKFLOW`). */
+/** A reset begins a new Temporal run at the workflow task that it fails (`RESET_WORKFLOW`). */
 function livesOf({ events }: History): Life[] {
   const resets = (events ?? []).flatMap(({ eventId, workflowTaskFailedEventAttributes: failed }) =>
     failed?.newRunId ? [{ runId: failed.newRunId, from: Number(eventId) }] : [],
@@ -113,9 +115,9 @@ function livesOf({ events }: History): Life[] {
 }
 
 /**
- * The history as the worker of that Temporal run replays it. The SDK takes the run id of a replay from the first event, where the
- * original one stands, so that a replayed run never knows that it was reset: the earlier runs, of which a reset run counts none
- * (`domain/state/chain.ts`), are taken out instead.
+ * Returns the history as the worker of that Temporal run replays it. The SDK takes a replay's run id from the first
+ * event, which has the original one, so that a replayed run never knows that it was reset. A reset run counts none of
+ * the earlier runs (`domain/state/chain.ts`), so they are removed instead.
  */
 export async function underRunId(history: History, runId: string, reader: DeedReader): Promise<History> {
   const [first, ...rest] = history.events ?? [];
@@ -166,7 +168,7 @@ function difference({ eventId, what }: RecordedDeed, path: string): Error {
   );
 }
 
-/** Path of the first place where two JSON values differ. */
+/** Returns the path of the first place where two JSON values differ. */
 function firstDifference(one: unknown, other: unknown, path: string): string | undefined {
   if (Object.is(one, other)) return undefined;
   if (!isFields(one) || !isFields(other) || Array.isArray(one) !== Array.isArray(other)) return path;
