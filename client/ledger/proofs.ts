@@ -61,8 +61,8 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
-    // The messages of executions that Temporal has forgotten are gone. The spec is carried on, but without its original
-    // signed form.
+    // The messages of forgotten executions are gone. Continue-as-new hands the spec on without its input, which its
+    // signature covers.
     const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
     const doubt = isForgotten
       ? forgottenDoubt(fact, place)
