@@ -16,7 +16,7 @@ import { type SealingTargets, startRun, type StartRunOptions } from './run/start
 export interface CountersignOptions {
   /** A client connected to the namespace of the runs, with the payload codec of the workers. */
   readonly client: Client;
-  /** Where servers are, and the public keys of their zones. Needed to seal `authorizations`. */
+  /** URLs of servers, and the public keys of their zones. Needed to seal `authorizations`. */
   readonly servers?: SealingTargets;
   /** Reads stored ledger segments of runs that continued as new, and tool definitions of catalogs. */
   readonly artifacts?: ArtifactReader;

@@ -23,7 +23,7 @@ export interface ToolsChange {
   /** First characters of the hashes of definitions that the operator has looked at. */
   readonly hashes?: readonly string[];
   readonly change: Omit<ToolChange, 'tool' | 'acknowledge'>;
-  /** Whether to acknowledge each tool's definition: `always`, or only if a hash names it. */
+  /** Says whether to acknowledge each tool's definition: `always`, or only if a hash names it. */
   readonly acknowledge?: 'always' | 'named';
 }
 

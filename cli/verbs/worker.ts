@@ -16,7 +16,7 @@ import { isEngineTrouble, locate, whyUnreachable, withSession } from '../session
 import type { Terminal } from '../session/terminal.ts';
 import { trustText } from '../views/verified-ledger.ts';
 
-/** How long a starting worker waits for Temporal, unless `--deadline` says otherwise. */
+/** Time that a starting worker waits for Temporal, unless `--deadline` says otherwise. */
 const WAIT_SECONDS = 120;
 
 interface WorkerCommandOptions extends GlobalOptions {

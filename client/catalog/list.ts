@@ -119,7 +119,7 @@ export interface Surroundings {
   /** The organisation's policy. */
   readonly policy: Policy;
   /**
-   * Whether the worker configuration trusts the server's annotations; undefined if the server is not configured there.
+   * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
    */
   readonly configuredTrust: boolean | undefined;
 }

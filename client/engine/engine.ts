@@ -243,7 +243,7 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
 
 // Errors name the subject of the call that failed.
 
-/** What a call is about: a run by its id, a catalog, or (empty) nothing in particular. */
+/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
 export interface Naming {

@@ -45,7 +45,7 @@ export function earlierClock(
       .flatMap(({ events }) => events ?? [])
       .flatMap((event) => (event.workflowTaskStartedEventAttributes ? [millisecond(event.eventTime)] : [])),
   );
-  /** How far the copy's clock has been behind so far, in milliseconds. */
+  /** Milliseconds by which the copy's clock has been behind so far. */
   const behind = new Set([0]);
   for (const { own, other } of pairs) {
     const [at, then] = [Date.parse(own.at), Date.parse(other.at)];

@@ -14,7 +14,7 @@ import { retriesIn, type Retry } from './retries.ts';
 
 export interface CallProgress {
   readonly callId: string;
-  /** When the call was sent. */
+  /** Time at which the call was sent. */
   readonly sentAt: string;
   /** In the server's own units; the number only grows. */
   readonly progress: number;

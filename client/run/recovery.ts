@@ -96,7 +96,7 @@ export interface DiscardedCall {
   readonly callId: string;
   readonly server: string;
   readonly tool: string;
-  /** When a worker got the call. */
+  /** Time at which a worker got the call. */
   readonly at: string;
   readonly ending: SendEnding;
   /**

@@ -16,7 +16,7 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { bounded } from '../../domain/text/escape.ts';
 
 export interface Retry {
-  /** What the step does, in our words: `list tools of files`, `turn 3: main`. */
+  /** Description of the step, in our words: `list tools of files`, `turn 3: main`. */
   readonly step: string;
   /** Code of the last failed attempt; `INTERNAL` if it has none. */
   readonly code: string;

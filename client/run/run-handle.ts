@@ -3,7 +3,7 @@
  *
  * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
  *    counts once; another message under the same id is refused (INV-G2, INV-D3).
- * 2. What is shown is what is decided: the handle recomputes each digest from the fields of the request (INV-G2).
+ * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
