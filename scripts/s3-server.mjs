@@ -1,4 +1,5 @@
-// Finds the S3-compatible server that the artifact bucket is tested against, and builds it once with Go where there is none.
+// Finds the S3-compatible server that the artifact bucket is tested against, and builds it once with Go where there is
+// none.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

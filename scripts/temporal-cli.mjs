@@ -1,4 +1,5 @@
-// Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where there is none.
+// Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where
+// there is none.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';

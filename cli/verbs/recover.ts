@@ -4,8 +4,8 @@
  * 1. The command shows what it would do, and does it only with --yes.
  * 2. It resets to the last workflow task up to which this build replays the history. If this build replays all of the
  *    history, there is nothing to recover.
- * 3. If the fault seems to be this build's, the run is left alone unless --anyway is given, since another build is
- *    likely to go on with it.
+ * 3. The run is left alone if the fault seems to be this build's, since another build is likely to go on with it.
+ *    --anyway overrides that.
  */
 import type { Command } from 'commander';
 import { livingHistory } from '../../client/run/recovery.ts';

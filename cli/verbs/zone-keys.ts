@@ -1,5 +1,5 @@
 /**
- * This file implements `countersign keys zone`: it makes the key with which workers prove what they write, and finds
+ * This file implements `countersign keys zone`. It makes the key with which workers prove what they write, and finds
  * out whether runs still need one (docs/adr/0047).
  */
 import { randomBytes } from 'node:crypto';

@@ -1,6 +1,5 @@
 /**
- * This file sends an update to a run in trust mode `signed`, and sends it again while the run has yet to read the
- * signing key.
+ * This file sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.
  *
  * 1. A refused update has changed nothing, so it may be signed and sent anew under the same id (INV-G2).
  */
