@@ -19,7 +19,8 @@ const PROGRAM = {
 };
 
 /**
- * The server, built if need be; an error that says what to install where none can be had. Order: S3_SERVER_PATH, PATH, our own build.
+ * Finds the server at S3_SERVER_PATH, on PATH, or as our own build, and builds it if there is none. The error says what
+ * to install.
  *
  * @returns {Promise<string>}
  */
