@@ -1,7 +1,7 @@
-/** The `countersign` command. */
+/** The entry point of the `countersign` command. */
 import { runCli } from './program.ts';
 import { processTerminal } from './session/terminal.ts';
 
 const exitCode = await runCli(process.argv.slice(2), processTerminal());
-// Ended by hand, once all is written: the native runtime of a worker would keep the process alive.
+// The process is ended explicitly once all output is written, since a worker's native runtime would keep it alive.
 process.stdout.write('', () => process.stderr.write('', () => process.exit(exitCode)));

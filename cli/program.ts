@@ -1,4 +1,7 @@
-/** The command line: its verbs, and what every one of them does the same way. */
+/**
+ * Assembles the command line from its verbs, and does what all verbs do the same way: help, errors and exit
+ * codes.
+ */
 import { Command } from 'commander';
 import { addAnswer, addAuthorize, addResolve } from './verbs/answer.ts';
 import { addApprove, addExtend, addReject, addRespond, addWithdraw } from './verbs/decide.ts';
@@ -20,7 +23,7 @@ import { addGlobalOptions } from './session/options.ts';
 import type { Terminal } from './session/terminal.ts';
 import { packageVersion } from '../workers/version.ts';
 
-/** In the order of a first day. */
+/** Verbs in the order in which a new user meets them. */
 const VERBS = [
   addDev,
   addSetup,
@@ -52,7 +55,11 @@ const VERBS = [
   addRecover,
 ];
 
-/** @returns the exit code: 0, or that of the error table (2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7 failed check) */
+/**
+ * Runs one command.
+ * @returns the exit code: 0, or that of the error table (2 usage, 3 refused, 4 not found, 5 conflict, 6 unavailable, 7
+ *   failed check)
+ */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<number> {
   const asJson = args.includes('--json');
   try {
@@ -71,9 +78,9 @@ export function createProgram(terminal: Terminal, asJson: boolean): Command {
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       writeOut: (text) => terminal.out(text),
-      // Help after a mistake is for people.
+      // With --json, commander's help after a mistake is suppressed: it is for people.
       writeErr: (text) => (asJson ? undefined : terminal.err(text)),
-      // Errors are reported in one place, see failure.ts.
+      // Errors are reported in one place, see `session/failure.ts`.
       outputError: () => undefined,
       getOutHasColors: () => false,
     })

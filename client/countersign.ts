@@ -1,4 +1,7 @@
-/** The library of a backend: start runs, decide, watch. Speaks to Temporal only. */
+/**
+ * Countersign is the library of a backend: it starts runs, decides on calls, watches runs and reads catalogs. It speaks
+ * to Temporal only.
+ */
 import type { Client } from '@temporalio/client';
 import { DEFAULT_TASK_QUEUE } from '../contracts/names.ts';
 import { CatalogHandle } from './catalog/catalog-handle.ts';
@@ -11,17 +14,17 @@ import type { Signer } from './signing/signing.ts';
 import { type SealingTargets, startRun, type StartRunOptions } from './run/start-run.ts';
 
 export interface CountersignOptions {
-  /** Connected to the namespace of the runs, with the payload codec of the workers. */
+  /** A client connected to the namespace of the runs, with the payload codec of the workers. */
   readonly client: Client;
-  /** For `authorizations`: where servers are, and the public keys of their zones. */
+  /** URLs of servers, and the public keys of their zones. Needed to seal `authorizations`. */
   readonly servers?: SealingTargets;
-  /** For ledgers and watches of what has continued as new, and for the tool definitions of catalogs. */
+  /** Reads stored ledger segments of runs that continued as new, and tool definitions of catalogs. */
   readonly artifacts?: ArtifactReader;
-  /** Of the workers, for catalogs and for runs that name none. */
+  /** Task queue of the workers, for catalogs and for runs that name none. */
   readonly taskQueue?: string;
-  /** For runs and catalogs in trust mode `signed`: starts and messages are signed with it. */
+  /** Signs starts and messages of runs and catalogs in trust mode `signed`. */
   readonly signer?: Signer;
-  /** Of every call but `result` and `watch`, which take their own; default 10 s. */
+  /** Deadline of every call except `result` and `watch`, which take their own; default 10 s. */
   readonly deadlineMs?: number;
 }
 
@@ -41,7 +44,10 @@ export class Countersign {
     this.#signer = signer;
   }
 
-  /** Starts a run, or finds the one that was started with this id and this spec. @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, … */
+  /**
+   * Starts a run, or finds the one that was started with this id and this spec.
+   * @throws CountersignError `RUN_ID_CONFLICT`, `SPEC_INVALID`, …
+   */
   async startRun(options: StartRunOptions): Promise<RunHandle & { readonly started: boolean }> {
     const { started } = await startRun(
       this.#engine,
@@ -56,12 +62,15 @@ export class Countersign {
     return new RunHandle(this.#engine, runId, this.#artifacts, this.#signer);
   }
 
-  /** Requests of all runs that wait for a decision. */
+  /** Lists the requests of all runs that wait for a decision. */
   async waiting(filter: InboxFilter = {}): Promise<readonly WaitingRun[]> {
     return await this.#engine.call('', () => listWaiting(this.#engine.client, filter));
   }
 
-  /** The tools of one server for one tenant, and what is set of them. @throws CountersignError `CATALOG_INVALID` */
+  /**
+   * Returns the handle of the catalog of one server for one tenant.
+   * @throws CountersignError `CATALOG_INVALID`
+   */
   catalog(server: string, tenant = 'default'): CatalogHandle {
     return new CatalogHandle(
       this.#engine,
@@ -70,7 +79,7 @@ export class Countersign {
     );
   }
 
-  /** Every catalog, also those whose server is disconnected. */
+  /** Lists every catalog, including those whose server is disconnected. */
   async catalogs(filter: CatalogFilter = {}): Promise<readonly ListedCatalog[]> {
     return await this.#engine.call('', () => listCatalogs(this.#engine.client, filter));
   }

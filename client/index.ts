@@ -1,4 +1,4 @@
-/** What a backend imports. */
+/** The public surface of the library: everything that a backend imports. */
 export { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 export type { CatalogAck, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
 export type { DecisionAck, DecisionInput } from '../contracts/schemas/answer.ts';

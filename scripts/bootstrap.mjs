@@ -1,4 +1,5 @@
-// Makes a fresh clone runnable: checks the Node version, and installs the locked dependencies when they are missing or not those of package-lock.json.
+// Makes a fresh clone runnable: checks the Node version, and installs the locked dependencies when they are missing or
+// not those of package-lock.json.
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { type ErrorCode, ERRORS, type ErrorTraits, isErrorCode, traitsOf } from '../contracts/errors.ts';
 
 const FOLDER = new URL('../docs/errors/', import.meta.url);
-/** Fewer say nothing, more are not read at night. */
+/** A shorter page says nothing, and a longer one is not read at night. */
 const LINES = { least: 8, most: 18 };
 
 function faultsOf(code: ErrorCode, page: string): string[] {

@@ -39,7 +39,9 @@ import { ToolDefinition } from '../contracts/schemas/tool.ts';
 
 interface Published {
   readonly schema: z.ZodType;
-  /** `input`: what a caller may send, defaults left out. `output`: what the service answers. */
+  /**
+   * `input`: the values that a caller may send, with defaults left out. `output`: the values that the service answers.
+   */
   readonly io: 'input' | 'output';
   readonly title: string;
 }
@@ -95,7 +97,7 @@ function stored(file: string): string | undefined {
   try {
     return readFileSync(new URL(file, FOLDER), 'utf8');
   } catch {
-    // A file that cannot be read is as stale as one that is missing.
+    // An unreadable file is as stale as a missing one.
     return undefined;
   }
 }

@@ -1,5 +1,7 @@
-// Adds to package-lock.json the platform packages that npm left out, without which `npm ci` refuses the lockfile and other platforms get no binaries.
-// npm drops an optional package that its registry does not have, and a mirror may hold those of one platform only. Run after `npm install`.
+// Adds to package-lock.json the platform packages that npm left out, without which `npm ci` refuses the lockfile and
+// other platforms get no binaries.
+// npm drops an optional package that its registry does not have, and a mirror may hold those of one platform only. Run
+// after `npm install`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './bootstrap.mjs';

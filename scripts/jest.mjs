@@ -1,4 +1,5 @@
-// Runs jest over some suites and reads the real totals from its report: an exit code alone cannot tell "all passed" from "nothing ran".
+// Runs jest over some suites and reads the real totals from its report: an exit code alone cannot tell "all passed"
+// from "nothing ran".
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

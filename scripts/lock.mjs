@@ -74,7 +74,8 @@ function isAlive(pid) {
 }
 
 /**
- * Of several waiters only one can rename a dead process's lock away. A slow one may catch the next holder's instead, and gives it back.
+ * Only one of several waiters can rename a dead process's lock away. A slow waiter may catch the next holder's lock
+ * instead, and gives it back.
  *
  * @param {string} path
  * @param {number} pid

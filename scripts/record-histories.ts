@@ -76,7 +76,7 @@ if (unknown.length > 0)
   throw new Error(
     `There is no scenario ${unknown.join(', ')}; there are ${SCENARIOS.map(({ name }) => name).join(', ')}.`,
   );
-/** Without an earlier build there is nothing of it to record. */
+/** These scenarios need the bundle of an earlier build. */
 const OF_EARLIER = ['lost-unasked', 'task-not-waited', 'linked-undenied'];
 const chosen = SCENARIOS.filter(({ name }) =>
   values.bundle === undefined && OF_EARLIER.includes(name)
@@ -104,5 +104,5 @@ try {
   await stage.stop();
 }
 console.log(`${recording.written.length} files in ${values.out}`);
-// The native runtime of Temporal keeps the process alive.
+// The process is ended explicitly, since Temporal's native runtime would keep it alive.
 process.exit(0);

@@ -1,4 +1,5 @@
-// Starts a TypeScript entry on a fresh clone: `node scripts/run.mjs [--engine] <entry.ts> [arguments]` installs what is missing, then runs it in this process.
+// Starts a TypeScript entry on a fresh clone: `node scripts/run.mjs [--engine] <entry.ts> [arguments]` installs what is
+// missing, then runs it in this process.
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,4 +1,5 @@
-// Finds the S3-compatible server that the artifact bucket is tested against, and builds it once with Go where there is none.
+// Finds the S3-compatible server that the artifact bucket is tested against, and builds it once with Go where there is
+// none.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -18,7 +19,8 @@ const PROGRAM = {
 };
 
 /**
- * The server, built if need be; an error that says what to install where none can be had. Order: S3_SERVER_PATH, PATH, our own build.
+ * Finds the server at S3_SERVER_PATH, on PATH, or as our own build, and builds it if there is none. The error says what
+ * to install.
  *
  * @returns {Promise<string>}
  */

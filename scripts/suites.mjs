@@ -1,4 +1,5 @@
-// The one list of test suites: jest's projects, `npm test` and the architecture test read it, so that no test file can lie where nothing runs it.
+// The one list of test suites: jest's projects, `npm test` and the architecture test read it, so that no test file can
+// lie where nothing runs it.
 
 /**
  * @typedef {object} Suite

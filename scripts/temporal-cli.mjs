@@ -1,4 +1,5 @@
-// Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where there is none.
+// Finds the Temporal CLI, whose development server the demo, the tests and the bench run; builds it once with Go where
+// there is none.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -80,7 +81,11 @@ function isUsable(path) {
   return false;
 }
 
-/** From a line like `temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)`; undefined if it does not run. @param {string} path */
+/**
+ * Reads a line like `temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)`; undefined if the program does not run.
+ *
+ * @param {string} path
+ */
 function serverVersion(path) {
   const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8', timeout: 30_000 });
   return /Server (\d+)\.(\d+)\.(\d+)/

@@ -38,7 +38,8 @@ console.log(`${passed} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} 
 process.exit(allFailed > 0 || passed === 0 ? 1 : 0);
 
 /**
- * Tests read the path from the environment. A suite whose tool cannot be had is reported as failed; the others still run.
+ * Tests read the path from the environment. A suite whose tool cannot be had is reported as failed; the others still
+ * run.
  *
  * @param {string} variable
  * @param {() => Promise<string>} ensure

@@ -1,4 +1,7 @@
-/** The folder of `countersign dev`: database, artifacts, the files that the demo MCP server serves, and a configuration. */
+/**
+ * Makes the folder of `countersign dev`: database, artifacts, files for the demo MCP server, and a
+ * configuration.
+ */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,14 +35,15 @@ export async function writeConfig({ config }: DevFolder, model: DemoModel, files
 function configOf({ config }: DemoModel, filesUrl: string): ConfigInput {
   return {
     servers: {
-      // Trusted: its annotations may exempt a call from asking, and only a boolean `readOnlyHint: true` does.
+      // Trusting the server lets its annotations exempt a call from asking. Only a boolean `readOnlyHint: true` does
+      // so.
       files: { url: filesUrl, trusted: true, credentials: { kind: 'none' } },
     },
     models: { demo: config },
-    // The demo server and a local model are on this machine; production does without.
+    // The demo server and a local model run on this machine; production needs no loopback.
     egress: { allowLoopback: true },
     policy: { strategy: 'annotations', approvers: { ids: ['ann'], groups: ['reviewers'] } },
-    // Beside this file.
+    // The path is relative to the configuration file.
     artifacts: { directory: 'artifacts' },
     worker: { shutdownGraceSeconds: 2 },
     log: { level: 'warn' },

@@ -1,4 +1,4 @@
-/** Which model the demo agent thinks with: a script, unless the environment offers a provider. */
+/** Chooses the demo agent's model: a script, unless the environment offers a provider. */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -7,7 +7,7 @@ type ModelInput = NonNullable<ConfigInput['models']>[string];
 
 export interface DemoModel {
   readonly config: ModelInput;
-  /** For people: `anthropic claude-…`. */
+  /** Label for people, such as `anthropic claude-…`. */
   readonly label: string;
 }
 
@@ -53,7 +53,7 @@ function compatibleModel(env: Terminal['env'], wanted: string | undefined): Demo
   };
 }
 
-/** The address that is meant anyway: its models have a default, and speak another API than compatible servers. */
+/** True for OpenAI's own address. Its models have a default, and speak another API than compatible servers. */
 function isOpenAi(baseUrl = ''): boolean {
   return URL.canParse(baseUrl) && new URL(baseUrl).hostname === 'api.openai.com';
 }
@@ -69,7 +69,7 @@ const SUMMARY = `# Summary
 - Open: who tells the night shift?
 `;
 
-/** Fits `SAMPLE_FILES` and examples/write-a-summary.yaml. */
+/** The script fits `SAMPLE_FILES` and examples/write-a-summary.yaml. */
 const SCRIPT = {
   steps: [
     { text: 'I will see what there is.', calls: [{ tool: 'files/list_directory', arguments: { path: '.' } }] },

@@ -1,4 +1,4 @@
-/** What was started, to be ended in the opposite order, whatever happens on the way. */
+/** Stack starts the parts of `countersign dev` and stops them in the opposite order, even if some of them fail. */
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -9,7 +9,7 @@ import type { Terminal } from '../session/terminal.ts';
 
 interface Part {
   readonly name: string;
-  /** Settles when it ends by itself. */
+  /** Settles when the part ends by itself. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
@@ -32,12 +32,15 @@ export class Stack {
     return made;
   }
 
-  /** The name of the first part that ends by itself; rejects with its error where it fails. */
+  /** Returns the name of the first part that ends by itself; rejects if that part failed. */
   async firstEnded(): Promise<string> {
     return await Promise.race(this.#parts.map(async ({ name, ended }) => (await ended, name)));
   }
 
-  /** Never throws: one part that does not end well must not keep the others alive. */
+  /**
+   * Stops all parts and returns their errors. It never throws, since one part that ends badly must not keep the others
+   * alive.
+   */
   async stop(): Promise<readonly string[]> {
     const troubles: string[] = [];
     for (const { name, stop } of this.#parts.splice(0).toReversed()) {
@@ -49,16 +52,16 @@ export class Stack {
   }
 }
 
-// Ports of the embedded parts: known ones, so that addresses stay the same from day to day.
+// Ports of embedded parts are fixed, so that addresses stay the same from day to day.
 
 interface Wanted {
-  /** 0: any that is free. */
+  /** Port number; 0 chooses any free one. */
   readonly port: number;
   readonly option: string;
   readonly what: string;
 }
 
-/** Looked at before anything is started: a foreign server on a port would be taken for ours. */
+/** Checks that a port is free before anything starts, since a foreign server there would be taken for ours. */
 export async function choosePort({ port, option, what }: Wanted): Promise<number> {
   if (port === 0) return await freePort();
   const server = createServer();
@@ -80,7 +83,8 @@ export async function choosePort({ port, option, what }: Wanted): Promise<number
   return port;
 }
 
-// The Temporal CLI, whose development server `countersign dev` runs. Finding or building one is the work of `scripts/temporal-cli.mjs`.
+// The Temporal CLI contains the development server that `countersign dev` runs. `scripts/temporal-cli.mjs` finds or
+// builds it.
 
 const EXECUTABLE = process.platform === 'win32' ? 'temporal.exe' : 'temporal';
 

@@ -1,8 +1,12 @@
 /**
- * What a command prints.
+ * Prints what a command answers, and recognises answers that were sent before.
  *
- * 1. With --json, standard output holds JSON only: one document, or one per line where things happen over time.
- * 2. No control, bidirectional or zero-width character of a model, tool or server reaches a terminal, in either form.
+ * 1. With --json, standard output holds only JSON: one document, or one per line for events over time.
+ * 2. No control, bidirectional or zero-width character from a model, tool or server reaches a terminal, in either form.
+ * 3. An answer whose receipt got lost may be sent again under its id, and is told what was recorded (INV-D3). The
+ *    ledger is asked first, because after an answer the call waits for something else, or for nothing.
+ * 4. An id stands for one answer. The ledger's record must match the answer given now, or nothing is acknowledged
+ *    (INV-G2).
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { RunHandle } from '../../client/index.ts';
@@ -14,7 +18,7 @@ import type { Paint, Terminal } from './terminal.ts';
 
 export interface Answer {
   readonly json: unknown;
-  /** For people. Whoever writes it has made foreign text visible (`domain/text/escape.ts`). */
+  /** Text for people. Its author has made foreign text visible (`domain/text/escape.ts`). */
   readonly text: (paint: Paint) => string;
 }
 
@@ -22,13 +26,13 @@ export function print(terminal: Terminal, answer: Answer, asJson: boolean): void
   terminal.out(`${asJson ? safeJson(answer.json) : answer.text(terminal.paint)}\n`);
 }
 
-/** Escaped the way JSON does it, so that a parser gets the very same text. */
+/** Escapes invisible characters as JSON does, so that a parser gets exactly the same text. */
 export function safeJson(value: unknown): string {
-  // Compact JSON has such characters in its strings only.
+  // In compact JSON, such characters occur only inside strings.
   return escapedInvisible(JSON.stringify(value));
 }
 
-/** Of a text that has invisible characters in quoted strings only; line breaks stay. */
+/** Escapes a text whose invisible characters stand only in quoted strings; line breaks stay. */
 export function escapedInvisible(text: string): string {
   return text.replaceAll(/[^\n\x20-\x7e]/gu, (char) => (visible(char) === char ? char : escaped(char)));
 }
@@ -40,11 +44,6 @@ function escaped(char: string): string {
   ).join('');
 }
 
-// Answers to requests whose receipt got lost: the same id, sent again, is told what was taken of it (INV-D3).
-//
-// 1. The ledger is asked first: after an answer a call waits for something else, or for nothing.
-// 2. An id stands for one answer: what the ledger tells of it must be what is said now, or nothing is acknowledged (INV-G2).
-
 export type AnswerFact = Extract<LedgerFact, { answer: string; decisionId: string }>;
 
 export interface AnsweredBefore {
@@ -52,7 +51,7 @@ export interface AnsweredBefore {
   readonly fact: AnswerFact;
 }
 
-/** What the run has recorded of answers of this kind to the call, oldest first. */
+/** Returns the recorded answers of this kind to the call, oldest first. */
 export async function answeredBefore(
   run: RunHandle,
   callId: string,
@@ -65,10 +64,12 @@ export async function answeredBefore(
   });
 }
 
-/** What the ledger tells of an answer, and what is said now in its place. */
+/** Pairs of a value from the ledger and the value given now. */
 export type Told = readonly (readonly [told: unknown, said: unknown])[];
 
-/** @throws CountersignError `DECISION_INVALID` where the id was used for another answer, as the run itself would say */
+/**
+ * @throws CountersignError `DECISION_INVALID` if the id was used for another answer; the run itself would say the same
+ */
 export function assertSame(callId: string, decisionId: string, pairs: Told): void {
   if (pairs.every(([told, said]) => isDeepStrictEqual(told, said))) return;
   throw new CountersignError(
@@ -78,7 +79,11 @@ export function assertSame(callId: string, decisionId: string, pairs: Told): voi
   );
 }
 
-/** @throws what sending threw, with the id to send it again by where nobody knows whether it counts */
+/**
+ * Sends an answer.
+ * @throws the error of `send`; if nobody knows whether the answer counts, the error names the id under which to send it
+ *   again
+ */
 export async function sentUnder<T>(
   { callId, decisionId }: { readonly callId: string; readonly decisionId: string },
   send: () => Promise<T>,

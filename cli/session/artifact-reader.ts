@@ -1,15 +1,15 @@
-/** Where a command reads artifacts, as the configuration says. */
+/** Opens the artifact store that the configuration names, for reading. */
 import { readArtifactsFrom, readArtifactsFromBucket } from '../../client/index.ts';
 import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 
 export type ArtifactPlace =
-  /** Absolute. */
+  /** Absolute path. */
   | { readonly kind: 'directory'; readonly directory: string }
-  /** `allowInsecure`: workers may speak to it in clear, and so may this. */
+  /** With `allowInsecure`, workers may speak to the bucket in clear, and so may this command. */
   | { readonly kind: 'bucket'; readonly bucket: BucketConfig; readonly allowInsecure: boolean }
-  /** A bucket whose credentials this client does not have: most commands need none. */
+  /** A bucket whose credentials this client does not have; most commands need none. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 export function artifactReader(place: ArtifactPlace): ArtifactReader {

@@ -1,8 +1,9 @@
 /**
- * `--authorization server=VARIABLE`: the caller's own tokens for a run, sealed before they leave this process.
+ * Reads `--authorization server=VARIABLE`: the caller's own tokens for a run, which are sealed before they
+ * leave this process.
  *
- * 1. A token comes from an environment variable, never from the command line, which every user of the machine can read (INV-S1).
- * 2. Where a token goes, and to which key it is sealed, is said by this side's files and options, not by the run.
+ * 1. A token comes from an environment variable. Every user of the machine can read a command line (INV-S1).
+ * 2. This side's files and options say where a token goes and to which key it is sealed; the run does not.
  */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -18,7 +19,7 @@ export function readAuthorizations(variables: ByServer, env: Terminal['env']): R
     Object.entries(variables).map(([server, variable]) => {
       const token = env[variable];
       if (token !== undefined && token !== '') return [server, token];
-      // What stands there may be the token itself, given by mistake: it is not repeated.
+      // The text may be the token itself, given by mistake, so it is not repeated.
       const shown = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(variable) ? `variable ${variable}` : 'variable that it names';
       throw new CountersignError(
         'USAGE',
@@ -50,7 +51,10 @@ async function readKey(path: string, shown: string): Promise<JWK> {
   }
 }
 
-/** @param urls of configured servers. The spec is not checked yet: `startRun` does that next. */
+/**
+ * @param urls URLs of configured servers
+ * @param spec is not checked yet; `startRun` checks it next
+ */
 export function sealingTargets(keys: Readonly<Record<string, JWK>>, urls: ByServer, spec: unknown): SealingTargets {
   const own = ownUrls(spec);
   return Object.fromEntries(

@@ -1,10 +1,14 @@
 /**
- * Why a ledger is not as it should be, as far as Temporal's history can tell: somebody changed it, a query damaged its run, or the
- * build that is asked is at fault.
+ * Finds out why a ledger is broken, or why histories do not replay, as far as Temporal's history tells.
+ * Somebody changed the ledger, a query damaged the run, or this build is at fault.
  *
- * 1. It is asked only where a copy differs from its run (`isRecordInDoubt`): a key, a missing signature or a head that was noted
- *    elsewhere says nothing of who wrote what.
- * 2. That somebody changed it is said only where the history is consistent, and nothing else explains it.
+ * 1. The cause of a broken ledger is sought only if a copy differs from its run (`isRecordInDoubt`). An unknown key, a
+ *    missing signature or a head noted elsewhere does not say who wrote what.
+ * 2. Somebody is said to have changed the ledger only if the history is consistent and nothing else explains the
+ *    difference.
+ * 3. A diagnosis replays a history dozens of times, and a bad build fails thousands of them. Only the first few
+ *    failures are diagnosed.
+ * 4. The code is cleared only if every failed history was diagnosed.
  */
 import { type ExecutionChain, executionChain } from '../../client/engine/execution-chain.ts';
 import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
@@ -22,7 +26,7 @@ export interface BrokenBy {
   readonly text: string;
 }
 
-/** Is a fault about what was recorded, rather than about who may have signed it? */
+/** True for faults in the entries themselves, false for faults in who may have signed them. */
 const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
   altered: true,
   rewritten: true,
@@ -31,7 +35,7 @@ const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
   truncated: true,
   forked: true,
   history: true,
-  // A line that a copy may have been left with; what is not there for it is a fault of its own.
+  // A crash may have left such a line in a copy; an entry that is missing for that reason has a fault of its own.
   unreadable: false,
   'foreign-head': false,
   unsigned: false,
@@ -42,7 +46,7 @@ const OF_RECORD: Readonly<Record<FaultKind, boolean>> = {
   'proof-expired': false,
 };
 
-/** @param copy absent where the run alone was read, which cannot differ from itself */
+/** @param copy absent if only the run was read, which cannot differ from itself */
 export function isRecordInDoubt(
   faults: readonly LedgerFault[],
   { copy, run }: { readonly copy: readonly AnyEntry[] | undefined; readonly run: readonly AnyEntry[] },
@@ -50,15 +54,15 @@ export function isRecordInDoubt(
   return copy !== undefined && faults.some(({ kind }) => OF_RECORD[kind]) && !isPartOf(copy, run);
 }
 
-/** Is it the run's own, whole or up to some entry? */
+/** True if the copy is the run's own ledger, whole or up to some entry. */
 function isPartOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): boolean {
-  // Whole entries: one that was changed in place still has its hash.
+  // Whole entries are compared, because one that was changed in place still has its hash.
   const kept = new Set(copy.map(canonicalJson));
   const own = run.slice(0, kept.size).map(canonicalJson);
   return own.length === kept.size && own.every((entry) => kept.has(entry));
 }
 
-/** @param compared `run`: its own ledger, from which `copy` differs */
+/** Finds the cause of the difference between `run`, the run's own ledger, and `copy`. */
 export async function brokenBy(
   { client, settings, deadlineMs }: Session,
   runId: string,
@@ -76,7 +80,7 @@ interface Compared {
   readonly run: readonly AnyEntry[];
 }
 
-/** @param options `bundle` is one of `bundleForReading` */
+/** @param options its `bundle` comes from `bundleForReading` */
 export async function brokenIn(
   runId: string,
   { histories, isWhole }: ExecutionChain,
@@ -111,7 +115,10 @@ export async function brokenIn(
   };
 }
 
-/** What is carried into an execution is taken as it is: a damaged one does not make the next ones differ. */
+/**
+ * Returns the first damage. State carried into an execution is taken as it is, so the executions after a damaged one
+ * look consistent.
+ */
 async function firstFault(
   runId: string,
   histories: ExecutionChain['histories'],
@@ -130,17 +137,14 @@ async function firstFault(
   return undefined;
 }
 
-// Outcomes of replays, and why those that failed did.
-//
-// 1. A diagnosis replays a history dozens of times, and a bad build fails thousands of them: the first few are looked at.
-// 2. The code is cleared only where every history that fails was looked at.
+// Failed histories are diagnosed up to this number, unless the user asks for all.
 
 export const MOST_DIAGNOSED = 10;
 
 export interface Diagnosed extends ReplayOutcome {
-  /** Absent where it replays, nothing of it does, or nobody looked. */
+  /** Absent if the history replays, if nothing of it does, or if it was not diagnosed. */
   readonly diagnosis?: Diagnosis;
-  /** It fails, and as many as are looked at had failed before. */
+  /** Set if the history fails and the limit of diagnoses was reached before. */
   readonly notLookedAt?: true;
 }
 
@@ -165,7 +169,7 @@ export async function* diagnosedOf(
   }
 }
 
-/** Of those that failed. */
+/** Number of failed histories by cause. */
 export type Causes = Readonly<Record<Cause | 'notLookedAt', number>>;
 
 export function causesOf(outcomes: readonly Diagnosed[]): Causes {

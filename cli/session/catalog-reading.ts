@@ -1,4 +1,6 @@
-/** A catalog as a command reads it: its snapshot, what really happens to calls, and definitions where they are wanted. */
+/**
+ * Reads a catalog for a command: its snapshot, the effective verdicts, and definitions if they are wanted.
+ */
 import {
   type EffectiveVerdict,
   effectiveVerdicts,
@@ -14,9 +16,9 @@ import type { ClientSettings } from './settings.ts';
 
 export interface CatalogReading {
   readonly snapshot: CatalogSnapshot;
-  /** Empty where they depend on definitions that could not be read, after a change that has been made all the same. */
+  /** Empty if verdicts depend on definitions that could not be read after a change; the change itself was made. */
   readonly verdicts: ReadonlyMap<string, EffectiveVerdict>;
-  /** Empty where they were not wanted and no verdict needs them. */
+  /** Empty if definitions were not wanted and no verdict needs them. */
   readonly definitions: ReadonlyMap<string, KnownDefinitions>;
 }
 
@@ -34,7 +36,7 @@ export async function readCatalog(
   return { snapshot, definitions, verdicts: effectiveVerdicts(snapshot, definitions, surroundings) };
 }
 
-/** After a change: what was done is told also where this client has no access to definitions. */
+/** Reads the catalog after a change. The change is reported even if this client has no access to definitions. */
 export async function readChanged(
   handle: CatalogHandle,
   settings: Pick<ClientSettings, 'policy' | 'trusted'>,
@@ -47,7 +49,7 @@ export async function readChanged(
   }
 }
 
-/** Undefined where nobody has connected the server. */
+/** Returns undefined if nobody has connected the server. */
 export async function snapshotIfAny(handle: CatalogHandle): Promise<CatalogSnapshot | undefined> {
   try {
     return await handle.snapshot();
@@ -57,7 +59,7 @@ export async function snapshotIfAny(handle: CatalogHandle): Promise<CatalogSnaps
   }
 }
 
-/** @throws CountersignError `TOOL_UNKNOWN` with the names that may have been meant */
+/** @throws CountersignError `TOOL_UNKNOWN` with similar names that exist */
 export function entryNamed(
   { server, entries }: Pick<CatalogSnapshot, 'server' | 'entries'>,
   tool: string,
@@ -75,7 +77,10 @@ export function entryNamed(
   });
 }
 
-/** What a command that names tools, or all of them, is about. @throws CountersignError `USAGE`, `TOOL_UNKNOWN` */
+/**
+ * Returns the entries of the named tools, or of all tools.
+ * @throws CountersignError `USAGE`, `TOOL_UNKNOWN`
+ */
 export function chosenEntries(
   snapshot: Pick<CatalogSnapshot, 'server' | 'entries'>,
   tools: readonly string[],

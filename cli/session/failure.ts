@@ -1,4 +1,6 @@
-/** How an error ends a command: one line on standard error, and the exit code of the error table. */
+/**
+ * Reports the error that ends a command: one line on standard error, and the exit code of the error table.
+ */
 import { CommanderError } from 'commander';
 import { troubleOf } from '../../client/engine/engine.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -8,7 +10,7 @@ import type { Terminal } from './terminal.ts';
 
 /** @returns the exit code */
 export function reportFailure(terminal: Terminal, thrown: unknown, asJson: boolean): number {
-  // `--help` or `--version`, which commander has printed already.
+  // Commander has already printed the text of `--help` or `--version`.
   if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
   const { code, message, facts, traits } = errorOf(thrown);
   if (asJson) terminal.err(`${safeJson({ error: { code, message, facts } })}\n`);
@@ -21,7 +23,7 @@ function errorOf(thrown: unknown): CountersignError {
   return troubleOf(thrown, '');
 }
 
-/** Commander's own words, without its prefix. */
+/** Keeps commander's own words, without its prefix. */
 function usageError({ code, message }: CommanderError): CountersignError {
   if (code === 'commander.help') return new CountersignError('USAGE', 'A command is missing. See: countersign --help');
   const text = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
@@ -29,7 +31,7 @@ function usageError({ code, message }: CommanderError): CountersignError {
   return new CountersignError('USAGE', `${sentence}${/[.?)]$/.test(sentence) ? '' : '.'} See --help.`);
 }
 
-/** Line breaks of our own messages stay; anything else that is invisible shows. */
+/** Keeps the line breaks of our own messages; every other invisible character becomes visible. */
 function lines(message: string): string {
   return message.split('\n').map(visible).join('\n');
 }

@@ -1,4 +1,11 @@
-/** What a command is given as a file or on standard input: JSON or YAML. Its content is checked by whoever knows it. */
+/**
+ * Reads what a command gets as a file or on standard input, and writes key files.
+ *
+ * 1. JSON and YAML are parsed here; the content is checked by the code that uses it. The client library checks a run
+ *    spec.
+ * 2. A private key is written once, and never over another file.
+ * 3. The file of trusted keys (`trust.jwks`) is replaced whole and in one step, so that no worker reads half of it.
+ */
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -10,13 +17,13 @@ import { type Assertion, type TrustedJwk, TrustedJwks } from '../../contracts/sc
 import type { Terminal } from './terminal.ts';
 
 export interface InputKind {
-  /** As messages name it: `run spec`. */
+  /** The name of the input in messages, such as `run spec`. */
   readonly what: string;
-  /** Of what is neither JSON nor YAML. */
+  /** Code of the error for input that is neither JSON nor YAML. */
   readonly code: ErrorCode;
 }
 
-/** @param source a path, or `-` */
+/** @param source a path, or `-` for standard input */
 export async function readInput(
   source: string,
   kind: InputKind,
@@ -38,7 +45,7 @@ async function readText(path: string, shown: string, { what }: InputKind): Promi
   });
 }
 
-/** YAML 1.2 holds JSON. No error repeats a line of the file: it may hold a secret. */
+/** Parses YAML 1.2, which includes JSON. No error repeats a line of the file, since it may hold a secret. */
 function parse(text: string, shown: string, kind: InputKind): unknown {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, strict: true });
@@ -62,12 +69,14 @@ function notReadable({ code, what }: InputKind, reason: string): CountersignErro
   return new CountersignError(code, `The ${what} ${reason}. Correct it and try again.`);
 }
 
-// A private key on disk: written once, and never over another.
-
-/** Its owner alone may read it. */
+/** Only the owner may read the file. */
 const PRIVATE = 0o600;
 
-/** @param shown names the file in errors. @throws CountersignError `USAGE` where there is one already */
+/**
+ * Writes a new file that only its owner may read.
+ * @param shown names the file in errors
+ * @throws CountersignError `USAGE` if the file exists already
+ */
 export async function writeOnce(path: string, shown: string, text: string): Promise<void> {
   try {
     const file = await open(path, 'wx', PRIVATE);
@@ -78,7 +87,7 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
       await file.close();
     }
   } catch (error) {
-    // Not by instanceof: errors of Node's core may come from another realm.
+    // `instanceof` is not used, since errors of Node's core may come from another realm.
     const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'error';
     const reason =
       code === 'EEXIST'
@@ -88,19 +97,18 @@ export async function writeOnce(path: string, shown: string, text: string): Prom
   }
 }
 
-// A run spec from a file or standard input. Its content is checked by the client library, not here.
-
-/** @param source a path, or `-` */
+/** @param source a path, or `-` for standard input */
 export async function readSpec(source: string, terminal: Pick<Terminal, 'directory' | 'input'>): Promise<RunSpecInput> {
-  // Sound: `startRun` parses it before anything else happens, and answers with code and path.
+  // Sound: `startRun` parses the value before anything else happens, and its error has code and path.
   return (await readInput(source, { what: 'run spec', code: 'SPEC_INVALID' }, terminal)) as RunSpecInput;
 }
 
-// The file of trusted keys (`trust.jwks`), as the command line changes it: whole, and in one step, so that no worker reads half of it.
-
 export const TRUST_FILE = 'trust.jwks';
 
-/** @param shown the path as it was given. @throws CountersignError `USAGE`, `CONFIG_INVALID` */
+/**
+ * @param shown the path as the user gave it
+ * @throws CountersignError `USAGE`, `CONFIG_INVALID`
+ */
 export async function readTrustFile(
   { directory }: Pick<Terminal, 'directory'>,
   shown: string,
@@ -146,7 +154,7 @@ export function keyIn(keys: readonly TrustedJwk[], kid: string, shown: string): 
   );
 }
 
-/** Makes a key pair: the private half into a file of its own, the public half is returned. */
+/** Makes a key pair: writes the private half to a file of its own, and returns the public half. */
 export async function makeKey(
   { directory }: Pick<Terminal, 'directory'>,
   { kid, file, countersign }: { readonly kid: string; readonly file: string; readonly countersign: Assertion },

@@ -1,15 +1,18 @@
-/** Words of the command line as answers to a server's questions. Whether they fit is for the run to say; here they get their type. */
+/**
+ * Turns words of the command line into answers to a server's questions. It gives them their types; the run
+ * checks whether they fit.
+ */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import { isFields } from '../../domain/shapes/fields.ts';
 import { named } from '../../domain/text/escape.ts';
 
 export interface Words {
-  /** `field=value`, or `question.field=value` where there are several questions. */
+  /** `field=value`, or `question.field=value` if there are several questions. */
   readonly set?: readonly string[];
-  /** Of a file: the fields of the only form, or of each form by its question. */
+  /** Content of a file: the fields of the only form, or the fields of each form by its question. */
   readonly content?: unknown;
-  /** Pages were opened, and forms without a value are sent empty. */
+  /** Says that pages were opened, and sends forms without a value as empty ones. */
   readonly accept?: boolean;
 }
 
@@ -20,7 +23,7 @@ export function responsesFrom(requests: InputRequests, words: Words): Record<str
     const { key, name, value } = placed(requests, forms, word);
     const content = contents.get(key) ?? {};
     const before = content[name];
-    // Said again, a field of several options gets one more.
+    // A repeated word adds one more value to a field of several options.
     content[name] = Array.isArray(value) && Array.isArray(before) ? [...before, ...value] : value;
     contents.set(key, content);
   }
@@ -28,7 +31,7 @@ export function responsesFrom(requests: InputRequests, words: Words): Record<str
     Object.entries(requests).flatMap(([key, { kind }]): [string, InputResponse][] => {
       const content = contents.get(key) ?? (kind === 'form' && words.accept === true ? {} : undefined);
       if (content !== undefined) return [[key, { action: 'accept', content }]];
-      // A page counts as opened only where somebody says so.
+      // A page counts as opened only if the user says so.
       return kind === 'url' && words.accept === true ? [[key, { action: 'accept' }]] : [];
     }),
   );
@@ -38,7 +41,7 @@ function contentsOf(forms: readonly string[], content: unknown): [string, Record
   if (content === undefined) return [];
   const [only, ...others] = forms;
   if (!isFields(content)) throw usage('The file must hold an object with the fields of the form.');
-  // Sound: what does not fit a field is refused by the run, by the name of the field.
+  // Sound: the run refuses a value that does not fit, by the name of the field.
   const fields = (value: unknown): Record<string, FormValue> => ({ ...(value as Record<string, FormValue>) });
   const byQuestion = Object.keys(content).length > 0 && Object.keys(content).every((key) => forms.includes(key));
   if (byQuestion && Object.values(content).every(isFields))
@@ -70,7 +73,7 @@ function placed(
   throw usage(`The server asks for no ${named(path)}; it asks for: ${known.join(', ') || 'no fields'}.`);
 }
 
-/** What is no number or truth stays text, which the run refuses by the name of the field. */
+/** Converts numbers and booleans. Any other text stays text, which the run refuses by the name of the field. */
 function typed(field: FormField, text: string): FormValue {
   switch (field.type) {
     case 'text':

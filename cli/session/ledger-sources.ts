@@ -1,4 +1,4 @@
-/** Where `verify-ledger` and `ledger --export` read a ledger from. */
+/** Reads the ledgers that `verify-ledger` and `ledger --export` work on: a run's own, or a copy. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -24,7 +24,7 @@ export interface SourceOptions extends GlobalOptions {
   readonly firstRun?: string;
 }
 
-/** What is named beside the run itself; undefined where nothing is. */
+/** Reads the copy that the options name; undefined if they name none. */
 export async function namedCopy(
   runId: string,
   options: SourceOptions,
@@ -43,7 +43,7 @@ export async function namedCopy(
   return { place: { workflowId: runId }, entries, signedHeads: [], faults: conversationFaults(entries, messages) };
 }
 
-/** As the run tells it now, or as its history does where it is stuck. */
+/** Reads the ledger from the run; if the run is stuck, from its history. */
 export async function liveLedger(
   session: Session,
   runId: string,
@@ -52,7 +52,7 @@ export async function liveLedger(
   return stuck === undefined ? { entries: told } : { entries: await ledgerOfStuck(session, stuck), stuck };
 }
 
-/** The same, with where it is from. */
+/** Reads the same ledger in the form of a copy. */
 export async function liveCopy(session: Session, runId: string): Promise<LedgerCopy & { readonly stuck?: StuckRun }> {
   const { client } = session;
   const { entries, stuck } = await liveLedger(session, runId);
@@ -65,7 +65,7 @@ export async function liveCopy(session: Session, runId: string): Promise<LedgerC
 
 const ExportedLedger = z.object({ runId: z.string(), entries: z.array(AnyEntry) });
 
-/** What `ledger --json` printed, or lines of a record or of `ledger --export jsonl`. */
+/** Parses the output of `ledger --json`, or lines of a record or of `ledger --export jsonl`. */
 function exported(runId: string, text: string): LedgerCopy {
   const whole = ExportedLedger.safeParse(jsonOf(text));
   if (whole.success) {
@@ -75,7 +75,7 @@ function exported(runId: string, text: string): LedgerCopy {
   }
   const copy = readLines(text, runId, 'the file');
   if (copy.entries.length > 0) return copy;
-  // Neither: what is wrong with it is said of the form that --json has.
+  // The text is neither form; the error describes what the form of --json would need.
   parseAs(ExportedLedger, jsonOf(text), 'USAGE', 'ledger file');
   return copy;
 }
@@ -86,7 +86,7 @@ export async function textOf(file: string, what: string, { directory }: Pick<Ter
   });
 }
 
-// The ledger of a run or of a catalog, by workflow id.
+// Runs and catalogs both have a ledger; the workflow id says which of them owns it.
 
 export interface LedgerHead {
   readonly ledgerLength: number;
@@ -94,7 +94,7 @@ export interface LedgerHead {
 }
 
 export interface LedgerOwner {
-  /** What whoever wrote it says of it. */
+  /** The count and head that the owner itself reports. */
   head(): Promise<LedgerHead>;
   ledger(): Promise<readonly LedgerEntry[]>;
 }

@@ -1,4 +1,4 @@
-/** The options that every command takes, and how texts of a command line become values. */
+/** Declares the options that many commands share, and converts their texts to values. */
 import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -10,7 +10,7 @@ export interface GlobalOptions {
   readonly config?: string;
   readonly json?: true;
   readonly key?: string;
-  /** Seconds. */
+  /** Deadline in seconds. */
   readonly deadline?: number;
 }
 
@@ -47,7 +47,10 @@ export function port(text: string): number {
   return value;
 }
 
-/** A time zone must be named: the run may be read on the other side of the world. @returns UTC with milliseconds */
+/**
+ * Parses an instant. The text must name a time zone, since the run may be read on the other side of the world.
+ * @returns UTC with milliseconds
+ */
 export function time(text: string): string {
   const ms = /^[0-9-]{10}T[0-9:.]{5,12}(?:Z|[+-][0-9]{2}:[0-9]{2})$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms))
@@ -55,12 +58,12 @@ export function time(text: string): string {
   return new Date(ms).toISOString();
 }
 
-/** For options that may be given several times. */
+/** Collects an option that may be given several times. */
 export function repeated(text: string, before: readonly string[] = []): string[] {
   return [...before, text];
 }
 
-/** `name=value`, several times. */
+/** Collects `name=value` pairs; the option may be given several times. */
 export function pairs(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const at = text.indexOf('=');
   if (at < 1 || at === text.length - 1) throw new InvalidArgumentError('It must look like name=value.');
@@ -69,7 +72,7 @@ export function pairs(text: string, before: Readonly<Record<string, string>> = {
   return { ...before, [name]: text.slice(at + 1) };
 }
 
-// What the commands of `countersign catalog` take alike.
+// The commands of `countersign catalog` share the following options.
 
 export interface CatalogOptions extends GlobalOptions {
   readonly tenant: string;
@@ -88,12 +91,12 @@ export function addTenant(command: Command): Command {
   return command.option('--tenant <name>', 'whose catalog', 'default');
 }
 
-/** Of every command that changes something. */
+/** Adds the options of every command that changes something. */
 export function addActor(command: Command, { versioned = true }: { readonly versioned?: boolean } = {}): Command {
   return addIds(command.requiredOption('--as <id>', 'who asks for it'), versioned);
 }
 
-/** @param versioned does the message name the version that was shown? */
+/** @param versioned true if the message names the version that was shown */
 export function addIds(command: Command, versioned: boolean): Command {
   const grouped = command
     .option('--group <name>', 'a group that they belong to; may be given several times', repeated)
@@ -113,8 +116,8 @@ interface MessageIds {
 }
 
 /**
- * Sends a message under an id that is told where its answer got lost.
- * @param version what the message names as the version it changes, if it does
+ * Sends a message under an id. If the answer gets lost, the error names that id.
+ * @param version the version that the message changes, if it names one
  */
 export async function sendAs<T>(
   { as, group = [], requestId = randomUUID() }: Acting,
@@ -131,7 +134,7 @@ export async function sendAs<T>(
   }
 }
 
-/** The beginning of a definition's hash, long enough that no other one has it by chance. */
+/** Parses the first characters of a definition's hash: at least 8, so that no other hash matches by chance. */
 export function hashPrefix(text: string, before: readonly string[] = []): string[] {
   if (!/^[0-9a-f]{8,64}$/.test(text))
     throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');

@@ -1,4 +1,4 @@
-/** Puts cases to the very judge that runs ask. */
+/** Judges policy cases with the same judge that runs use. */
 import { callIdOf } from '../../contracts/ids.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../../contracts/schemas/policy-cases.ts';
@@ -8,7 +8,7 @@ import { createOfflineJudge, type Traced } from '../../workers/config/offline-ju
 
 export interface Judging {
   readonly policy: Organisation;
-  /** Server name → does the operator trust its annotations? */
+  /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
 }
 
@@ -18,7 +18,7 @@ export interface CaseResult {
   readonly group: string;
   readonly name: string;
   readonly ok: boolean;
-  /** What is otherwise than the case says: `expect: ask, not allow`. */
+  /** Differences from what the case expects, such as `expect: ask, not allow`. */
   readonly differences: readonly string[];
   readonly rules: readonly string[];
 }

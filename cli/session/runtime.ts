@@ -1,15 +1,18 @@
-/** The native Temporal runtime of this process: one per process, so whoever installs it first says where its logs go. */
+/**
+ * Installs the native Temporal runtime. A process has only one, so the first to install it decides where its
+ * logs go.
+ */
 import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { installLog, type Log } from '../../workers/log.ts';
 
-/** Undefined where somebody else has installed one. */
+/** Returns undefined if another part of the process has installed a runtime. */
 export function installWorkerLog(config: Config): Log | undefined {
   return once(() => installLog(config));
 }
 
-/** Where every trouble is an answer of the command already. */
+/** Installs a runtime without logs, for commands whose answer already contains every trouble. */
 export function installSilentLog(): void {
   once(() =>
     Runtime.install({

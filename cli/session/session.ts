@@ -1,4 +1,4 @@
-/** A connection to Temporal and the client library on it, for as long as a command needs them. */
+/** Opens a connection to Temporal, and the client library on it, for the duration of a command. */
 import { resolve } from 'node:path';
 import { Client, type Connection, ServiceError } from '@temporalio/client';
 import { troubleOf } from '../../client/engine/engine.ts';
@@ -18,19 +18,19 @@ export interface Session {
   readonly client: Client;
   readonly countersign: Countersign;
   readonly settings: ClientSettings;
-  /** For calls of `client` itself; those of `countersign` keep it by themselves. */
+  /** Deadline for calls of `client` itself; calls of `countersign` apply it by themselves. */
   readonly deadlineMs: number;
 }
 
 export interface SessionOptions extends GlobalOptions {
-  /** Groups that are claimed with the key, in messages that name none themselves. */
+  /** Groups that are claimed with the key, in messages that name no groups themselves. */
   readonly claims?: readonly string[] | undefined;
 }
 
 const DEFAULT_DEADLINE_SECONDS = 10;
 const SETUP_CHECK_MS = 2_000;
 
-/** @param servers where each given authorization goes, known once the settings are */
+/** @param servers gives the target of each authorization, once the settings are known */
 export async function withSession<T>(
   terminal: Terminal,
   options: SessionOptions,
@@ -66,10 +66,16 @@ export async function withSession<T>(
   }
 }
 
-/** What Temporal says where a namespace lacks what runs need: that there is no such run, or that it does not take that. */
+/**
+ * Codes of errors that Temporal also gives if a namespace is not set up: the run is not found, or a value is not
+ * accepted.
+ */
 const SAID_WITHOUT_SETUP: readonly ErrorCode[] = ['RUN_NOT_FOUND', 'CATALOG_NOT_FOUND', 'USAGE', 'SETUP_INCOMPLETE'];
 
-/** The error, or where the namespace is not set up, that: with the address that was asked, which may be the mistake. */
+/**
+ * Returns the error, or a better one if the namespace is not set up. That one names the address, which may be the
+ * mistake.
+ */
 async function asSetUp(
   error: unknown,
   connection: Connection,
@@ -101,7 +107,7 @@ async function signerOf(
   );
 }
 
-/** @throws CountersignError `CONFIG_INVALID` where the profile or the file that it stands in is not there or wrong */
+/** @throws CountersignError `CONFIG_INVALID` if the profile or its file is missing or wrong */
 export function locate(options: GlobalOptions): EngineAddress {
   try {
     return locateEngine(options);
@@ -124,12 +130,15 @@ async function connect(options: EngineAddress['connectionOptions'], deadlineMs: 
   }
 }
 
-/** Of Temporal, or the way to it: an error of a connection, which has no code of ours yet. */
+/** True for an error of Temporal or of the connection to it that has no code of ours yet. */
 export function isEngineTrouble(error: unknown): error is Error {
   return error instanceof ServiceError || isAway(error);
 }
 
-/** Why a worker has no connection. Errors of the native one are text: the error of a client's connection has a code. */
+/**
+ * Finds out why a worker has no connection. Native errors are only text, whereas a client connection's error has a
+ * code.
+ */
 export async function whyUnreachable(
   options: EngineAddress['connectionOptions'],
   cause: unknown,
@@ -145,7 +154,7 @@ export async function whyUnreachable(
 
 function unreachable(address: string | undefined, cause: unknown): CountersignError {
   const trouble = troubleOf(cause, '');
-  // Somebody answered, and does not let us in: starting another one would not help.
+  // Temporal answered and refused access, so starting another server would not help.
   if (trouble.code === 'CONFIG_INVALID') return trouble;
   const message = `Temporal does not answer at ${addressOf(address)}. Start it (npm run dev), or name another with --address.`;
   return new CountersignError('ENGINE_UNAVAILABLE', message, {}, { cause });

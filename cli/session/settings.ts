@@ -1,8 +1,11 @@
 /**
- * What a client needs of `countersign.yaml`: queue, payload keys, artifact store, policy, where servers are.
+ * Reads from `countersign.yaml` what a client needs: queue, payload keys, artifact store, policy, trusted
+ * keys, and where servers are.
  *
- * 1. Nothing else of the file is looked at, so that a client needs none of the workers' secrets (INV-S1). Credentials of a bucket
- *    may be missing: only a command that reads an artifact says so.
+ * 1. Nothing else in the file is read, so that a client needs none of the workers' secrets (INV-S1). Credentials of a
+ *    bucket may be missing: only a command that reads an artifact reports that.
+ * 2. Commands of the vault read only the vault and the server URLs. An operator who keeps grants needs no other secret
+ *    of the workers (INV-S1).
  */
 import { resolve } from 'node:path';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
@@ -27,9 +30,9 @@ export interface ClientSettings {
   readonly retentionDays?: number;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
-  /** Server name → does the operator trust its annotations? */
+  /** Server name → true if the operator trusts the server's annotations. */
   readonly trusted: Readonly<Record<string, boolean>>;
-  /** The organisation's: what a command shows of verdicts is what workers with this file judge. */
+  /** The organisation's policy: workers with this file judge by the same one that a command shows. */
   readonly policy: Config['policy'];
 }
 
@@ -40,7 +43,7 @@ export async function loadClientSettings(
   return await load(path, { env, directory }, pick);
 }
 
-/** For what asks neither Temporal nor the store: no secret at all. */
+/** Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. */
 export async function loadPolicySettings(
   path: string | undefined,
   terminal: Pick<Terminal, 'env' | 'directory'>,
@@ -57,7 +60,7 @@ export async function loadPolicySettings(
 
 const SHOWN_PROBLEMS = 5;
 
-/** @throws CountersignError with `code`, naming each condition that cannot be evaluated */
+/** @throws CountersignError with the given `code`, naming each condition that cannot be evaluated */
 export function refuseConditions(
   policy: PolicyInput,
   at: readonly (string | number)[],
@@ -110,11 +113,11 @@ function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure
 
 interface Reachable {
   readonly value: unknown;
-  /** Why the bucket cannot be read from here. */
+  /** The reason why the bucket cannot be read from here. */
   readonly withoutBucket?: string;
 }
 
-/** Without a bucket whose variables are not set here. */
+/** Leaves out the bucket if its environment variables are not set here. */
 function reachable(value: unknown, env: Environment, what: string): Reachable {
   if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
   const { s3, ...rest } = value['artifacts'];
@@ -150,17 +153,13 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 
-// What commands of the vault need of `countersign.yaml`: the vault, and where servers are.
-//
-// 1. Nothing else of the file is looked at: whoever keeps grants needs no other secret of the workers (INV-S1).
-
 type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
 
 export interface VaultSettings {
   readonly vault: OpenedVault;
   /** Server name → URL. */
   readonly serverUrls: Readonly<Record<string, string>>;
-  /** Of the key that encrypts; absent where the vault does not. */
+  /** Id of the key that encrypts; absent if the vault does not encrypt. */
   readonly keyId?: string;
 }
 
@@ -195,11 +194,10 @@ function onlyUrl(server: unknown): unknown {
   return isRecord(server) ? { url: server['url'] } : server;
 }
 
-// The keys that `countersign.yaml` trusts, for whoever checks what was signed.
-
 /**
- * Undefined where the configuration is in trust mode `temporal`, or where there is none.
- * @param mayAsk keys at a URL are fetched @throws CountersignError `CONFIG_INVALID`, `TRUST_UNAVAILABLE`
+ * Reads the trusted keys; undefined in trust mode `temporal`, or without a configuration.
+ * @param mayAsk true if keys at a URL may be fetched
+ * @throws CountersignError `CONFIG_INVALID`, `TRUST_UNAVAILABLE`
  */
 export async function configuredKeys(
   path: string | undefined,

@@ -1,8 +1,10 @@
 /**
- * A run that answers nothing, because its workflow tasks fail: read from its history, as far as this build replays it.
+ * Reads a run that answers nothing because its workflow tasks fail. It reads the run's history, as far as
+ * this build replays it.
  *
- * 1. Only where the history says that a task has failed: a run that nobody serves is no run to be read so.
- * 2. Whoever shows it says up to where it was read.
+ * 1. A run counts as stuck only if its history says that a task has failed. A run that no worker serves is not read
+ *    like this.
+ * 2. A command that shows such a run says up to which event it was read.
  */
 import { troubleOf } from '../../client/engine/engine.ts';
 import { type FailingTask, failingTask } from '../../client/engine/stuck.ts';
@@ -23,13 +25,13 @@ import type { ClientSettings } from './settings.ts';
 export interface StuckRun {
   readonly runId: string;
   readonly failing: FailingTask;
-  /** Newest event that what is shown is of, and newest of all. */
+  /** The newest event that could be read; `of` is the newest event of the history. */
   readonly upTo: number;
   readonly of: number;
-  /** Event of the completed workflow task that cannot be replayed; absent where all of them can. */
+  /** Event id of the completed workflow task that cannot be replayed; absent if all can. */
   readonly task?: number;
   readonly answers: Answers;
-  /** The last calls that were handed to a worker, of the whole history. */
+  /** The last calls in the whole history that were handed to a worker. */
   readonly calls: readonly DiscardedCall[];
 }
 
@@ -42,7 +44,10 @@ const MAY_BE_STUCK: readonly ErrorCode[] = [
 const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN'];
 const LAST_CALLS = 10;
 
-/** What it tells, or what can be read of it. @throws what `ask` throws, where it is not stuck */
+/**
+ * Returns the run's answer, or what can be read of the run if it is stuck.
+ * @throws the error of `ask` if the run is not stuck
+ */
 export async function toldOrRead<T>(
   session: Session,
   runId: string,
@@ -52,11 +57,11 @@ export async function toldOrRead<T>(
     return { told: await ask() };
   } catch (error) {
     if (!(error instanceof CountersignError) || !MAY_BE_STUCK.includes(error.code)) throw error;
-    // A watch whose time is over was answered until then.
+    // A watch whose time is over was answered until then, so the run is not stuck.
     if (error.cause instanceof TimeIsUp) throw error;
     const stuck = await readStuck(session, runId).catch((unread: unknown) => {
       const { code, message } = troubleOf(unread, runId);
-      // Nobody answers at all: that has been said.
+      // Nobody answers at all, which the first error says already.
       if (SILENCE.includes(code)) throw error;
       throw new CountersignError(
         error.code,
@@ -94,7 +99,10 @@ async function readStuck({ client, settings, deadlineMs }: Session, runId: strin
   };
 }
 
-/** Its ledger, stored segments included. @throws CountersignError `RUN_STUCK` where nothing of it could be read, `ARTIFACT_…` */
+/**
+ * Reads the ledger of a stuck run, including stored segments.
+ * @throws CountersignError `RUN_STUCK` if none of it can be read, `ARTIFACT_…`
+ */
 export async function ledgerOfStuck({ settings }: Session, stuck: StuckRun): Promise<readonly LedgerEntry[]> {
   const { runId, answers } = stuck;
   const { ledger } = answers;
@@ -116,11 +124,9 @@ function pageFrom(page: LedgerPage, from: number): LedgerPage {
   return { ...page, from: page.from + skipped, entries: page.entries.slice(skipped) };
 }
 
-// What a command needs to replay histories with the code that it is made of.
-
 let bundled: Promise<WorkflowBundle> | undefined;
 
-/** The code of workflows, bundled, with what shows its answers. Takes some seconds, once. */
+/** Bundles the workflow code together with the code that reads its answers. The first call takes some seconds. */
 export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
   const [{ bundleForReading }, { installSilentLog }] = await Promise.all([
     import('../../workers/replay/replayed-run.ts'),
@@ -130,7 +136,7 @@ export async function readingOptions(settings: ClientSettings, namespace: string
   return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
 }
 
-/** What programs are told of it. */
+/** Returns the part of a diagnosis that programs get. */
 export function toldOf({ mended: _, ...told }: Diagnosis): Omit<Diagnosis, 'mended'> {
   return told;
 }

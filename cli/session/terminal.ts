@@ -1,4 +1,4 @@
-/** What a command sees of the process it runs in; tests give it another. */
+/** Terminal is what a command sees of its process; tests provide another one. */
 import { styleText } from 'node:util';
 
 export interface Terminal {
@@ -6,13 +6,13 @@ export interface Terminal {
   /** Working directory. */
   readonly directory: string;
   readonly paint: Paint;
-  /** Standard output: answers. */
+  /** Writes an answer to standard output. */
   out(text: string): void;
-  /** Standard error: errors, and what a reader of answers does not want. */
+  /** Writes errors and side remarks to standard error, away from readers of answers. */
   err(text: string): void;
-  /** All of standard input. */
+  /** Reads all of standard input. */
   input(): Promise<string>;
-  /** Aborted when somebody asks the process to end, with the signal's name; from then on the command ends by itself. */
+  /** Aborted, with the signal's name, when the process is asked to end. The command then ends by itself. */
   interrupted(): AbortSignal;
 }
 
@@ -25,7 +25,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export function processTerminal(): Terminal {
   const { stdout, stderr, stdin, env } = process;
-  // A reader that has seen enough (`| head`) is no error.
+  // A reader that closes early (`| head`) is no error.
   stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70));
   const colored = stdout.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
   let controller: AbortController | undefined;
@@ -46,7 +46,7 @@ export function processTerminal(): Terminal {
   };
 }
 
-/** The second signal ends the process at once: somebody is in a hurry. */
+/** The first signal aborts; a second one ends the process at once, since the user is in a hurry. */
 function watchSignals(): AbortController {
   const controller = new AbortController();
   for (const signal of SIGNALS) {

@@ -1,4 +1,4 @@
-/** Waiting for the end of a run, as long as somebody wants to. */
+/** Waits for the end of a run, and tells the user why nothing happens meanwhile. */
 import type { RunHandle } from '../../client/index.ts';
 import type { Retry } from '../../client/run/retries.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -9,7 +9,10 @@ import { safeJson } from './answered.ts';
 import type { GlobalOptions } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
-/** @param deadlineSeconds without it, until the end. @throws CountersignError `RESULT_UNCERTAIN` where the run goes on */
+/**
+ * @param deadlineSeconds without it, the wait lasts until the run ends
+ * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on
+ */
 export async function waitForResult(
   run: RunHandle,
   deadlineSeconds: number | undefined,
@@ -27,10 +30,10 @@ export async function waitForResult(
   }
 }
 
-/** Why nothing comes: a step that is tried again, or nobody who answers. */
+/** The reason why nothing happens: a step is tried again, or nobody answers. */
 type Waiting = Pick<Retry, 'code' | 'message'> & Partial<Retry>;
 
-/** Told on standard error, as errors are: standard output holds answers alone. */
+/** Writes to standard error, since standard output holds only answers. */
 function tellWaiting(terminal: Terminal, { json }: GlobalOptions, waiting: Waiting, text: string): void {
   terminal.err(json === true ? `${safeJson({ waiting })}\n` : `waiting: ${text}\n`);
 }

@@ -1,8 +1,10 @@
 /**
- * `countersign answer`: answers what a server asks in the middle of a call.
+ * Implements the verbs that answer requests about something else than consent: `answer`, `resolve` and
+ * `authorize`.
  *
  * 1. Answers may be personal data: they are sent, and not printed.
- * 2. A server may ask something else at any time: an answer names the question that was read, or the question is shown and nothing sent.
+ * 2. A server may ask something else at any time. An answer to its question must name the digest of the question that
+ *    was read. Otherwise the current question is shown, and nothing is sent.
  */
 import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
@@ -112,7 +114,7 @@ async function answerCall(
       return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
     },
     send: async (said) => await run.provideInput(said),
-    // Fields are read by the form, which is gone by then.
+    // The fields cannot be compared: the form that gives them their types is closed by then.
     told: (fact) => [
       [fact.answer, decline === true ? 'decline' : cancel === true ? 'cancel' : 'provide'],
       [fact.comment, comment],
@@ -125,14 +127,14 @@ const WORDS = { provide: 'answered', decline: 'declined', cancel: 'cancelled' } 
 function answeredText(runId: string, answered: Answered): Answer {
   const { answer } = answered.ack;
   return pauseAnswer(runId, answered, {
-    // Sound: it was just seen to be a key of it.
+    // Sound: `answer` was just seen to be a key of `WORDS`.
     word: Object.hasOwn(WORDS, answer) ? WORDS[answer as keyof typeof WORDS] : answer,
     colour: answer === 'provide' ? 'green' : 'yellow',
     next: 'the server is told',
   });
 }
 
-// `countersign resolve`: says what became of a call that was sent and whose answer was lost.
+// `countersign resolve` says what became of a call that was sent and whose answer was lost.
 
 interface ResolveOptions extends AnswerOptions {
   readonly result?: string;
@@ -212,7 +214,7 @@ function resolvedText(runId: string, answered: Answered): Answer {
   });
 }
 
-// `countersign authorize`: answers a server that wants another authorization for a call.
+// `countersign authorize` answers a server that wants another authorization for a call.
 
 interface AuthorizeOptions extends AnswerOptions {
   readonly scope?: readonly string[];
@@ -256,7 +258,7 @@ export function addAuthorize(program: Command, terminal: Terminal): void {
           asksNot: 'waits for no authorization',
           say: async (about, base) => await answerTo(about, base, options, terminal),
           send: async (said) => await run.authorize(said),
-          // A grant is of the server that the request names, which is gone by then.
+          // The grant cannot be compared: the request, which names its server, is closed by then.
           told: (fact) => [
             [fact.answer, kindOf(options)],
             [fact.comment, options.decline ?? options.comment],

@@ -1,4 +1,7 @@
-/** `countersign artifacts`: what becomes of stored tool lists, segments and results when nobody needs them any more. */
+/**
+ * Implements `countersign artifacts`, which removes stored tool lists, segments and results that nobody
+ * needs, and `countersign forget`.
+ */
 import { Client } from '@temporalio/client';
 import { type Command, InvalidArgumentError } from 'commander';
 import { assertHere } from '../../client/artifacts/namespaces.ts';
@@ -14,7 +17,7 @@ import type { Terminal } from '../session/terminal.ts';
 import { shortInstant } from '../views/format.ts';
 
 interface SweepCommandOptions extends GlobalOptions {
-  /** Milliseconds. */
+  /** Age in milliseconds. */
   readonly olderThan?: number;
   readonly also?: readonly string[];
   readonly dryRun?: true;
@@ -119,13 +122,13 @@ function sweepAnswer(report: SweepReport, { directory, namespaces, dryRun }: Swe
 function age(text: string): number {
   const [, count, unit] = /^(\d{1,5})(d|h)$/.exec(text) ?? [];
   const ms = Number(count) * (unit === 'd' ? DAY_MS : 3_600_000);
-  // A reference that is on its way into history is minutes old.
+  // The bound is an hour, since a reference on its way into history is minutes old.
   if (!(ms >= 3_600_000))
     throw new InvalidArgumentError('It must be days or hours, an hour at least, such as 90d or 48h.');
   return ms;
 }
 
-// `countersign forget`: takes a standing decision back.
+// `countersign forget` takes a standing decision back.
 
 interface ForgetOptions extends GlobalOptions {
   readonly as: string;

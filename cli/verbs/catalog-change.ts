@@ -1,8 +1,8 @@
 /**
- * A change of tool policies, as `allow`, `ask`, `deny`, `enable` and `disable` make it.
+ * Changes tool policies for `catalog allow`, `ask`, `deny`, `enable` and `disable`.
  *
- * 1. What is changed is the catalog as it was read: another version is a conflict, and nothing is changed.
- * 2. No definition is acknowledged that nobody has looked at: one that changed is named by its hash.
+ * 1. A change applies to the catalog version that was read. Another version is a conflict, and nothing is changed.
+ * 2. No definition is acknowledged that nobody has looked at: the operator names a changed one by its hash.
  */
 import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError, isErrorCode } from '../../contracts/errors.ts';
@@ -20,10 +20,10 @@ export interface ToolsChange {
   readonly server: string;
   readonly tools: readonly string[];
   readonly all?: boolean;
-  /** Beginnings of the hashes of definitions that were looked at. */
+  /** First characters of the hashes of definitions that the operator has looked at. */
   readonly hashes?: readonly string[];
   readonly change: Omit<ToolChange, 'tool' | 'acknowledge'>;
-  /** Takes notice of each tool's definition: `always`, or only where a hash names it. */
+  /** Says whether to acknowledge each tool's definition: `always`, or only if a hash names it. */
   readonly acknowledge?: 'always' | 'named';
 }
 
@@ -81,12 +81,13 @@ function assertNamed(entries: readonly CatalogEntry[], wanted: ToolsChange, tena
   );
 }
 
-/** A listing takes as long as its server; a try of one a minute at the most. */
+/** A listing takes as long as its server does, and one attempt lasts at most a minute. */
 const DEFAULT_DEADLINE_SECONDS = 60;
 
 /**
- * @param before absent where there was no catalog
- * @throws CountersignError with the code of a refresh that failed, `RESULT_UNCERTAIN` where it goes on
+ * Waits for the end of a refresh and collects what has changed.
+ * @param before absent if there was no catalog
+ * @throws CountersignError with the code of a refresh that failed, or `RESULT_UNCERTAIN` if the refresh goes on
  */
 export async function awaitRefresh(
   handle: CatalogHandle,

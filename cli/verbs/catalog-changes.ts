@@ -1,4 +1,7 @@
-/** `countersign catalog connect`: begins a catalog, or changes how its server is reached. */
+/**
+ * Implements the verbs of `countersign catalog` that change a catalog: `connect`, `disconnect`, `allow`,
+ * `ask`, `deny`, `enable`, `disable`, `approve` and `reject`.
+ */
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -80,7 +83,7 @@ async function connect({ countersign, settings }: Session, server: string, optio
   return connectAnswer(ack, refreshed, Date.now());
 }
 
-// `countersign catalog disconnect`: no run may use the server any more.
+// `catalog disconnect` closes the server to every run.
 
 export function addDisconnect(catalog: Command, terminal: Terminal): void {
   addActor(addTenant(catalog.command('disconnect')))
@@ -108,7 +111,7 @@ export function addDisconnect(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog allow`: the catalog asks for nothing more of a tool, as it was read.
+// `catalog allow` stops the catalog from asking for a tool, and acknowledges the tool's definition as it was read.
 
 interface AllowOptions extends ActingOptions {
   readonly hash?: readonly string[];
@@ -148,7 +151,7 @@ export function addAllow(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog ask`: every call of a tool waits for a countersignature.
+// `catalog ask` makes every call of a tool wait for a countersignature.
 
 interface AskOptions extends ActingOptions {
   readonly all?: true;
@@ -221,7 +224,7 @@ export function addAsk(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog deny`, `enable` and `disable`: one switch each.
+// `catalog deny`, `enable` and `disable` each change one setting.
 
 interface SwitchOptions extends ActingOptions {
   readonly all?: true;
@@ -257,7 +260,7 @@ export function addSwitches(catalog: Command, terminal: Terminal): void {
       .summary(summary)
       .description(description)
       .argument('<server>', 'name of the server')
-      // All at once is only what takes away.
+      // Only commands that take something away apply to all tools at once.
       .argument(takesAll ? '[tools...]' : '<tools...>', 'as the server spells them')
       .addHelpText(
         'after',
@@ -276,7 +279,7 @@ export function addSwitches(catalog: Command, terminal: Terminal): void {
   }
 }
 
-// `countersign catalog approve` and `reject`: a second administrator's word on a change that waits.
+// `catalog approve` and `catalog reject` send a second administrator's decision on a change that waits.
 
 interface DecideOptions extends ActingOptions {
   readonly digest?: string;

@@ -1,8 +1,12 @@
 /**
- * A catalog as a file: written for review, and read back in this shape or the older one.
+ * Writes a catalog's settings as a file for review, and reads such a file back, in this shape or the older
+ * one.
  *
- * 1. The same catalog is the same text: tools in order, no times, nothing that a refresh alone changes.
- * 2. No character of a tool's name stands in it that a reviewer does not see.
+ * 1. The same catalog always gives the same text: tools are sorted, and times and everything that only a refresh
+ *    changes are left out.
+ * 2. A tool's name contains no character in the file that a reviewer cannot see.
+ * 3. An import is refused if it names unknown tools, if definitions have changed, or if the command line names another
+ *    catalog.
  */
 import { Document, Scalar, YAMLMap } from 'yaml';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -31,7 +35,7 @@ export function catalogYaml({ tools, ...head }: CatalogFile): string {
   for (const [name, tool] of Object.entries(tools)) map.set(keyOf(name), document.createNode(tool));
   document.set('tools', map);
   document.commentBefore = ' Bring it back: countersign catalog import FILE --as ID';
-  // What is left of such characters then stands in quotes, where YAML takes the escapes of JSON.
+  // Remaining invisible characters stand in quotes by now, and YAML accepts JSON escapes there.
   return escapedInvisible(document.toString({ lineWidth: 0, doubleQuotedAsJSON: true }).trimEnd());
 }
 
@@ -41,7 +45,11 @@ function keyOf(name: string): Scalar<string> {
   return key;
 }
 
-/** @param shown names the file in messages. @throws CountersignError `CATALOG_INVALID` */
+/**
+ * Parses either shape of the file.
+ * @param shown names the file in messages
+ * @throws CountersignError `CATALOG_INVALID`
+ */
 export function parseCatalogFile(value: unknown, shown: string): ReadCatalogFile {
   if (Array.isArray(value))
     return { tools: fromList(parseAs(ToolList, value, 'CATALOG_INVALID', `catalog file ${shown}`)) };
@@ -56,11 +64,11 @@ export function parseCatalogFile(value: unknown, shown: string): ReadCatalogFile
   return { ...head, tools: wanted };
 }
 
-/** A legal name of a tool that zod leaves out of what it parses. */
+/** A legal tool name that zod leaves out of its result. */
 const ODD_NAME = '__proto__';
 
 function oddlyNamed(value: unknown): unknown {
-  // Sound: it was parsed as a catalog file, so that it has tools.
+  // Sound: the value was parsed as a catalog file, so it has tools.
   const { tools } = value as { tools: object };
   return Object.getOwnPropertyDescriptor(tools, ODD_NAME)?.value;
 }
@@ -76,14 +84,16 @@ function fromList(list: ToolList): ReadonlyMap<string, WantedTool> {
   return wanted;
 }
 
-// Whether a file may be brought into a catalog at all, and into which.
-
 interface Target {
   readonly tenant: string;
   readonly server: string;
 }
 
-/** @param options what the command line says must be what the file says. @throws CountersignError `USAGE` */
+/**
+ * Returns the catalog into which the file goes.
+ * @param options must agree with the file
+ * @throws CountersignError `USAGE`
+ */
 export function importTarget(file: Partial<Target>, options: Partial<Target>, shown: string): Target {
   for (const field of ['tenant', 'server'] as const) {
     const [ours, theirs] = [options[field], file[field]];
@@ -98,7 +108,7 @@ export function importTarget(file: Partial<Target>, options: Partial<Target>, sh
   return { tenant: options.tenant ?? file.tenant ?? 'default', server };
 }
 
-/** @throws CountersignError `TOOL_UNKNOWN`; `DEFINITION_CHANGED` where it would be sent */
+/** @throws CountersignError `TOOL_UNKNOWN`; `DEFINITION_CHANGED` if the change would be sent */
 export function assertImportable(
   { unknown, refused }: ImportPlan,
   { shown, isPlan, tenant, server }: Target & { readonly shown: string; readonly isPlan: boolean },
@@ -132,7 +142,7 @@ export function assertImportable(
   );
 }
 
-/** What of the connection is not as the file has it; a file does not change it. */
+/** Returns the parts of the connection that differ from the file; an import does not change the connection. */
 export function connectionDifferences(has: object | undefined, file: ReadCatalogFile): readonly string[] {
   const { connection } = file;
   if (connection === undefined) return [];

@@ -1,4 +1,7 @@
-/** `countersign catalog`: the stored tools of a server, and who may say what of them. */
+/**
+ * Implements `countersign catalog` and its verbs that read, export, import and refresh. The other changes are
+ * in `catalog-changes.ts`.
+ */
 import type { Command } from 'commander';
 import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -55,7 +58,7 @@ export function addCatalog(program: Command, terminal: Terminal): void {
   for (const addVerb of VERBS) addVerb(catalog, terminal);
 }
 
-// `countersign catalog list`: the catalogs of a tenant, or the tools of one.
+// `catalog list` lists the catalogs of a tenant, or the tools of one catalog.
 
 function addList(catalog: Command, terminal: Terminal): void {
   addTenant(catalog.command('list'))
@@ -81,7 +84,7 @@ function addList(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog show`: one catalog, or one tool with all that its server says of it.
+// `catalog show` shows one catalog, or one tool with everything that its server says of it.
 
 function addShow(catalog: Command, terminal: Terminal): void {
   addTenant(catalog.command('show'))
@@ -105,7 +108,7 @@ function addShow(catalog: Command, terminal: Terminal): void {
     });
 }
 
-/** Of one that is stuck, what its history says of it. */
+/** Reads the catalog; if its workflow is stuck, shows what its history says. */
 async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Answer> {
   const { told, stuck } = await toldOrRead(session, handle.workflowId, () => handle.snapshot());
   if (stuck === undefined) return catalogAnswer(told, Date.now());
@@ -118,7 +121,7 @@ async function wholeAnswer(session: Session, handle: CatalogHandle): Promise<Ans
   };
 }
 
-// `countersign catalog diff`: what a server has changed since an operator looked at its tools.
+// `catalog diff` shows what a server has changed since an operator looked at its tools.
 
 function addDiff(catalog: Command, terminal: Terminal): void {
   addTenant(catalog.command('diff'))
@@ -146,7 +149,7 @@ function addDiff(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog export`: what is set of a server's tools, as a file for review.
+// `catalog export` writes the settings of a server's tools to a file for review.
 
 function addExport(catalog: Command, terminal: Terminal): void {
   addTenant(catalog.command('export'))
@@ -166,7 +169,7 @@ function addExport(catalog: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign catalog import`: sets what differs between a file and a catalog, in one change.
+// `catalog import` sets what differs between a file and a catalog, in one change.
 
 interface ImportOptions extends GlobalOptions, Omit<Acting, 'as'> {
   readonly as?: string;
@@ -226,7 +229,7 @@ async function importFile({ countersign, settings }: Session, value: unknown, sh
   return changeAnswer(before, ack, await readChanged(handle, settings), names);
 }
 
-// `countersign catalog refresh`: lists the tools of a server anew, and says what has changed.
+// `catalog refresh` lists a server's tools again and shows what has changed.
 
 function addRefresh(catalog: Command, terminal: Terminal): void {
   addActor(addTenant(catalog.command('refresh')), { versioned: false })

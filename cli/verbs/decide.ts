@@ -1,4 +1,6 @@
-/** `countersign approve`: lets waiting calls run. */
+/**
+ * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`.
+ */
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
@@ -64,7 +66,7 @@ async function argumentsIn(source: string, terminal: Terminal): Promise<JsonObje
   );
 }
 
-// `countersign reject`: refuses waiting calls.
+// `countersign reject` refuses waiting calls.
 
 export function addReject(program: Command, terminal: Terminal): void {
   addDecision<{ readonly reason: string }>(program, terminal, {
@@ -82,7 +84,7 @@ export function addReject(program: Command, terminal: Terminal): void {
   });
 }
 
-// `countersign respond`: answers one waiting call in its tool's place.
+// `countersign respond` answers one waiting call in its tool's place.
 
 export function addRespond(program: Command, terminal: Terminal): void {
   addDecision<Commented & { readonly answer: string }>(program, terminal, {
@@ -96,7 +98,7 @@ export function addRespond(program: Command, terminal: Terminal): void {
   });
 }
 
-// `countersign extend`: postpones the deadline of a waiting call, where policy permits it.
+// `countersign extend` postpones the deadline of a waiting call, if policy permits it.
 
 interface Until extends Commented {
   readonly until: string;
@@ -118,7 +120,7 @@ export function addExtend(program: Command, terminal: Terminal): void {
   });
 }
 
-// `countersign withdraw`: takes back an approval while others are still needed.
+// `countersign withdraw` takes an approval back while others are still needed.
 
 export function addWithdraw(program: Command, terminal: Terminal): void {
   addDecision<Commented>(program, terminal, {

@@ -1,10 +1,13 @@
 /**
- * One decision on one call, as `approve`, `reject`, `withdraw`, `extend` and `respond` make it.
+ * Sends decisions for `approve`, `reject`, `withdraw`, `extend` and `respond`: one on one call, or the same
+ * one on several.
  *
- * 1. What is decided is the request as the run shows it now, its digest recomputed; a digest that the decider names must be
- *    that one, or nothing is sent (INV-G2).
- * 2. Whoever comes second is told who decided first, also when the run is long over (INV-G2).
- * 3. The same decision sent again under its id gets its first answer, and no other one does (INV-D3).
+ * 1. A decision applies to the request as the run shows it now, with its digest recomputed. If the decider names a
+ *    digest, it must be that one, or nothing is sent (INV-G2).
+ * 2. A second decider is told who decided first, even if the run ended long ago (INV-G2).
+ * 3. The same decision sent again under its id gets its first answer; another decision under that id does not (INV-D3).
+ * 4. A batch is shown before it is sent, and sent only with `--yes`.
+ * 5. A batch takes no option that belongs to one call: a digest, an id, or other arguments.
  */
 import { randomUUID } from 'node:crypto';
 import type { BatchAnswer, RunHandle } from '../../client/index.ts';
@@ -27,7 +30,7 @@ export interface DecideOptions extends GlobalOptions {
   readonly decisionId?: string;
 }
 
-/** What only one of the kinds says. */
+/** The part of a decision that depends on its kind. */
 export type Judged =
   | {
       readonly kind: 'approve';
@@ -74,7 +77,7 @@ export async function decideCall(
   }
 }
 
-/** The call no longer waits in the current turn: its end stands in the ledger. */
+/** Reads from the ledger how the call ended, if it no longer waits in the current turn. */
 async function settledBefore(
   run: RunHandle,
   callId: string,
@@ -93,7 +96,7 @@ async function settledBefore(
   const accepted = decisions.map(({ at, fact }) => ackOf(fact, at));
   const first = accepted.findLast(({ status }) => ['approved', 'rejected', 'answered'].includes(status));
   const closed = entries.findLast(({ fact }) => fact.kind === 'request.closed');
-  // A call that was approved, asked again and then left to expire has expired.
+  // A call that was approved, asked again and then left to expire counts as expired.
   if (first !== undefined && (closed === undefined || closed.at < first.decidedAt)) {
     const { status, decidedBy, decidedAt } = first;
     throw new CountersignError(
@@ -116,7 +119,7 @@ async function settledBefore(
 
 type Accepted = Extract<LedgerFact, { kind: 'decision.accepted' }>;
 
-/** Groups are not looked at: the ledger keeps those that the rule of the request names. */
+/** Groups are not compared, because the ledger keeps only those that the request's rule names. */
 function toldOf(fact: Accepted, judged: Judged, { as, digest }: DecideOptions): Told {
   return [
     [fact.decision, judged.kind],
@@ -155,10 +158,7 @@ function ackOf(
   };
 }
 
-// The same decision on several calls of one run: what would be sent, and what became of it.
-//
-// 1. Nothing is sent before it was shown and `--yes` was given.
-// 2. What cannot be decided in one go (a digest, an id, other arguments) is refused: it is of one call.
+// A batch is planned from the open requests, shown, and then sent.
 
 export interface BatchOptions extends DecideOptions {
   readonly all?: true;
@@ -166,7 +166,10 @@ export interface BatchOptions extends DecideOptions {
   readonly reveal?: true;
 }
 
-/** @throws CountersignError `CALL_UNKNOWN`, `REQUEST_NOT_OPEN` where a call that is named cannot be decided */
+/**
+ * Selects the requests that a batch decides.
+ * @throws CountersignError `CALL_UNKNOWN`, `REQUEST_NOT_OPEN` if a named call cannot be decided
+ */
 export async function planBatch(
   run: RunHandle,
   callIds: readonly string[],
@@ -175,13 +178,13 @@ export async function planBatch(
 ): Promise<BatchPlan> {
   const approver = { id: options.as, groups: [...(options.group ?? [])] };
   const shown = await run.requests();
-  // What is asked besides consent is answered one by one, by whoever has looked.
+  // Requests about something else than consent are answered one by one, by somebody who has read them.
   const open = shown.filter(({ status, about }) => status === 'open' && about === undefined);
   const now = Date.now();
   const mine = open.filter(
     ({ approvers, openedAt, votes = [] }) =>
       mayDecide(approvers, { ...approver, after: now - Date.parse(openedAt) }) &&
-      // Nobody counts twice; what they agreed to they may still reject.
+      // An approver counts only once, but may still reject a call after approving it.
       (judged.kind !== 'approve' || votes.every((vote) => vote.approver.id !== approver.id)),
   );
   const requests = options.all === true ? mine : await openNamed(run, shown, [...new Set(callIds)]);
@@ -225,7 +228,7 @@ async function openNamed(
   const callId = callIds[at];
   if (callId === undefined) return found.filter((request) => request !== undefined);
   const { runId } = run;
-  // Requests are those of the current turn: of a turn that is over, or of a run that was stopped, the ledger tells.
+  // The run shows only requests of the current turn. For an earlier turn, or a stopped run, the ledger tells.
   const wasMade =
     found[at] !== undefined || (await run.ledger()).some(({ fact }) => 'callId' in fact && fact.callId === callId);
   const what = wasMade ? `does not wait for call ${callId} any more` : `has no request for call ${callId}`;
@@ -241,7 +244,10 @@ export function notConfirmed({ requests }: BatchPlan): CountersignError {
   return new CountersignError('USAGE', message);
 }
 
-/** The exit code is that of the first that was refused. @throws CountersignError */
+/**
+ * Throws the first refusal, whose exit code becomes the command's.
+ * @throws CountersignError
+ */
 export function assertAllDecided(answers: readonly BatchAnswer[]): void {
   const refused = answers.flatMap((answer) => (answer.kind === 'refused' ? [answer] : []));
   const [first] = refused;
@@ -254,7 +260,7 @@ export function assertAllDecided(answers: readonly BatchAnswer[]): void {
   );
 }
 
-// What `--remember` means: how far an approval answers later calls.
+// `--remember` says how far an approval answers later calls.
 
 /** @param text `call`, `tool`, or `arguments:path,owner` */
 export function rememberOf(text: string, until: string | undefined): Remember {

@@ -1,4 +1,7 @@
-/** What the verbs that decide have in common: one person says one thing of one call, or the same of several. */
+/**
+ * Declares what all deciding verbs have in common: one person decides one call, or several calls in the same
+ * way.
+ */
 import type { Command } from 'commander';
 import { print } from '../session/answered.ts';
 import { examples } from '../session/examples.ts';
@@ -20,13 +23,13 @@ interface DecisionVerb<Options> {
   readonly name: string;
   readonly summary: string;
   readonly description: string;
-  /** Of `--as`. */
+  /** Description of `--as`. */
   readonly who: string;
   readonly examples: readonly string[];
-  /** Options of its own. */
+  /** Adds the verb's own options. */
   readonly own: (command: Command) => Command;
   readonly judged: (options: Options) => Judged | Promise<Judged>;
-  /** May it be said of several calls at once? */
+  /** True if one command may decide several calls. */
   readonly several?: true;
 }
 
@@ -74,7 +77,7 @@ export function addDecision<Options>(program: Command, terminal: Terminal, verb:
     });
 }
 
-/** For verbs whose comment stands in the ledger and nowhere else. */
+/** Options of verbs whose comment goes to the ledger only. */
 export interface Commented {
   readonly comment?: string;
 }

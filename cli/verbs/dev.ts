@@ -1,4 +1,4 @@
-/** `countersign dev`: everything on this machine, for trying things out. */
+/** Implements `countersign dev`, which runs everything on this machine for trying things out. */
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -21,7 +21,7 @@ interface DevOptions extends GlobalOptions {
   readonly untilEof?: true;
 }
 
-/** Those that every other command looks for. */
+/** Temporal's default port, which every other command tries. */
 const DEFAULT_PORT = 7233;
 const DEFAULT_DIRECTORY = '.countersign';
 
@@ -62,7 +62,7 @@ async function dev(options: DevOptions, terminal: Terminal): Promise<void> {
   }
 }
 
-/** @returns undefined where somebody asked to end before all was up */
+/** @returns undefined if the user asked to end before everything was up */
 async function startAll(
   stack: Stack,
   options: DevOptions,
@@ -72,7 +72,7 @@ async function startAll(
   const executable = findTemporalCli(terminal);
   const model = demoModel(terminal.env);
   const namespace = options.namespace ?? 'default';
-  // Before the first slow step, so that a mistake is told at once.
+  // Ports are checked before the first slow step, so that a mistake is reported at once.
   const ports = {
     temporal: await choosePort({ port: options.port, option: '--port', what: 'Temporal' }),
     ui: await choosePort({ port: options.uiPort, option: '--ui-port', what: 'Temporal UI' }),
@@ -84,7 +84,7 @@ async function startAll(
   await writeConfig(folder, model, filesUrl);
   const loaded = await configOf(options, terminal, folder.config, filesUrl);
   if (options.json !== true) terminal.err('starting Temporal, the demo MCP server and a worker …\n');
-  // Loaded here, since they take a second: other commands do without.
+  // These modules take a second to load, so other commands do without them.
   const [{ startDevServer }, { startWorkers }, { installWorkerLog }] = await Promise.all([
     import('../../workers/dev-server.ts'),
     import('../../workers/worker.ts'),
@@ -147,7 +147,7 @@ async function startAll(
   };
 }
 
-/** A configuration of the user's own goes before the one for trying things out. */
+/** Reads the user's own configuration if there is one, otherwise the one made for trying things out. */
 async function configOf(
   { config }: DevOptions,
   { env, directory }: Terminal,

@@ -1,4 +1,7 @@
-/** `countersign keys`: a key pair for sealing tokens to the workers of one zone; below it, the keys that sign. */
+/**
+ * Implements `countersign keys`: it makes a zone's sealing key pair, and lists and changes the keys that
+ * sign.
+ */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -45,7 +48,8 @@ export function addKeys(program: Command, terminal: Terminal): void {
         options.out,
         privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(),
       );
-      // The same document in both forms, so that `> zone.jwk` is what --sealing-key takes; hints go to standard error.
+      // Both forms print the same document, so that `> zone.jwk` gives what --sealing-key takes. Hints go to standard
+      // error.
       print(terminal, { json: jwk, text: () => JSON.stringify(jwk, null, 2) }, options.json === true);
       if (options.json !== true) {
         terminal.err(
@@ -56,7 +60,7 @@ export function addKeys(program: Command, terminal: Terminal): void {
   for (const addVerb of [addNewKey, addListKeys, addRotateKey, addRevokeKey, addZoneKeys]) addVerb(keys, terminal);
 }
 
-// `countersign keys list`: who is believed, and of what.
+// `keys list` shows whose signatures are trusted, and for what.
 
 function addListKeys(keys: Command, terminal: Terminal): void {
   keys
@@ -87,7 +91,7 @@ function lineOf({ kid, countersign }: TrustedJwk, paint: Paint): string {
   ].join('  ');
 }
 
-// `countersign keys new`: a key that signs, and what it may assert.
+// `keys new` makes a signing key and says what the key may assert.
 
 interface NewKeyOptions extends GlobalOptions {
   readonly trust: string;
@@ -157,7 +161,7 @@ function assertionOf({ person, service, group = [], tenant = ['default'], speaks
   return parseAs(Assertion, { ...own, groups: group, tenants: tenant }, 'USAGE', 'key');
 }
 
-// `countersign keys revoke`: a key that counts for nothing any more, also for what it has signed.
+// `keys revoke` takes all trust from a key, including trust in what it has already signed.
 
 function addRevokeKey(keys: Command, terminal: Terminal): void {
   keys
@@ -189,7 +193,7 @@ function addRevokeKey(keys: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign keys rotate`: a new key in the place of an old one, which nobody has lost.
+// `keys rotate` replaces an old key, which nobody has lost, by a new one.
 
 interface RotateOptions extends GlobalOptions {
   readonly trust: string;
@@ -220,7 +224,7 @@ function addRotateKey(keys: Command, terminal: Terminal): void {
           'USAGE',
           `Key ${kid} was replaced at ${old.countersign.retired}. Rotate the one that replaced it.`,
         );
-      // One voice, with however many keys.
+      // One holder has one vote, with however many keys.
       const countersign = { ...old.countersign, holder: old.countersign.holder ?? kid };
       const file = options.private ?? `${id}.jwk`;
       const jwk = await makeKey(terminal, { kid: id, file, countersign });

@@ -1,4 +1,7 @@
-/** `countersign ledger`: the whole record of a run, or of a catalog; read, or exported for other programs. */
+/**
+ * Implements `countersign ledger`, which shows the whole ledger of a run or catalog, or exports it for other
+ * programs.
+ */
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../session/answered.ts';
@@ -50,7 +53,7 @@ export function addLedger(program: Command, terminal: Terminal): void {
         const named = await namedCopy(runId, options, terminal);
         if (named !== undefined) return terminal.out(exportText(format, named));
         const { stuck, ...copy } = await withSession(terminal, options, async (session) => liveCopy(session, runId));
-        // What is exported holds entries alone.
+        // An export holds only entries, so this note goes to standard error.
         if (stuck !== undefined) terminal.err(`${stuckText(stuck, terminal.paint)}\n`);
         return terminal.out(exportText(format, copy));
       }
@@ -69,7 +72,7 @@ export function addLedger(program: Command, terminal: Terminal): void {
     });
 }
 
-/** @throws CountersignError `USAGE` for an option that would change nothing */
+/** @throws CountersignError `USAGE` for an option that would have no effect */
 function assertMeant({ export: format, json, file, records, segment, firstRun }: LedgerOptions): void {
   if (format === undefined && [file, records, segment, firstRun].some((source) => source !== undefined))
     throw new CountersignError(

@@ -1,11 +1,12 @@
 /**
- * One answer to a request about something else than consent, as `answer`, `resolve` and `authorize` give it.
+ * Sends one answer to a request about something else than consent, for `answer`, `resolve` and `authorize`.
  *
- * 1. What is answered is the request as the run shows it now, its digest recomputed; a digest that is named must be that one, or
- *    nothing is sent (INV-G2).
- * 2. Where whoever asks could put another question in the place of the one that was read, within seconds and in the same words for
- *    its fields, the digest must be named. What consent, an outcome or an authorization is asked about does not change so.
- * 3. The same id, sent again, gets the receipt that it had, also when the call has gone on (INV-D3).
+ * 1. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
+ *    must be that one, or nothing is sent (INV-G2).
+ * 2. A digest must be named if the asking server could have replaced the question that was read. A server can do so
+ *    within seconds and with the same words for its fields. Consent, outcomes and authorizations cannot be replaced
+ *    like that.
+ * 3. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
  */
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
@@ -23,7 +24,7 @@ export interface AnswerOptions extends DecideOptions {
   readonly comment?: string;
 }
 
-/** @param which what `--digest` says */
+/** @param which help text of `--digest` */
 export function withAnswerOptions(command: Command, which = 'answer only the request with this digest'): Command {
   return withComment(command)
     .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
@@ -31,7 +32,7 @@ export function withAnswerOptions(command: Command, which = 'answer only the req
     .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
 }
 
-/** What every answer says besides its own words. */
+/** The fields that every answer has besides its content. */
 export type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
   readonly decisionId: string;
   readonly approver: { readonly id: string; readonly groups: string[] };
@@ -39,13 +40,13 @@ export type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & 
 
 interface PauseVerb<Kind extends PauseKind, Said> {
   readonly kind: Kind;
-  /** What the call is not, where no such request is open: "Call t1.c0 …". */
+  /** Completes "Call t1.c0 …" if the call has no open request of this kind. */
   readonly asksNot: string;
-  /** Where the digest must be named: shows the request, as it is now, to whoever has not read it or does not say so. */
+  /** Set if the digest must be named: shows the current request to a person who names none. */
   readonly unread?: (request: ApprovalRequest) => void;
   readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
   readonly send: (said: Said) => Promise<PauseAck>;
-  /** What an answer that was taken says, and what is said now: as far as the ledger tells of the one, and the options of the other. */
+  /** Pairs the recorded answer with the one given now, as far as ledger and options have the same fields. */
   readonly told: (fact: AnswerFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
 }
 
@@ -62,14 +63,14 @@ export async function answerPause<
 ): Promise<Answered> {
   const { runId } = run;
   const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
-  // After an answer the call waits for something else, or for nothing: what was said of it stands in the ledger.
+  // After an answer the call waits for something else, or for nothing; the answer then stands only in the ledger.
   const before =
     request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
   const own = before.find(({ fact }) => fact.decisionId === options.decisionId);
   if (own !== undefined) {
     const { ack, fact } = own;
     const { approver, digest } = fact;
-    // Sound: facts of this kind were asked for.
+    // Sound: only facts of this kind were requested.
     const rest = told(fact as Parameters<typeof told>[0]);
     assertSame(callId, ack.decisionId, [[approver.id, options.as], [digest, options.digest ?? digest], ...rest]);
     return { ack };

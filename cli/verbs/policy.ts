@@ -1,4 +1,7 @@
-/** `countersign policy`: what the organisation's policy says, before anything runs under it. */
+/**
+ * Implements `countersign policy`: it checks, explains and tests the organisation's policy before anything
+ * runs under it.
+ */
 import type { Command } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
@@ -29,7 +32,7 @@ export function addPolicy(program: Command, terminal: Terminal): void {
   for (const addVerb of [addCheck, addExplain, addTest]) addVerb(policy, terminal);
 }
 
-// `countersign policy check`: is the policy of a configuration valid, and meant so?
+// `policy check` says whether a configuration's policy is valid, and whether all of it can apply.
 
 interface CheckOptions extends GlobalOptions {
   readonly strict?: true;
@@ -70,7 +73,10 @@ function addCheck(policy: Command, terminal: Terminal): void {
     });
 }
 
-/** A server that no configuration names may still be brought by a run, or stand in a catalog. */
+/**
+ * Warns of policy for servers that the configuration does not name. A run may still bring such a server, or a catalog
+ * may hold it.
+ */
 function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 'serverUrls'>): string[] {
   return Object.keys(policy.servers ?? {}).flatMap((name) =>
     Object.hasOwn(serverUrls, name)
@@ -79,7 +85,7 @@ function neverApplies({ policy, serverUrls }: Pick<ClientSettings, 'policy' | 's
   );
 }
 
-// `countersign policy explain`: what happens to a call of a tool, and which rules say so.
+// `policy explain` says what happens to a call of a tool, and which rules decide that.
 
 interface ExplainOptions extends GlobalOptions {
   readonly readOnly?: true;
@@ -186,7 +192,7 @@ function explained(call: string, verdict: Verdict, layers: readonly LayerTrace[]
   return `${paint(COLOURS[verdict.kind], verdict.kind)}  ${paint('bold', visible(call))}\n${fields(paint, rows)}`;
 }
 
-/** One rule that was looked at, and why it does or does not decide. */
+/** Describes one rule that was considered, and why it does or does not decide. */
 function step({ rule, action, condition, holds: held, decides }: Considered, paint: Paint): string {
   const about = condition === undefined ? '' : `  when ${visible(condition)}`;
   const why = condition === undefined ? HINTS[String(held)] : CONDITION[String(held)];
@@ -206,7 +212,7 @@ const HINTS: Readonly<Record<string, string>> = {
   unknown: 'its hints are not to be trusted',
 };
 
-// `countersign policy test`: do tables of cases say what the policy does?
+// `policy test` says whether the policy does what tables of cases expect.
 
 function addTest(policy: Command, terminal: Terminal): void {
   policy
@@ -251,7 +257,7 @@ function addTest(policy: Command, terminal: Terminal): void {
     });
 }
 
-/** A case with a condition that nobody can evaluate would hold for the wrong reason. */
+/** Refuses a table whose conditions cannot be evaluated: its cases would hold for the wrong reason. */
 function refuseTable({ groups }: PolicyCases, file: string): void {
   for (const [index, { policy = {}, cases }] of groups.entries()) {
     refuseConditions(policy, ['groups', index, 'policy'], 'USAGE', `table ${file}`);

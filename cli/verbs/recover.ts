@@ -1,10 +1,11 @@
 /**
- * `countersign recover`: the way out for a run that no worker can take on.
+ * Implements `countersign recover`, the way out for a run that no worker can replay.
  *
- * 1. Shows what it would do, and does it with --yes alone.
- * 2. Resets to the last workflow task up to which this build replays the history; where all of it replays there is nothing to recover.
- * 3. A history that this build fails on by its own fault, as far as can be told, is left alone, unless --anyway says otherwise:
- *    another build is likely to go on with it.
+ * 1. The command shows what it would do, and does it only with --yes.
+ * 2. It resets to the last workflow task up to which this build replays the history. If this build replays all of the
+ *    history, there is nothing to recover.
+ * 3. The run is left alone if the fault seems to be this build's, since another build is likely to go on with it.
+ *    --anyway overrides that.
  */
 import type { Command } from 'commander';
 import { livingHistory } from '../../client/run/recovery.ts';

@@ -1,4 +1,7 @@
-/** `countersign replay`: does the current workflow code still take the histories it must? */
+/**
+ * Implements `countersign replay`, which checks that the current workflow code replays recorded or live
+ * histories.
+ */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
@@ -85,7 +88,7 @@ async function replayLive(paths: readonly string[], options: ReplayOptions, term
   );
 }
 
-/** Each history in its time: a namespace may hold thousands. */
+/** Gives each history a deadline of its own, since a namespace may hold thousands. */
 async function* inTime(
   histories: AsyncGenerator<Recorded>,
   { connection }: Client,
@@ -126,7 +129,7 @@ async function replay(
   return outcomes;
 }
 
-/** The histories, and each beside until its outcome is there. */
+/** Yields the histories, and keeps each until its outcome is known. */
 async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, History>): AsyncGenerator<Recorded> {
   for await (const recorded of histories) {
     if (recorded.kind === 'history') given.set(recorded.name, recorded.history);
@@ -134,7 +137,10 @@ async function* kept(histories: AsyncIterable<Recorded>, given: Map<string, Hist
   }
 }
 
-/** Why it does not replay. A history of which nothing replays, or that stops the replayer, says nothing more than its error. */
+/**
+ * Returns why a history does not replay. A history that stops the replayer, or of which nothing replays, has no
+ * diagnosis beyond its error.
+ */
 async function diagnosed(
   workflowId: string,
   history: History | undefined,
@@ -155,7 +161,7 @@ async function diagnosed(
 
 function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: Paint): string {
   if (error === undefined) return `${paint('green', 'ok    ')}  ${visible(name)}`;
-  // --json has all of what the native part of the replayer prints of itself.
+  // Only --json prints everything that the native part of the replayer says.
   const why = [
     sentenceOf(error.message),
     ...(diagnosis === undefined ? [] : [diagnosis.text]),

@@ -1,4 +1,4 @@
-/** `countersign requests`: what waits for a decision, in one run or in all. */
+/** Implements `countersign requests`, which lists what waits for a decision, in one run or in all. */
 import type { Command } from 'commander';
 import type { Retry } from '../../client/index.ts';
 import type { InboxFilter, WaitingRun } from '../../client/run/inbox.ts';
@@ -76,7 +76,7 @@ function inboxAnswer(runs: readonly WaitingRun[]): Answer {
   };
 }
 
-/** Of a run that is stuck, what its history says was asked: nothing of it can be decided now. */
+/** Reads the requests of one run. For a stuck run they come from its history, and none of them can be decided now. */
 async function requestsOf(session: Session, runId: string, options: RequestsOptions): Promise<Answer> {
   const run = session.countersign.run(runId);
   const { told, stuck } = await toldOrRead(session, runId, async () => ({
@@ -115,7 +115,7 @@ export function requestsAnswer(
   };
 }
 
-/** Open ones before the others. */
+/** Sorts open requests before the others. */
 function shownRequests(runId: string, requests: readonly ApprovalRequest[], options: RequestsOptions) {
   const now = Date.now();
   const [full, reveal] = [options.full === true, options.reveal === true];
@@ -135,9 +135,9 @@ function shownRequests(runId: string, requests: readonly ApprovalRequest[], opti
 
 interface Answering {
   readonly what: string;
-  /** Of the command. */
+  /** Name of the command. */
   readonly name: string;
-  /** What is left to say. No word of a server stands here: the line is for a shell. */
+  /** The rest of the command line. It contains no text from a server, since people copy the line into a shell. */
   readonly words: string;
 }
 

@@ -1,4 +1,4 @@
-/** `countersign start`: starts a run from a spec file, once. */
+/** Implements the verbs of one run: `start`, `show`, `watch`, `result`, `stop` and `say`. */
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { CallProgress, LedgerEntry, MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
@@ -27,7 +27,7 @@ interface StartOptions extends GlobalOptions {
   readonly wait?: true;
 }
 
-/** What a worker that is there takes to look at a spec, and more. */
+/** A running worker checks a spec in much less time. */
 const FIRST_WORD_SECONDS = 5;
 
 export function addStart(program: Command, terminal: Terminal): void {
@@ -83,7 +83,10 @@ async function start(source: string, options: StartOptions, terminal: Terminal):
   );
 }
 
-/** The run goes on without them: a mistyped name is told while somebody looks. */
+/**
+ * Reports names in `allowedTools` that no server has. The run goes on without them, so a typing error is reported while
+ * the user still looks.
+ */
 function notThere(missing: readonly MissingTool[], servers: readonly { readonly name: string }[]): CountersignError {
   const texts = missing.map(({ server, name, near }) => {
     const path = `servers[${servers.findIndex((each) => each.name === server)}].allowedTools`;
@@ -93,7 +96,10 @@ function notThere(missing: readonly MissingTool[], servers: readonly { readonly 
   return new CountersignError('TOOL_UNKNOWN', `${texts.join(' ')} The run goes on without.`);
 }
 
-/** Why nobody has taken it yet; where its spec is not taken, that is an error. @throws CountersignError */
+/**
+ * Returns why no worker has taken the run yet.
+ * @throws CountersignError if the spec is refused
+ */
 async function troubleAtStart(
   run: RunHandle,
   { servers }: RunSpecInput,
@@ -126,7 +132,7 @@ function startAnswer(runId: string, started: boolean, trouble: CountersignError 
   };
 }
 
-// `countersign show`: where a run is; of one that is stuck, what its history says of it.
+// `countersign show` shows the state of a run; for a stuck run, what its history says.
 
 export function addShow(program: Command, terminal: Terminal): void {
   program
@@ -162,10 +168,9 @@ export function addShow(program: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign watch`: the ledger as it grows.
-//
-// 1. A pause of the workers does not end it; whoever watches is told once that it waits, and why.
-// 2. A run that is stuck from the start is told as far as its history can be read, and then that it is stuck.
+// `countersign watch` prints ledger entries as they are written. A pause of the workers does not end it; the user is
+// told once that the run waits, and why.
+// A run that is stuck from the start is shown as far as its history can be read, with the note that it is stuck.
 
 interface WatchOptions extends GlobalOptions {
   readonly from?: number;
@@ -193,7 +198,7 @@ export function addWatch(program: Command, terminal: Terminal): void {
         onPause: pauseTeller(terminal, options),
         onRetry: retryTeller(terminal, options),
       };
-      // Of no entry: JSON has one in each line.
+      // News of tasks belongs to no entry; in JSON every line is an entry.
       const onTasks = (news: readonly RunningTask[]): void =>
         news.forEach((task) => terminal.err(`working: ${taskText(task)}\n`));
       const onProgress = (news: readonly CallProgress[]): void =>
@@ -215,7 +220,7 @@ export function addWatch(program: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign result`: waits for the end of a run.
+// `countersign result` waits for the end of a run.
 
 export function addResult(program: Command, terminal: Terminal): void {
   program
@@ -237,7 +242,7 @@ export function addResult(program: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign stop`: ends a run without failing it.
+// `countersign stop` ends a run without failing it.
 
 interface StopOptions extends GlobalOptions {
   readonly as: string;
@@ -283,7 +288,7 @@ export function addStop(program: Command, terminal: Terminal): void {
     });
 }
 
-// `countersign say`: a message for the model of a run.
+// `countersign say` sends a message to the model of a run.
 
 interface SayOptions extends GlobalOptions {
   readonly as: string;
@@ -334,7 +339,7 @@ export function addSay(program: Command, terminal: Terminal): void {
     });
 }
 
-/** Whoever does not know whether it was taken is told the id under which it counts once. */
+/** Sends the message. If the answer is lost, the error names the id under which the message counts once. */
 export async function sayTo(run: Pick<RunHandle, 'say'>, message: Say): Promise<Advance> {
   try {
     return await run.say(message);

@@ -1,4 +1,7 @@
-/** `countersign vault`: the secrets that outlive a call, and who may use them where. */
+/**
+ * Implements `countersign vault`, which keeps the secrets that outlive a call and says who may use them
+ * where.
+ */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -25,7 +28,7 @@ export function addVault(program: Command, terminal: Terminal): void {
   for (const addVerb of [addPut, addListVault, addRemove, addRekey]) addVerb(vault, terminal);
 }
 
-// `countersign vault list`: what is there, and for whom; never the secret.
+// `vault list` shows the entries and their owners, never a secret.
 
 type Listed = Awaited<ReturnType<VaultSettings['vault']['list']>>[number];
 
@@ -62,7 +65,7 @@ function addListVault(vault: Command, terminal: Terminal): void {
     });
 }
 
-/** `lost`: used, and what it was exchanged for was not kept. */
+/** State of an entry; `lost` means that it was used and that the token it was exchanged for was not stored. */
 function stateOf(
   { refusedAt, renewal, expiresAt }: Listed,
   now: number,
@@ -72,7 +75,7 @@ function stateOf(
   return expiresAt !== undefined && Date.parse(expiresAt) <= now ? 'expired' : 'good';
 }
 
-// `countersign vault put`: a secret from a file or standard input, never from the command line.
+// `vault put` reads a secret from a file or standard input, never from the command line.
 
 interface PutOptions extends GlobalOptions {
   readonly kind: 'refresh-token' | 'token';
@@ -163,7 +166,7 @@ function entryOf(options: PutOptions, token: string, serverUrls: Readonly<Record
   );
 }
 
-/** A line break at its end is the editor's. */
+/** A line break at the end comes from the editor and is removed. */
 async function secretFrom(source: string, terminal: Terminal): Promise<string> {
   const text = source === '-' ? await terminal.input() : await readText(source, terminal);
   const secret = text.trim();
@@ -177,9 +180,10 @@ async function readText(source: string, terminal: Terminal): Promise<string> {
   });
 }
 
-// `countersign vault rekey`: encrypts with the first key what another one still protects, so that the other can go.
+// `vault rekey` encrypts with the first key all entries that another key still protects, so that the other keys can be
+// removed.
 
-/** Each time somebody has written in between. */
+/** Attempts for one entry; each failed one means that somebody else has written in between. */
 const MOST_TRIES = 20;
 
 function addRekey(vault: Command, terminal: Terminal): void {
@@ -212,7 +216,9 @@ function addRekey(vault: Command, terminal: Terminal): void {
     });
 }
 
-/** Whoever wrote in between has encrypted with a key of theirs: looked at again. */
+/**
+ * Encrypts one entry again. A concurrent writer may have used another key, so the entry is read again after a conflict.
+ */
 async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const held = await vault.read(ref);
@@ -224,7 +230,7 @@ async function rewrite(vault: VaultSettings['vault'], ref: string): Promise<void
   );
 }
 
-// `countersign vault remove`: runs that name the entry have no grant any more.
+// `vault remove` removes an entry; runs that name it have no grant any more.
 
 function addRemove(vault: Command, terminal: Terminal): void {
   vault

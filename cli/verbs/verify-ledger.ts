@@ -1,8 +1,9 @@
 /**
- * `countersign verify-ledger`: is the record of a run, or of a catalog, whole and unchanged?
+ * Implements `countersign verify-ledger`, which checks whether the ledger of a run or catalog is complete and
+ * unchanged.
  *
- * 1. Exit code 7 where it is not, with each entry that is wrong and how. The report is on standard output in either case.
- * 2. Asks nobody where a copy is named, unless --live says so.
+ * 1. The exit code is 7 if it is not. The report on standard output names each entry that is wrong, with the reason.
+ * 2. If a copy is named, Temporal is asked only with --live.
  */
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
@@ -81,7 +82,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<VerifyOptions>();
       const { file, records, segment } = options;
-      // What the run tells has no signed heads.
+      // A run's own answer contains no signed heads.
       if (options.keys !== undefined && file === undefined && records === undefined && segment === undefined)
         throw new CountersignError(
           'USAGE',
@@ -97,7 +98,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
           ? undefined
           : await withSession(terminal, options, async (session) => {
               const owner = ledgerOwner(session.countersign, runId);
-              // Asked first: the ledger may grow meanwhile, and never shrinks.
+              // The head is read before the entries: the ledger may grow meanwhile, and never shrinks.
               const { told, stuck } = await toldOrRead(session, runId, async () => await owner.head());
               const read = stuck === undefined ? owner : ownerOfStuck(session, stuck);
               const head = told ?? (await read.head());
@@ -113,7 +114,7 @@ export function addVerifyLedger(program: Command, terminal: Terminal): void {
     });
 }
 
-/** Undefined where nothing speaks against the record, or it cannot be said. */
+/** Returns why the ledger is broken; undefined if nothing is wrong, or if the reason cannot be found. */
 async function whyBroken(
   faults: readonly LedgerFault[],
   { copy, live }: Pick<Sources, 'copy' | 'live'>,
@@ -122,7 +123,7 @@ async function whyBroken(
   if (copy === undefined || live === undefined || live.stuck !== undefined) return undefined;
   const compared = { copy: copy.entries, run: live.entries };
   if (!isRecordInDoubt(faults, compared)) return undefined;
-  // The faults are told, whether or not it can be said why.
+  // The faults are reported even if their reason cannot be found.
   return await ask(compared).catch(() => undefined);
 }
 
@@ -156,7 +157,7 @@ async function trustedOf(
   });
 }
 
-/** @param proofs undefined where nobody asked for them */
+/** @param proofs undefined if signatures were not to be checked */
 function proofsOf(entries: readonly AnyEntry[], proofs: ProofReport | undefined): ProofReport {
   return proofs ?? { faults: [], checked: 0, unchecked: namedSignatures(entries) };
 }
@@ -188,7 +189,7 @@ interface CheckedRun {
   readonly stuck?: StuckRun;
 }
 
-/** What can be read of a run that answers nothing. */
+/** Reads what can be read of a run that answers nothing. */
 function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
   const { state, snapshot } = stuck.answers;
   return {
@@ -197,7 +198,10 @@ function ownerOfStuck(session: Session, stuck: StuckRun): LedgerOwner {
   };
 }
 
-/** The run's own count and head are compared too: a ledger cut off at its end is a valid chain. */
+/**
+ * Checks the run's own ledger. Count and head are compared too, since a ledger that is cut off at its end is still a
+ * valid chain.
+ */
 async function checkLive(
   {
     owner,
@@ -242,16 +246,16 @@ interface Sources {
 
 interface Combined {
   readonly verified: Verified;
-  /** Faults of what was read; whoever named another head may have noted that of another run. */
+  /** Faults of the ledger itself, without `--head`: the noted head may belong to another run. */
   readonly own: readonly LedgerFault[];
 }
 
 function combined(runId: string, { copy, checked, live, trusted }: Sources, head: string | undefined): Combined {
   const read = checked?.report ?? live?.report;
-  // One of the two was read.
+  // Either a copy or the run has been read.
   if (read === undefined) throw new CountersignError('INTERNAL', 'Nothing was read.');
   const entries = copy?.entries ?? live?.entries ?? [];
-  // The run's own were verified; a copy may have entries that the run has not.
+  // The run's own entries were verified above; a copy may have further entries.
   const proofs =
     live === undefined
       ? (checked?.proofs ?? proofsOf(entries, undefined))
@@ -280,13 +284,13 @@ function combined(runId: string, { copy, checked, live, trusted }: Sources, head
   return { verified: whole, own };
 }
 
-/** A chain that holds together may be forged as a whole, by whoever may write to Temporal: signatures tell. */
+/** A namespace writer could forge a whole valid chain; only signatures rule that out. */
 function verdictOf(faults: readonly LedgerFault[], isProven: boolean): Verified['verdict'] {
   if (faults.length > 0) return 'broken';
   return isProven ? 'intact' : 'chained';
 }
 
-/** Of entries that only the copy has: of a branch that a reset left, or put there by somebody. */
+/** Checks entries that only the copy has: from a branch that a reset abandoned, or added by somebody. */
 function proofsBeside(
   { entries }: CheckedRun,
   copy: readonly AnyEntry[],
@@ -305,7 +309,7 @@ function together(one: ProofReport, other: ProofReport): ProofReport {
   };
 }
 
-/** Of a copy and the run, entry by entry: the first that differs is the one that was written anew. */
+/** Compares a copy with the run, entry by entry; the first entry that differs was written anew. */
 function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: CheckedRun): LedgerFault[] {
   const hashes = new Set(copy.map(({ hash }) => hash));
   const first = entries.find(({ hash }) => !hashes.has(hash));

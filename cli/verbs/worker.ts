@@ -1,4 +1,7 @@
-/** `countersign worker`: serves runs, tool calls, or both, until it is asked to end. */
+/**
+ * Implements `countersign worker`, which serves runs, tool calls or both until it is asked to end, and
+ * `countersign setup`.
+ */
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
@@ -13,7 +16,7 @@ import { isEngineTrouble, locate, whyUnreachable, withSession } from '../session
 import type { Terminal } from '../session/terminal.ts';
 import { trustText } from '../views/verified-ledger.ts';
 
-/** How long a worker that starts waits for Temporal, where `--deadline` says nothing else. */
+/** Time that a starting worker waits for Temporal, unless `--deadline` says otherwise. */
 const WAIT_SECONDS = 120;
 
 interface WorkerCommandOptions extends GlobalOptions {
@@ -87,7 +90,7 @@ function workerAnswer(
   };
 }
 
-// `countersign setup`: makes a namespace ready for runs.
+// `countersign setup` makes a namespace ready for runs.
 
 export function addSetup(program: Command, terminal: Terminal): void {
   program

@@ -1,4 +1,7 @@
-/** `countersign keys zone`: make a key with which workers prove what they write, and see whether runs still need one (docs/adr/0047). */
+/**
+ * Implements `countersign keys zone`. It makes the key with which workers prove what they write, and finds
+ * out whether runs still need one (docs/adr/0047).
+ */
 import { randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import type { Command } from 'commander';
@@ -90,7 +93,7 @@ async function usersOf(
   });
 }
 
-/** Of what its execution was begun with, and of what activities have answered. */
+/** Returns the key ids in an execution's input and in the results of its activities. */
 async function keysIn({ events }: History, codecs: readonly PayloadCodec[]): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   for (const event of events ?? []) {

@@ -1,4 +1,7 @@
-/** What whoever changes a catalog is told, and whoever agrees to a change. */
+/**
+ * Writes what people read when they change a catalog or decide on somebody else's change: results, import
+ * plans, refreshes and ledger lines.
+ */
 import type {
   CatalogAck,
   CatalogConnection,
@@ -18,9 +21,10 @@ import { toolTable } from './catalog.ts';
 import { count, fields, names, said, short, shortInstant, shortName } from './format.ts';
 
 /**
- * @param before as it was shown
- * @param ack absent where there was nothing to send
- * @param after with what happens to calls now
+ * Describes the result of a change of tool policies.
+ * @param before the catalog as it was shown
+ * @param ack absent if there was nothing to send
+ * @param after the catalog now, with its effective verdicts
  */
 export function changeAnswer(
   before: CatalogSnapshot,
@@ -61,7 +65,7 @@ export interface DecidedChange {
   readonly verdict: 'approve' | 'reject';
   readonly digest: string;
   readonly ack: CatalogAck;
-  /** As it was shown; absent where it was decided before. */
+  /** The change as it was shown; absent if it had been decided before. */
   readonly change: PendingChange | undefined;
 }
 
@@ -82,7 +86,7 @@ export function decidedAnswer({ verdict, digest, ack, change }: DecidedChange, a
   };
 }
 
-// What an import would change.
+// An import plan lists what an import would change.
 
 export function planAnswer(
   { tenant, server, policyVersion, connection }: CatalogSnapshot,
@@ -123,7 +127,7 @@ export function planAnswer(
   };
 }
 
-// What a refresh has found.
+// A refresh report lists what a refresh has found.
 
 export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answer {
   const { tenant, server, policyVersion, entries } = snapshot;
@@ -133,7 +137,9 @@ export function refreshAnswer({ report, difference, snapshot }: Refreshed): Answ
   };
 }
 
-/** A connection, and the tools that were found over it; trust may still wait for a second administrator. */
+/**
+ * Describes a connection and the tools found over it; trusting the server may still wait for a second administrator.
+ */
 export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number): Answer {
   const { snapshot } = refreshed;
   const { server, connection, pending } = snapshot;
@@ -170,7 +176,7 @@ function refreshedText({ report, difference, snapshot }: Refreshed, paint: Paint
   return rows.every(([, value]) => value === '') ? `${head}, nothing has changed` : `${head}\n${fields(paint, rows)}`;
 }
 
-// What the ledger of a catalog says, as one line for each fact.
+// Each fact in a catalog's ledger becomes one line.
 
 export type CatalogFact = Extract<LedgerFact, { readonly kind: `catalog.${string}` }>;
 export type RunFact = Exclude<LedgerFact, CatalogFact>;
@@ -234,18 +240,16 @@ export interface Refreshed {
   readonly snapshot: CatalogSnapshot;
 }
 
-// The end of a refresh, and what it has changed for whoever has read the catalog before.
-
 export interface RefreshDifference {
   readonly added: readonly string[];
   readonly missing: readonly string[];
   readonly returned: readonly string[];
-  /** Their definition is another one. */
+  /** Tools whose definition has changed. */
   readonly changed: readonly string[];
 }
 
 export interface ReadCatalogFile {
-  /** The older shape names none of these. */
+  /** Absent, like the next three fields, in a file of the older shape. */
   readonly tenant?: string;
   readonly server?: string;
   readonly version?: number;

@@ -1,4 +1,9 @@
-/** What operators say of a tool, and what comes of it, in few words. */
+/**
+ * Describes a tool's settings, its effective verdict and its definition.
+ *
+ * 1. A definition is its server's text. It is shown whole, escaped, and with a bar before every line, so that no text
+ *    of a server can pass for ours.
+ */
 import type { EffectiveVerdict } from '../../client/index.ts';
 import type {
   CatalogEntry,
@@ -21,7 +26,7 @@ import { count, duration, fields, short, shortInstant, shortName, timeLeft } fro
 export function settingText({ enabled, requiresApproval, denied, approvers, deadlineSeconds }: ToolSetting): string {
   const said = [...(enabled ? [] : ['disabled']), ...(denied ? ['denied'] : []), ...(requiresApproval ? ['asks'] : [])];
   return [
-    // It then depends on the organisation's policy alone.
+    // Without a setting, only the organisation's policy decides.
     ...(said.length > 0 ? said : ['open']),
     ...(approvers === undefined ? [] : [approversText(approvers)]),
     ...(deadlineSeconds === undefined ? [] : [`within ${duration(deadlineSeconds * 1_000)}`]),
@@ -41,7 +46,7 @@ function approversText({ ids, groups, need, notInitiator, may, remember }: Appro
   return visible(describeRule({ allOf: [clause] }));
 }
 
-/** As the server was found, and whether it has changed the tool since somebody looked. */
+/** Says whether the server has the tool, and whether the definition has changed since an operator looked. */
 export function statusText(entry: CatalogEntry): string {
   return hasDrifted(entry) ? `${entry.status}, changed` : entry.status;
 }
@@ -53,14 +58,14 @@ export function verdictText(verdict: EffectiveVerdict | undefined): string {
   return `ask ${who}, ${duration(deadlineSeconds * 1_000)}`;
 }
 
-/** By which rule, or for which reason. */
+/** Names the rule or the reason. */
 export function reasonText(verdict: EffectiveVerdict | undefined): string {
   return (verdict?.rules ?? []).map(visible).join(', ');
 }
 
-// A loosening that waits for a second administrator.
+// A change that loosens settings waits for a second administrator.
 
-/** A change that waits, with all that its digest is over and a person can judge, and how to agree to it. */
+/** Shows a waiting change and how to agree to it, with all that its digest covers and a person can judge. */
 export function pendingText(
   { tenant, server, entries }: Pick<CatalogSnapshot, 'tenant' | 'server' | 'entries'>,
   { changeId, digest, by, openedAt, deadline, trusted, changes }: PendingChange,
@@ -91,9 +96,7 @@ function changeText(entries: CatalogSnapshot['entries'], change: ToolChange): st
   return `${shortName(tool)}: ${settingText(entry.setting)} → ${settingText(changedSetting(entry.setting, change))}${notice}`;
 }
 
-// A tool's definition, which is its server's word: whole, inert, and set apart from what we say.
-//
-// 1. Every line of it begins with a bar, so that no text of a server can pass for one of ours.
+// A tool's definition is set apart from our own text.
 
 const BAR = '│';
 
@@ -138,7 +141,7 @@ export function diffText({ entry, differences }: ToolDiff, paint: Paint): string
   return [head, ...(shown.length > 0 ? shown : ['  nothing has changed'])].join('\n');
 }
 
-/** Text keeps its lines; what is more than text is JSON, over some lines. */
+/** Keeps the lines of a text; any other value becomes JSON on several lines. */
 function linesOf(value: JsonValue): string[] {
   const text = typeof value === 'string' ? value : JSON.stringify(value, undefined, 2);
   return text.split(/\r?\n/).map((line) => line.split('\t').map(visible).join('    '));

@@ -1,4 +1,4 @@
-/** Catalogs and their tools as people read them. */
+/** Shows catalogs and their tools to people. */
 import type { CatalogEntry, CatalogSnapshot, PendingChange } from '../../contracts/schemas/catalog.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { named, visible } from '../../domain/text/escape.ts';
@@ -78,7 +78,7 @@ export function toolsAnswer({ snapshot, verdicts }: CatalogReading): Answer {
   };
 }
 
-/** @param names only these */
+/** @param names limits the table to these tools */
 export function toolTable(
   { snapshot, verdicts }: Pick<CatalogReading, 'snapshot' | 'verdicts'>,
   paint: Paint,
@@ -134,12 +134,12 @@ function refreshText({ refresh, at, ok, code, message }: NonNullable<CatalogSnap
   return `${shortInstant(at)}, refresh ${refresh}${end}`;
 }
 
-/** The others are closed when the catalog is next changed. */
+/** Returns the changes that can still be decided; the others are closed when the catalog next changes. */
 export function openChanges({ pending }: Pick<CatalogSnapshot, 'pending'>, now: number): readonly PendingChange[] {
   return pending.filter(({ deadline }) => Date.parse(deadline) > now);
 }
 
-// One tool of a catalog, and what has changed in tools.
+// The view of one tool shows its definition, and what has changed in it.
 
 export function toolAnswer({ snapshot, definitions, verdicts }: CatalogReading, entry: CatalogEntry): Answer {
   const { tenant, server, policyVersion } = snapshot;
@@ -194,7 +194,7 @@ export function diffAnswer(
   };
 }
 
-/** A word of a command line, as a shell reads it back. */
+/** Quotes a word so that a shell reads the same word back. */
 function quoted(name: string): string {
   return /^[\w./-]+$/.test(name) ? name : `'${visible(name).replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,4 @@
-/** What is told of several decisions: before they are sent, and after. */
+/** Describes decisions, before and after they are sent. */
 import type { BatchAnswer } from '../../client/index.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
@@ -11,7 +11,7 @@ import type { Judged } from '../verbs/deciding.ts';
 
 const SHOWN_ARGUMENTS = 120;
 
-/** @param reveal show what policy keeps out of lists */
+/** @param reveal true to show what policy keeps out of lists */
 export function planAnswer(runId: string, { kind, requests, others }: BatchPlan, reveal: boolean): Answer {
   const shown = requests.map((request) => shownTo(request, reveal));
   return {
@@ -55,8 +55,6 @@ export function batchAnswer(runId: string, { requests, others }: BatchPlan, answ
   };
 }
 
-// What a decider is told.
-
 const COLOURS = {
   approved: 'green',
   answered: 'green',
@@ -95,7 +93,7 @@ export function decisionAnswer(runId: string, { ack, request }: Decided): Answer
 
 export interface Decided {
   readonly ack: DecisionAck;
-  /** Absent where the decision was found in the ledger only. */
+  /** Absent if the decision was found only in the ledger. */
   readonly request?: ApprovalRequest;
 }
 
@@ -103,6 +101,6 @@ export interface BatchPlan {
   readonly kind: Judged['kind'];
   readonly requests: readonly ApprovalRequest[];
   readonly decisions: readonly DecisionInput[];
-  /** Calls that wait for others: with `--all`, left out. */
+  /** Calls that wait for other people; `--all` leaves them out. */
   readonly others: readonly string[];
 }

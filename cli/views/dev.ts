@@ -1,4 +1,4 @@
-/** What `countersign dev` says once all is up. */
+/** Describes what `countersign dev` has started. */
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Answer } from '../session/answered.ts';
 import { fields } from './format.ts';
@@ -9,14 +9,14 @@ export interface DevAddresses {
   readonly namespace: string;
   readonly uiUrl: string;
   readonly files: { readonly url: string; readonly folder: string };
-  /** Of the built-in configuration. */
+  /** The model of the built-in configuration. */
   readonly model: string | undefined;
   readonly config: string;
   readonly directory: string;
   readonly taskQueue: string;
   readonly buildId: string;
   readonly trust: TrustConfig;
-  /** What another terminal needs in its environment for its commands to find this server. */
+  /** Environment variables with which commands in another terminal find this server. */
   readonly environment: Readonly<Record<string, string>>;
 }
 

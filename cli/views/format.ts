@@ -1,4 +1,4 @@
-/** Times as people read them. */
+/** Formats times, tables and small pieces of text for people. */
 import { bounded, named, spaced, visible } from '../../domain/text/escape.ts';
 import type { Paint } from '../session/terminal.ts';
 
@@ -9,7 +9,7 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** The two largest units: `23 h 59 min`. */
+/** Gives the two largest units, such as `23 h 59 min`. */
 export function duration(ms: number): string {
   let rest = Math.max(0, Math.floor(ms / 1_000));
   const parts: string[] = [];
@@ -17,27 +17,30 @@ export function duration(ms: number): string {
     const many = Math.floor(rest / size);
     rest -= many * size;
     if (many > 0) parts.push(`${many} ${unit}`);
-    // `1 d 5 s` would look exact and is not worth reading.
+    // Skipping a unit, as in `1 d 5 s`, would look exact and help nobody.
     else if (parts.length > 0) break;
     if (parts.length === 2) break;
   }
   return parts.join(' ') || '0 s';
 }
 
-/** @param instant ISO */
+/** @param instant ISO 8601 */
 export function timeLeft(instant: string, now: number): string {
   const left = Date.parse(instant) - now;
   return left > 0 ? `${duration(left)} left` : `passed ${duration(-left)} ago`;
 }
 
-/** Down to the second, in UTC as everything on the wire. Some come from whoever may write to the namespace, and are no times. */
+/**
+ * Gives seconds in UTC, like everything on the wire. A namespace writer can send texts that are no times; these are
+ * made visible.
+ */
 export function shortInstant(instant: string): string {
   return visible(instant.replace('T', ' ').replace(/(?:\.\d+)?Z$/, 'Z'));
 }
 
-// Lines of `label  value`, aligned.
+// Fields are lines of `label  value`, aligned.
 
-/** A label that is longer stands out and moves no other. */
+/** Widest column of labels; a longer label sticks out and moves no other. */
 const WIDEST_LABEL = 24;
 const WIDEST_CELL = 160;
 
@@ -52,7 +55,7 @@ export function fields(paint: Paint, rows: readonly Field[], indent = 2): string
     .join('\n');
 }
 
-/** Columns as wide as their widest cell, within reason; the first row is the head. */
+/** Makes each column as wide as its widest cell, up to a limit; the first row is the head. */
 export function table(paint: Paint, rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.min(WIDEST_CELL, Math.max(...rows.map((row) => row[column]?.length ?? 0))),
@@ -68,24 +71,27 @@ export function table(paint: Paint, rows: readonly (readonly string[])[]): strin
     .join('\n');
 }
 
-// Small pieces of lines that people read.
+// The following functions shorten and escape foreign text.
 
-/** Free text of people, models and servers: cut, and inert. */
+/** Cuts and escapes free text of people, models and servers. */
 export function said(text: string): string {
   return bounded(visible(text), 200);
 }
 
-/** Of a hash, as much as tells it from others. */
+/** Shortens a hash to what tells it from others. */
 export function short(hash: string): string {
   return `${visible(hash.slice(0, 12))}…`;
 }
 
-/** A tool as people read it: its server has named it. */
+/** Names a tool; the tool part is the server's own text. */
 export function toolText(server: string, tool: string): string {
   return `${named(server)}/${named(tool)}`;
 }
 
-/** The same of a memo, in which the name has been made visible already, which does nothing to it a second time, and may be cut. */
+/**
+ * Names a tool from a memo. The memo's name has already been made visible, which a second escaping does not change, and
+ * may be cut.
+ */
 export function memoToolText(server: string, tool: string): string {
   const shown = spaced(tool);
   return `${named(server)}/${/^[^\s"\\,;()]+$/u.test(shown) ? shown : `"${shown.replaceAll('"', '\\"')}"`}`;
@@ -95,12 +101,12 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** A foreign name, cut. */
+/** Cuts and escapes a foreign name. */
 export function shortName(name: string): string {
   return bounded(named(name), 200);
 }
 
-/** Foreign names, as many as fit into a line. */
+/** Lists foreign names, as many as fit into a line. */
 export function names(list: readonly string[], most = 20): string {
   const shown = list.slice(0, most).map(shortName).join(', ');
   return list.length > most ? `${shown}, and ${list.length - most} more` : shown;

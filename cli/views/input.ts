@@ -1,9 +1,12 @@
 /**
- * What a server asks in the middle of a call, as the person who answers it sees it.
+ * Shows what a server asks in the middle of a call to the person who answers.
  *
- * 1. All of it is shown, whatever is cut elsewhere: nobody answers what they have not read. It is the server's text, made visible.
- * 2. A page is shown with its whole host first; it is never opened from here.
- * 3. Labels are ours alone: a server's names stand quoted behind them, and nothing of it looks like a line of ours.
+ * 1. Everything is shown, even what is cut elsewhere, since nobody answers what they have not read. The server's text
+ *    is made visible.
+ * 2. A page is shown with its whole host first; the command never opens it.
+ * 3. Labels are only ours. A server's names stand quoted behind them, and no text of a server looks like one of our
+ *    lines.
+ * 4. Reports of an answer do not repeat its content, which may be personal data.
  */
 import type { InputPause, PauseAck } from '../../contracts/schemas/answer.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
@@ -92,7 +95,7 @@ function optionsText(options: readonly { readonly value: string; readonly title?
     .join(' | ');
 }
 
-// What is told of an answer to a request about something else than consent. What was answered is not among it: it may be personal data.
+// Answers to requests about something else than consent are reported in the same form.
 
 interface Words {
   readonly word: string;
@@ -118,6 +121,6 @@ export function pauseAnswer(runId: string, { ack, request }: Answered, { word, c
 
 export interface Answered {
   readonly ack: PauseAck;
-  /** Absent where the answer was found in the ledger only. */
+  /** Absent if the answer was found only in the ledger. */
   readonly request?: ApprovalRequest;
 }

@@ -1,4 +1,10 @@
-/** A ledger entry as one line. */
+/**
+ * Writes ledger entries as lines for people, and as JSONL or CSV for other programs.
+ *
+ * 1. `verify-ledger --file` reads the JSONL form.
+ * 2. No CSV cell begins with a character that a spreadsheet takes for a formula (OWASP, CSV injection).
+ * 3. Facts that this build does not know are written like others.
+ */
 import { fieldOf, type LedgerCopy } from '../../client/ledger/files.ts';
 import type { AnyEntry, LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
@@ -17,7 +23,10 @@ export function entryText({ seq, at, fact }: LedgerEntry, paint: Paint): string 
   return `${number}  ${fact.kind.padEnd(17)}  ${call.padEnd(6)}  ${about(fact)}`.trimEnd();
 }
 
-/** What the fact says beyond its kind and call. Free text of people and models is cut; the JSON form has all. */
+/**
+ * Describes what a fact says beyond its kind and call. Free text of people and models is cut; the JSON form has all of
+ * it.
+ */
 function about(fact: RunFact): string {
   switch (fact.kind) {
     case 'run.started':
@@ -83,14 +92,12 @@ function again(generation: number): string {
   return generation > 1 ? `asked for the ${generation}. time, ` : '';
 }
 
-// A ledger as a file for other programs: JSONL, which `verify-ledger --file` reads, or CSV, for tables.
-//
-// 1. A cell of CSV never begins with what a spreadsheet takes for a formula (OWASP, CSV injection).
-// 2. Facts that this build does not know are written like others.
-
 export type ExportFormat = 'jsonl' | 'csv';
 
-/** Columns in their order; documented in docs/operations/ledger.md. Never renamed or moved: new ones come at the end. */
+/**
+ * Columns in order, documented in docs/operations/ledger.md. A column is never renamed or moved; new ones come at the
+ * end.
+ */
 const COLUMNS: readonly (readonly [name: string, of: (entry: AnyEntry) => unknown])[] = [
   ['seq', ({ seq }) => seq],
   ['at', ({ at }) => at],
@@ -120,7 +127,7 @@ export function exportText(format: ExportFormat, copy: LedgerCopy): string {
   return format === 'jsonl' ? jsonl(copy) : csv(copy);
 }
 
-/** Heads come last: each names the entry it stands for. */
+/** Writes heads last, since each names the entry that it signs. */
 function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   const { namespace, workflowId, firstRunId } = place;
   const known = {
@@ -135,7 +142,7 @@ function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   return lines.map((line) => `${safeJson(line)}\n`).join('');
 }
 
-/** RFC 4180, with a header. */
+/** Writes CSV (RFC 4180) with a header. */
 function csv({ place: { workflowId }, entries }: LedgerCopy): string {
   const rows = [
     ['run', ...COLUMNS.map(([name]) => name)],
@@ -150,7 +157,7 @@ function cell(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Whoever did it, in whichever field a fact has it. */
+/** Returns the person of a fact, in whichever field it has one. */
 function whoIn(fact: AnyEntry['fact']): unknown {
   for (const field of ['approver', 'by', 'from', 'initiator'])
     if (fact[field] !== undefined) return fieldOf(fact[field], 'id') ?? fact[field];

@@ -1,4 +1,4 @@
-/** What `recover` would do, or has done, for people. */
+/** Describes a stuck run, and what `recover` would do or has done. */
 import { catalogOf } from '../../client/catalog/list.ts';
 import type { FailingTask } from '../../client/engine/stuck.ts';
 import type { DiscardedAnswer, DiscardedCall, Recovery } from '../../client/run/recovery.ts';
@@ -15,7 +15,7 @@ import { stateText } from './run.ts';
 interface Shown extends Recovery {
   readonly diagnosis: Diagnosis;
   readonly failing?: FailingTask;
-  /** Where the run would stand. */
+  /** State of the run after the reset. */
   readonly state?: RunState;
 }
 
@@ -56,7 +56,9 @@ const RUN_ROWS = [
   ['messages', 'say, stop and other messages of the undone part are sent to the run again'],
 ] as const;
 
-/** They come all at once: one that was made on the version of another is refused, and leaves no trace. */
+/**
+ * The undone messages arrive all at once. One that was made on the version of another is refused, and leaves no trace.
+ */
 const CATALOG_ROWS = [
   [
     'messages',
@@ -96,7 +98,7 @@ const ENDED: Readonly<Record<DiscardedCall['ending'], string>> = {
   unknown: 'may have been sent',
 };
 
-/** That it was handed to a worker, and how it ended. */
+/** Says when a call was handed to a worker, and how that ended. */
 function sentText({ callId, server, tool, at, ending }: DiscardedCall): string {
   return `${named(callId)} ${toolText(server, tool)} ${ENDED[ending]} (${visible(at)})`;
 }
@@ -112,14 +114,14 @@ function callText(call: DiscardedCall): string {
   return `${sentText(call)}; ${next}`;
 }
 
-// A run that was read from its history, for people.
+// A stuck run is read from its history.
 
-/** For programs. */
+/** Describes a stuck run for programs. */
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
   return { failing, readTo: upTo, of, ...(task === undefined ? {} : { task }), calls };
 }
 
-/** Why, and up to where it was read. */
+/** Says why the run is stuck, and up to which event it was read. */
 export function stuckText(stuck: StuckRun, paint: Paint): string {
   const { runId, failing, upTo, of, task } = stuck;
   const rest = task === undefined ? 'what came after is not done yet' : 'what came after could not be read';
@@ -139,14 +141,17 @@ function wayOut({ runId, task }: StuckRun): string {
     : `countersign recover ${visible(runId)}`;
 }
 
-/** The end of whoever follows a run that is stuck. @param cursor number of the first entry that was not told */
+/**
+ * Makes the error that ends the watching of a stuck run.
+ * @param cursor number of the first entry that was not shown
+ */
 export function stuckError(stuck: StuckRun, cursor: number): CountersignError {
   const { runId, failing, upTo, of } = stuck;
   const message = `Run ${runId} is stuck since ${failing.at}: ${failing.message.replace(/\.+$/, '')}. What stands above was read from its history up to event ${upTo} of ${of}. The way out: ${wayOut(stuck)}. Then watch it again from entry ${cursor} on.`;
   return new CountersignError('RUN_STUCK', message, { runId, cursor, readTo: upTo, of });
 }
 
-/** What waits, and what was sent last. */
+/** Shows what waits, and which calls were sent last. */
 export function openText({ answers, calls }: StuckRun, paint: Paint): string {
   const open = (answers.requests ?? []).filter(({ status }) => status === 'open');
   return fields(paint, [

@@ -1,7 +1,8 @@
 /**
- * An approval request as the person who decides it sees it.
+ * Shows an approval request to the person who decides it.
  *
- * 1. Everything that the digest covers and a person can judge is shown; what is cut says so, and how to see the rest.
+ * 1. Everything that the digest covers and a person can judge is shown. A cut text says that it is cut, and how to see
+ *    the rest.
  */
 import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
@@ -18,13 +19,13 @@ const SHOWN_DESCRIPTION = 300;
 
 export interface RequestView {
   readonly full: boolean;
-  /** Shows what policy keeps out of lists: for whoever decides. */
+  /** Shows deciders what policy keeps out of lists. */
   readonly reveal?: boolean;
   /** Epoch ms. */
   readonly now: number;
 }
 
-/** Of a server that wants another authorization. */
+/** Says which authorization a server wants. */
 function wantedText(about: AuthorizationPause): string {
   const what =
     about.wants === 'grant'
@@ -110,7 +111,7 @@ export function requestText(
   return `${head}\n${fields(paint, rows)}`;
 }
 
-/** What is asked, where it is not consent, and what is known. */
+/** Shows what a request asks if it is not about consent, and what is known. */
 function aboutRows({ about }: ApprovalRequest): (readonly [string, string | undefined])[] {
   if (about === undefined) return [];
   if (about.kind === 'input') return inputRows(about);
@@ -135,7 +136,7 @@ function aboutRows({ about }: ApprovalRequest): (readonly [string, string | unde
   ];
 }
 
-/** With the arguments that may be shown in passing, or all of them. */
+/** Returns the request with all arguments, or only with those that policy allows in lists. */
 export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequest {
   if (reveal || request.redact === undefined) return request;
   const { edited, redact } = request;
@@ -148,7 +149,7 @@ export function shownTo(request: ApprovalRequest, reveal: boolean): ApprovalRequ
   };
 }
 
-/** For so long an approval may be used; undefined where it does not lapse. */
+/** Says how long an approval may be used; undefined if approvals do not lapse. */
 export function holds({ validForSeconds }: ApprovalRequest['approvers']): string | undefined {
   return validForSeconds === undefined ? undefined : `for ${duration(validForSeconds * 1_000)} after the last approval`;
 }

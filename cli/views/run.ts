@@ -1,4 +1,4 @@
-/** A run and its end, as people read them. */
+/** Shows a run, its calls, its retries and its result to people. */
 import type { CallProgress, Retry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
@@ -12,7 +12,7 @@ import { fields, shortInstant, timeLeft, toolText } from './format.ts';
 const SHADES = { completed: 'green', waiting: 'yellow', failed: 'red', cancelled: 'red', limited: 'red' } as const;
 
 export function statusOf(status: RunState['status'], paint: Paint): string {
-  // Sound: only a key of SHADES is taken for one.
+  // Sound: only a key of `SHADES` is used as one.
   return paint(status in SHADES ? SHADES[status as keyof typeof SHADES] : 'bold', status);
 }
 
@@ -68,7 +68,7 @@ function limitsText(limits: LimitsState | undefined): string | undefined {
   return `${counted.join(', ')}, ends by ${shortInstant(endsBy)}`;
 }
 
-/** An approval that answers later calls, and how to take it back. */
+/** Shows a standing decision, and how to take it back. */
 function standingText({ standing, server, tool, scope, arguments: args, until, by }: StandingDecision): string {
   const about = args === undefined ? '' : ` ${bounded(visible(canonicalJson(args)), 200)}`;
   const end = until === undefined ? '' : ` until ${shortInstant(until)}`;
@@ -88,7 +88,7 @@ export function resultText(runId: string, result: RunResult, paint: Paint): stri
   return `${head}\n${fields(paint, rows)}${output === '' ? '' : `\n\n${output}`}`;
 }
 
-/** The answer keeps its line breaks; nothing else of it can move the cursor. */
+/** Keeps the line breaks of the answer; no other character in it can move the cursor. */
 export function outputText(output: RunResult['output']): string {
   const text = typeof output === 'string' ? output : canonicalJson(output);
   return text
@@ -98,7 +98,7 @@ export function outputText(output: RunResult['output']): string {
     .trimEnd();
 }
 
-// A call that waits for its server, in words.
+// A throttled call is one that its server's limits hold back.
 
 export const HELD_BY: Readonly<Record<HeldBy, string>> = {
   concurrency: 'as many calls as its server takes at once',
@@ -111,7 +111,7 @@ export function heldText({ callId, server, tool, because, since, next }: HeldCal
   return `${visible(callId)} ${toolText(server, tool)} since ${shortInstant(since)}, asks again at ${shortInstant(next)}: ${bounded(visible(because), 300)}`;
 }
 
-// What a run tries again, as people read it.
+// A retry is shown with its reason and the next attempt.
 
 export function retryText({ step, code, message, attempt, since, next }: Retry): string {
   const when = since === undefined ? '' : ` since ${shortInstant(since)}`;
@@ -119,7 +119,7 @@ export function retryText({ step, code, message, attempt, since, next }: Retry):
   return `${visible(step)}: ${visible(code)}, attempt ${attempt}${when}, ${then}: ${spaced(message)}`;
 }
 
-// A call that its server works on, in words: as a task, or while a worker waits for the answer.
+// A running call is either a task on its server, or one for whose answer a worker waits.
 
 export function taskText({ callId, server, tool, since, next, until, message }: RunningTask): string {
   const said = message === undefined ? '' : `: ${bounded(visible(message), 300)}`;

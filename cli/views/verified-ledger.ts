@@ -1,4 +1,4 @@
-/** What `verify-ledger` found, for people. */
+/** Describes what `verify-ledger` found, and which trust mode is in force. */
 import type { CheckedHead, LedgerReport } from '../../client/ledger/check.ts';
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -10,16 +10,16 @@ import { stuckText } from './recovery.ts';
 
 export interface Verified extends LedgerReport {
   readonly runId: string;
-  /** `chained`: no fault was found, and not all signatures were looked at. */
+  /** `chained`: no fault was found, but not all signatures were checked. */
   readonly verdict: 'intact' | 'chained' | 'broken';
   readonly heads: readonly Pick<CheckedHead, 'kid' | 'from' | 'to' | 'verified'>[];
-  /** First entry that history was compared for; absent where it was not. */
+  /** Number of the first entry that was compared with history; absent if none was. */
   readonly historyFrom?: number;
-  /** Of people and services, on decisions and the start. */
+  /** Signatures of people and services on decisions and on the start. */
   readonly signatures: { readonly checked: number; readonly unchecked: number };
-  /** Where it is broken, and the run and its history were asked. */
+  /** The reason for a broken ledger, if the run and its history were asked. */
   readonly because?: BrokenBy;
-  /** Where the run is stuck, and its history was read in its place. */
+  /** Set if the run is stuck and its history was read instead. */
   readonly stuck?: StuckRun;
 }
 
@@ -65,7 +65,7 @@ export function verifiedText(
   ].join('\n');
 }
 
-/** What nobody looked at must not pass for good. */
+/** Reports signatures that were not checked, so that they do not pass for good ones. */
 function uncheckedText(
   { checked, unchecked }: Verified['signatures'],
   runId: string,
@@ -89,7 +89,7 @@ function uncheckedText(
   ];
 }
 
-// Said at every start: who is believed is what all else stands on.
+// Every start prints the trust mode, since everything else rests on it.
 
 export function trustText(trust: TrustConfig, namespace: string): string {
   return trust.mode === 'temporal'

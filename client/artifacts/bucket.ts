@@ -1,8 +1,9 @@
 /**
- * Reads the artifact bucket of the workers (`activities/artifacts/bucket.ts`).
+ * Reads artifacts from the workers' bucket (`activities/artifacts/bucket.ts`).
  *
- * 1. Over TLS, save to this machine; of an answer no more is read than the artifact has bytes.
- * 2. What is read is hashed, as in `directory.ts`. No error quotes credentials or an answer's text.
+ * 1. The connection uses TLS, except to this machine. No more of an answer is read than the artifact has bytes.
+ * 2. The content is checked against its hash, as in `directory.ts`. No error quotes credentials or the text of an
+ *    answer.
  */
 import { createHash } from 'node:crypto';
 import { fetch } from 'undici';
@@ -15,12 +16,13 @@ import { isSecurelyReached } from '../../domain/text/urls.ts';
 import type { ArtifactReader } from '../ledger/ledger.ts';
 import { bucketRequestBy, BucketSilent } from '../../activities/artifacts/bucket-request.ts';
 
-/** Of an artifact of which only the hash is known: the segment that a run named last. */
+/** Most bytes of an artifact of which only the hash is known: the segment that a run named last. */
 const MOST_BYTES = 64 * 1_024 * 1_024;
 
 /**
+ * Creates a reader of the bucket.
  * @param options as under `artifacts.s3` of the configuration; `s3:GetObject` is enough
- * @param allowInsecure as `egress.allowInsecure` of the configuration: in clear to other machines, too
+ * @param allowInsecure as `egress.allowInsecure` of the configuration: permits clear text to other machines, too
  * @throws CountersignError `CONFIG_INVALID`
  */
 export function readArtifactsFromBucket(
@@ -37,7 +39,7 @@ export function readArtifactsFromBucket(
   const ask = bucketRequestBy(config, fetch);
   return {
     get: async ({ sha256, bytes }) => {
-      // What a run refers to comes from outside: a key is made of nothing but a hash.
+      // A reference comes from outside the process, so a key is made of nothing but a hash.
       if (!Sha256Hex.safeParse(sha256).success)
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
       const url = artifactUrl(config, sha256);

@@ -1,4 +1,4 @@
-/** Reads the artifact folder of the workers (`activities/artifacts/directory.ts`), or a copy of it. */
+/** Reads artifacts from the workers' folder (`activities/artifacts/directory.ts`), or from a copy of it. */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { ArtifactReader } from '../ledger/ledger.ts';
 export function readArtifactsFrom(directory: string): ArtifactReader {
   return {
     get: async ({ sha256 }) => {
-      // What a run refers to comes from outside: a path is made of nothing but a hash.
+      // A reference comes from outside the process, so a path is made of nothing but a hash.
       if (!Sha256Hex.safeParse(sha256).success)
         throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
       const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);

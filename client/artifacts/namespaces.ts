@@ -1,6 +1,7 @@
 /**
- * Whose histories must be read before artifacts are removed: the namespaces that workers have recorded in their store
+ * Reads which namespaces use an artifact store, as its workers have recorded it there
  * (`activities/artifacts/root.ts`).
+ * The histories of all of them must be read before any artifact is removed.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,14 +11,14 @@ import { nodeCodeOf } from '../../contracts/node-code.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { isNotFound } from './references.ts';
 
-/** @throws CountersignError `SWEEP_REFUSED` where there is none, or one that cannot be read */
+/** @throws CountersignError `SWEEP_REFUSED` if no namespace is recorded, or a record cannot be read */
 export async function namespacesOf(directory: string): Promise<readonly StoreNamespace[]> {
   const folder = join(directory, STORE_NAMESPACES);
   const names = await readdir(folder).catch((error: unknown) => {
     if (nodeCodeOf(error) === 'ENOENT') return [];
     throw error;
   });
-  // What a worker that died has left half.
+  // Names with a leading dot are unfinished files of a worker that died.
   const files = names.filter((name) => !name.startsWith('.')).toSorted();
   if (files.length === 0)
     throw refusal(
@@ -33,9 +34,9 @@ export async function namespacesOf(directory: string): Promise<readonly StoreNam
 }
 
 /**
- * Are these namespaces of this Temporal service?
+ * Asserts that the recorded namespaces belong to this Temporal service.
  *
- * @param deadlineMs for each
+ * @param deadlineMs deadline for each namespace
  * @throws CountersignError `SWEEP_REFUSED`
  */
 export async function assertHere(

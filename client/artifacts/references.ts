@@ -1,9 +1,11 @@
 /**
- * Which artifacts a namespace needs: whatever looks like a hash in any payload of any history of ours that Temporal retains.
+ * Finds the artifacts that a namespace needs: every hash in any payload of the retained histories of runs and
+ * catalogs.
  *
- * 1. Too many rather than too few: a reference is not told from a digest, since both are 64 hexadecimal digits.
- * 2. All or nothing: a history or a payload that cannot be read fails the whole, for an artifact that it names would be taken for
- *    one that nobody needs.
+ * 1. It finds too many rather than too few: references and other digests look alike, since both are 64 hexadecimal
+ *    digits.
+ * 2. It reads all or fails. An artifact named only in an unreadable history would otherwise be taken for one that
+ *    nobody needs.
  */
 import type { Client } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
@@ -13,17 +15,17 @@ import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { listExecutions } from '../engine/executions.ts';
 
 const HASH = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
-/** What a data converter writes in clear; anything else is still encrypted. */
+/** Encodings that a data converter writes in clear; any other encoding is still encrypted. */
 const CLEAR = new Set(['json/plain', 'json/protobuf', 'binary/plain', 'binary/protobuf', 'binary/null']);
-/** gRPC. */
+/** gRPC status code (grpc/grpc statuscodes.md). */
 const NOT_FOUND = 5;
 
 export function hashesIn(bytes: Uint8Array): readonly string[] {
-  // Byte by byte: a hash is ASCII, whatever stands around it.
+  // A hash is ASCII, so the bytes are read one by one, whatever stands around it.
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').match(HASH) ?? [];
 }
 
-/** @param onHistory told after each one */
+/** @param onHistory called after each history with the number read so far */
 export async function referencedArtifacts(
   client: Client,
   onHistory: (read: number) => void = () => undefined,
@@ -44,7 +46,7 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
   try {
     history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
   } catch (error) {
-    // Its retention has ended since it was listed.
+    // The retention of this execution has ended since it was listed.
     if (isNotFound(error)) return [];
     throw error;
   }
@@ -59,12 +61,13 @@ async function hashesOf(client: Client, workflowId: string, runId: string): Prom
         { path: 'encryption.keys', runId: workflowId },
       );
     const { data } = payload;
-    // Where nothing was sent it is no bytes at all, but an empty list. Not by instanceof: what is not looked into is not kept.
+    // An empty payload holds an empty list instead of bytes. `instanceof` would not do here: an artifact whose
+    // reference is overlooked is removed.
     return data === undefined || data === null || data.length === 0 ? [] : hashesIn(data);
   });
 }
 
-/** Wherever they stand in the events. */
+/** Finds payloads anywhere in the events. */
 function* payloadsIn(value: unknown): Generator<Payload> {
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return;
   // Sound: of all messages of a history, payloads alone have both.

@@ -1,16 +1,17 @@
 /**
- * Removes from an artifact directory what nobody needs any more.
+ * Removes the artifacts of a directory that nobody needs any more.
  *
- * Owns what is needed by an artifact that is needed, and removing without a race. Does not own what runs need
+ * Owns: which artifacts a needed artifact needs, and removal without a race. Does not own: what runs need
  * (`references.ts`).
  *
- * 1. Kept is what is young, what a history names, and what either of them names in turn, however deep: segments name those before
- *    them, results name their parts.
- * 2. An artifact that is put again while it is being removed stays: a put makes it young, or finds it gone and writes it anew
- *    (`activities/artifacts/directory.ts`).
- * 3. Where anything cannot be read, nothing is removed. Nor where the histories that were read are not those of this store: its
- *    workers say in it which namespaces they serve, and of a store in use histories name something.
- * 4. What a sweep that was killed had put aside is given back by the next one, and is young: somebody may have put it again.
+ * 1. An artifact is kept if it is young, if a history names it, or if a kept artifact names it, at any depth. Segments
+ *    name earlier segments, and results name their parts.
+ * 2. An artifact that is put again during its removal stays. The put makes it young, or finds it gone and writes it
+ *    anew (`activities/artifacts/directory.ts`).
+ * 3. Nothing is removed if anything cannot be read, or if the histories do not belong to this store. The store records
+ *    which namespaces its workers serve, and histories of a store in use name something in it.
+ * 4. A sweep that was killed may leave artifacts set aside. The next sweep restores them as young, since somebody may
+ *    have put them again.
  */
 import { access, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,19 +25,22 @@ const ASIDE = '.swept';
 const OPENING = new Set(['{', '[']);
 
 export interface SweepOptions {
-  /** Absolute. */
+  /** Absolute path. */
   readonly directory: string;
-  /** Epoch ms; what was put later is young. */
+  /** Epoch ms; an artifact that was put later is young. */
   readonly before: number;
   readonly dryRun: boolean;
-  /** What histories name, by name of their namespace: of these at least. Asked only where something is old. */
+  /**
+   * Returns the hashes that histories name, by namespace name, for at least these namespaces. Called only if something
+   * is old.
+   */
   readonly referenced: (recorded: readonly StoreNamespace[]) => Promise<ReadonlyMap<string, ReadonlySet<string>>>;
 }
 
 export interface SweepReport {
   readonly artifacts: number;
   readonly young: number;
-  /** Old, and needed. */
+  /** Number of artifacts that are old and needed. */
   readonly needed: number;
   readonly removed: readonly { readonly sha256: string; readonly bytes: number }[];
 }
@@ -77,7 +81,11 @@ export async function sweepArtifacts({ directory, before, dryRun, referenced }: 
   };
 }
 
-/** Histories that name nothing of the store are those of others, or not all there: visibility that is being rebuilt lists none. Asked of each namespace: one that is whole says nothing of another. */
+/**
+ * Refuses if the histories of a namespace name nothing in the store. They then belong to another store, or visibility
+ * is being rebuilt and lists none.
+ * Each namespace is checked: one whose histories are complete says nothing about another.
+ */
 async function namedOf(
   directory: string,
   artifacts: ReadonlyMap<string, Artifact>,
@@ -104,7 +112,7 @@ async function* artifactsIn(directory: string, before: number, dryRun: boolean):
         if (sha256 === undefined || !sha256.startsWith(first + second)) continue;
         const path = join(folder, sha256);
         if (aside !== undefined && names.has(sha256)) {
-          // It has been put again since.
+          // The artifact has been put again since.
           if (!dryRun) await rm(path + aside, { force: true });
           continue;
         }
@@ -122,7 +130,7 @@ async function foldersIn(path: string): Promise<readonly string[]> {
   return entries.filter((entry) => entry.isDirectory() && /^[0-9a-f]{2}$/.test(entry.name)).map(({ name }) => name);
 }
 
-/** From the roots on, through whatever they hold. */
+/** Returns the roots and everything that they name, at any depth. */
 async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
   const left = [...roots];
@@ -135,7 +143,7 @@ async function reachable(artifacts: ReadonlyMap<string, Artifact>, roots: readon
   return found;
 }
 
-/** All of ours that names others is; an image need not be read to its end. */
+/** Every artifact of ours that names others is JSON; an image need not be read to its end. */
 async function isJson(path: string): Promise<boolean> {
   const file = await open(path, 'r');
   try {
@@ -146,7 +154,10 @@ async function isJson(path: string): Promise<boolean> {
   }
 }
 
-/** Put aside first: whoever puts it now either has made it young before that, or finds it gone. @returns is it removed? */
+/**
+ * Sets the artifact aside first. A concurrent put either has made it young by then, or finds it gone.
+ * @returns true if the artifact is removed
+ */
 async function remove(path: string, before: number): Promise<boolean> {
   const aside = path + ASIDE;
   await rename(path, aside);
@@ -158,7 +169,7 @@ async function remove(path: string, before: number): Promise<boolean> {
   return true;
 }
 
-/** Young before it has its name: nobody takes it for one that is old. */
+/** Makes the artifact young before it gets its name back, so that nobody takes it for an old one. */
 async function giveBack(path: string): Promise<void> {
   const now = new Date();
   await utimes(path + ASIDE, now, now);

@@ -1,10 +1,12 @@
 /**
- * The catalog of one server for one tenant, as a backend holds it.
+ * CatalogHandle reads and changes the catalog of one server for one tenant.
  *
- * 1. A message is sent as an update whose id is of its own id and content: sent twice, it counts once, and another message under the
- *    same id is refused (INV-D3).
- * 2. In trust mode `signed` it is signed for the Temporal run that lives, which is therefore begun first.
- * 3. Nothing is sent that the catalog would not take for its shape, a secret in an address before all (INV-S1).
+ * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
+ *    counts once; another message under the same id is refused (INV-D3).
+ * 2. In trust mode `signed` a message is signed for one Temporal run. The catalog workflow is therefore started before
+ *    anything is signed.
+ * 3. The client checks the shape of every message before it sends it; above all, no address with a secret in it leaves
+ *    the process (INV-S1).
  */
 import type { WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
@@ -45,9 +47,9 @@ const Identity = z.strictObject({ tenant: Identifier, server: Name });
 
 export interface CatalogHandleOptions {
   readonly artifacts: ArtifactReader | undefined;
-  /** On which the workflow of a catalog runs. */
+  /** Task queue on which the workflow of a catalog runs. */
   readonly taskQueue: string;
-  /** For catalogs in trust mode `signed`. */
+  /** Signs messages to catalogs in trust mode `signed`. */
   readonly signer?: Signer | undefined;
 }
 
@@ -71,7 +73,10 @@ export class CatalogHandle {
     this.#signing = new CatalogSigning(engine, this, options, read);
   }
 
-  /** The whole catalog now. @throws CountersignError `CATALOG_NOT_FOUND` where nobody has connected the server */
+  /**
+   * Returns the whole catalog as it is now.
+   * @throws CountersignError `CATALOG_NOT_FOUND` if nobody has connected the server
+   */
   async snapshot(): Promise<CatalogSnapshot> {
     const snapshot = await this.#query();
     if ('unchanged' in snapshot || snapshot.status === 'new') throw this.#notThere();
@@ -79,10 +84,12 @@ export class CatalogHandle {
   }
 
   /**
-   * Connects the server, or changes how it is connected; then its tools are listed (`refresh` of the answer, see `settled`).
-   * @throws CountersignError `CATALOG_INVALID`, `CATALOG_FORBIDDEN`, `CATALOG_VERSION_CONFLICT`, `CATALOG_SETTING_UNSUPPORTED`,
-   *   `CATALOG_UNAVAILABLE`, `RESULT_UNCERTAIN`
-   * @param options `anew`: also where the last catalog of this name was ended from outside, without what was set there
+   * Connects the server, or changes how it is connected; then the catalog lists the server's tools.
+   * The answer's `refresh` is the number to give to `settled`.
+   * @throws CountersignError `CATALOG_INVALID`, `CATALOG_FORBIDDEN`, `CATALOG_VERSION_CONFLICT`,
+   *   `CATALOG_SETTING_UNSUPPORTED`, `CATALOG_UNAVAILABLE`, `RESULT_UNCERTAIN`
+   * @param options `anew` connects even if the last catalog of this name was ended from outside; the settings of that
+   *   catalog are lost
    */
   async connect(
     input: Message<CatalogConnectInput>,
@@ -100,13 +107,13 @@ export class CatalogHandle {
     }
     const { client } = this.#engine;
     if (!anew) await this.#engine.call(this, async () => await assertNoneWasEnded(client, this));
-    // What is signed is signed for one Temporal run: it must be there.
+    // A signature names one Temporal run, so that run must exist before anything is signed.
     await this.#signing.begin();
     return await this.#signing.signed('connect', connect, async (message) =>
       this.#sent('connect', connect, async (id) =>
         client.workflow.executeUpdateWithStart<ToolCatalog, CatalogAck, [CatalogConnect]>(
           CATALOG_UPDATES.connect,
-          // An operation starts once; each attempt has its own.
+          // Temporal's client takes a start operation only once, so each attempt makes its own.
           {
             args: [message],
             startWorkflowOperation: catalogStart(this, this.#options.taskQueue, this.#options.signer !== undefined),
@@ -117,20 +124,23 @@ export class CatalogHandle {
     );
   }
 
-  /** Asks the catalog to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
+  /**
+   * Asks the catalog to read its trusted keys anew; the catalog does so at most every half minute.
+   * @throws CountersignError `TRUST_REFRESH_TOO_SOON`
+   */
   async refreshTrust(): Promise<void> {
     await this.#signing.refreshTrust();
   }
 
-  /** Asks for the tools of the server as they are now. */
+  /** Asks the catalog to list the server's tools again. */
   async refresh(input: Message<CatalogRefreshInput>): Promise<CatalogAck> {
     return await this.#update('refresh', catalogMessage(CatalogRefresh, input, 'refresh'));
   }
 
   /**
-   * Waits for the end of a refresh; a later one counts as well.
-   * @returns the report of the newest; `ok: false` says with code and message why nothing has changed
-   * @throws CountersignError `RESULT_UNCERTAIN` where it goes on
+   * Waits for the end of this refresh, or of a later one.
+   * @returns the report of the newest refresh; with `ok: false` its code and message say why nothing has changed
+   * @throws CountersignError `RESULT_UNCERTAIN` if the refresh still goes on at the deadline
    */
   async settled(
     refresh: number,
@@ -139,30 +149,33 @@ export class CatalogHandle {
     return await refreshEnd(this, async (known) => await this.#query(known), refresh, deadlineMs);
   }
 
-  /** Sets what operators own of tools: all of the list, or nothing. An answer `waiting` names the change for a second administrator. */
+  /**
+   * Sets the operators' settings of tools: either the whole list is taken, or nothing.
+   * An answer `waiting` names the change that a second administrator must decide.
+   */
   async setToolPolicies(input: Message<SetToolPoliciesInput>): Promise<CatalogAck> {
     return await this.#update('setToolPolicies', catalogMessage(SetToolPolicies, input, 'change'));
   }
 
-  /** From now on no tool of the server is offered; what was set of its tools stays. */
+  /** Disconnects the server: no tool of it is offered from now on. The settings of its tools stay. */
   async disconnect(input: Message<CatalogDisconnectInput>): Promise<CatalogAck> {
     return await this.#update('disconnect', catalogMessage(CatalogDisconnect, input, 'message'));
   }
 
-  /** A second administrator's word on a change that waits. */
+  /** Sends a second administrator's decision on a change that waits. */
   async decide(input: Message<CatalogDecisionInput>): Promise<CatalogAck> {
     return await this.#update('decide', catalogMessage(CatalogDecision, input, 'decision'));
   }
 
-  /** The whole ledger, oldest first. */
+  /** Reads the whole ledger, oldest entry first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.workflowId, artifacts: this.#options.artifacts };
     return await this.#engine.read(this, () => readLedger(this.#engine.client, source));
   }
 
   /**
-   * What stands behind the hashes of a snapshot, by tool.
-   * @throws CountersignError `ARTIFACT_MISSING` where this client has no access to the artifact store
+   * Reads the tool definitions whose hashes a snapshot names, by tool.
+   * @throws CountersignError `ARTIFACT_MISSING` if this client has no access to the artifact store
    */
   async definitions(
     snapshot: Pick<CatalogSnapshot, 'entries' | 'listings'>,
@@ -196,7 +209,7 @@ export class CatalogHandle {
     send: (id: object) => Promise<CatalogAck>,
   ): Promise<CatalogAck> {
     const { requestId } = message;
-    // A message may be large: what its answer repeats is enough.
+    // A message may be large, so `sendUpdate` gets only the id that the answer repeats.
     return await sendUpdate(this.#engine, this, updateIdOf(CATALOG_UPDATES[name], message, requestId), send, {
       requestId,
     });

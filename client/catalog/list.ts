@@ -1,4 +1,12 @@
-/** The catalogs of a namespace, by visibility: none is woken for it. */
+/**
+ * Lists the catalogs of a namespace, reads their tool definitions, and computes the verdict for each tool.
+ *
+ * 1. Catalogs are listed through visibility; no catalog workflow is woken for it.
+ * 2. A definition is returned only for the hash under which it was stored. A missing or different one is an error,
+ *    never a gap.
+ * 3. Verdicts come from the same judge that runs use, so what is shown is what happens. A run's own policy can still
+ *    tighten them.
+ */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
@@ -25,7 +33,7 @@ export interface ListedCatalog extends CatalogIdentity {
   readonly startedAt: string;
 }
 
-/** In the order of their ids. */
+/** Returns the running catalogs, sorted by workflow id. */
 export async function listCatalogs(client: Client, { tenant }: CatalogFilter): Promise<ListedCatalog[]> {
   const conditions = [
     `WorkflowType = ${quoted(CATALOG_WORKFLOW)}`,
@@ -35,13 +43,13 @@ export async function listCatalogs(client: Client, { tenant }: CatalogFilter): P
   const listed: ListedCatalog[] = [];
   for await (const { workflowId, startTime } of listExecutions(client, conditions.join(' AND '))) {
     const identity = catalogOf(workflowId);
-    // Somebody has started one under an id of their own: nothing reaches it.
+    // Anybody may start a catalog workflow under another id; no client reaches it, so it is not listed.
     if (identity !== undefined) listed.push({ ...identity, workflowId, startedAt: startTime.toISOString() });
   }
   return listed.toSorted((one, other) => (one.workflowId < other.workflowId ? -1 : 1));
 }
 
-/** Which catalog has this workflow id; none, where it is that of something else. */
+/** Returns the catalog that has this workflow id, or undefined if the id is not a catalog's. */
 export function catalogOf(workflowId: string): CatalogIdentity | undefined {
   const [kind, tenant, server, ...more] = workflowId.split('/');
   if (kind !== 'catalog' || tenant === undefined || server === undefined || more.length > 0) return undefined;
@@ -53,14 +61,12 @@ export function catalogOf(workflowId: string): CatalogIdentity | undefined {
   }
 }
 
-// Tool definitions of a catalog, read from where its refreshes stored them.
-//
-// 1. What is returned for a hash is what was stored under it; anything else is an error, never a gap.
+// Definitions are read from the artifacts in which refreshes stored them.
 
 export interface KnownDefinitions {
-  /** What the server said last. */
+  /** The definition in the server's last listing. */
   readonly current: ToolDefinition;
-  /** What an operator has taken notice of; absent where nobody has. */
+  /** The definition that an operator has acknowledged; absent if nobody has. */
   readonly acknowledged?: ToolDefinition;
 }
 
@@ -77,7 +83,7 @@ export async function readDefinitions(
   for (const [refresh, ref] of Object.entries(listings)) {
     const stored: unknown = JSON.parse(new TextDecoder().decode(await artifacts.get(ref)));
     const { tools } = parseAs(ServerTools, stored, 'ARTIFACT_CORRUPT', `listing of refresh ${refresh}`);
-    // By name and hash: the name is part of what the hash covers.
+    // The hash covers the tool's name too, so the hash alone is enough as a key.
     read.set(refresh, new Map(tools.map(({ definition, hash }) => [hash, definition])));
   }
   const find = (tool: string, { hash, refresh }: SeenDefinition): ToolDefinition => {
@@ -100,33 +106,33 @@ export async function readDefinitions(
   );
 }
 
-// What happens to a call of each tool of a catalog: its catalog, and the organisation's policy with it.
-//
-// 1. It asks the very judge that runs ask, so that what is shown is what happens; a run's own policy can still tighten it.
+// A verdict combines the catalog's settings with the organisation's policy.
 
 export type EffectiveVerdict =
   | Exclude<Verdict, { kind: 'ask' }>
   | (Omit<Extract<Verdict, { kind: 'ask' }>, 'approvers'> & {
-      /** Absent: whoever starts the run. */
+      /** Absent: the person who starts the run approves. */
       readonly approvers?: ApproverRule;
     });
 
 export interface Surroundings {
-  /** The organisation's. */
+  /** The organisation's policy. */
   readonly policy: Policy;
-  /** Where the server is configured too: whether that trusts its annotations. */
+  /**
+   * True if the worker configuration trusts the annotations of the server; undefined if it does not name the server.
+   */
   readonly configuredTrust: boolean | undefined;
 }
 
-/** Without them no verdict can differ, so that nobody needs the definitions. */
+/** Says whether annotations can change a verdict. If not, callers need not read the definitions. */
 export function needsAnnotations(snapshot: CatalogSnapshot, surroundings: Surroundings): boolean {
   return surroundings.policy.strategy === 'annotations' && trustsServer(snapshot, surroundings.configuredTrust);
 }
 
-/** Stands for the initiator of any run, whom four eyes exclude. */
+/** Stands for the initiator of any run, who may not approve under the four-eyes rule. */
 const WHOEVER = 'the initiator';
 
-/** @param definitions may be empty where `needsAnnotations` says so */
+/** @param definitions may be empty if `needsAnnotations` returns false */
 export function effectiveVerdicts(
   snapshot: CatalogSnapshot,
   definitions: ReadonlyMap<string, KnownDefinitions>,

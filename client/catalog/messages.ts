@@ -1,7 +1,8 @@
 /**
- * What a catalog in trust mode `signed` is sent: signed for the Temporal run that lives, by whoever has a key.
+ * Checks messages to a catalog and, in trust mode `signed`, signs them for the Temporal run that lives.
  *
- * 1. A catalog that was there before the mode was switched on takes nothing until it knows of keys; so it is asked to read them first.
+ * 1. A catalog that existed before the mode was switched on accepts nothing until it knows the keys. The client
+ *    therefore asks it to read them first.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -28,7 +29,7 @@ export interface ChangeMessage {
 
 type SignedState = Awaited<ReturnType<SignedRun['state']>>;
 
-/** Somebody else's reading of the keys is one activity. */
+/** Pauses while another request's reading of the keys, which is one activity, goes on. */
 const KEY_PAUSES_MS = [50, 100, 200, 400, 800];
 
 export class CatalogSigning {
@@ -49,7 +50,7 @@ export class CatalogSigning {
     this.#read = read;
   }
 
-  /** Signed, where this client has a key and the catalog wants signatures. */
+  /** Sends the message, signed if this client has a key and the catalog wants signatures. */
   async signed<T extends ChangeMessage>(
     name: ChangeName,
     message: T,
@@ -71,7 +72,7 @@ export class CatalogSigning {
     return await sendSigned(catalog, signer, message, said, send);
   }
 
-  /** Begins the catalog where it is not there, and lets it read its keys; nothing where this client signs nothing. */
+  /** Starts the catalog if it does not exist, and lets it read its keys. A client without a signer does nothing. */
   async begin(): Promise<void> {
     const { signer, taskQueue } = this.#options;
     if (signer === undefined) return;
@@ -99,7 +100,10 @@ export class CatalogSigning {
     return signing === undefined ? { runId: '' } : { runId: signing.runId, signing: { tenant: this.#catalog.tenant } };
   }
 
-  /** Whoever asked before may have to wait yet; a catalog of trust mode `temporal` has no keys, however long one waits. */
+  /**
+   * Asks again while an earlier key reading may still go on. A catalog in trust mode `temporal` has no keys, however
+   * long the client waits.
+   */
   async #readingKeys(ask: () => Promise<void>): Promise<void> {
     try {
       await ask();
@@ -113,9 +117,9 @@ export class CatalogSigning {
   }
 }
 
-// Messages to a catalog, checked for shape and size before they leave.
+// Messages are checked for shape and size before they leave.
 
-/** A message without its id gets a random one. */
+/** The input of a message; a message without an id gets a random one. */
 export type Message<T extends { readonly requestId: string }> = Omit<T, 'requestId'> & { readonly requestId?: string };
 
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */

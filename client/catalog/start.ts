@@ -1,4 +1,9 @@
-/** How a catalog begins: with its first message, in one request, so that two who connect a server at once connect the same. */
+/**
+ * Starts a catalog and waits for the end of a refresh.
+ *
+ * 1. A catalog starts together with its first message, in one request. Two clients that connect a server at once
+ *    therefore reach the same catalog.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Client, WithStartWorkflowOperation, WorkflowNotFoundError } from '@temporalio/client';
 import { defineSearchAttributeKey, TypedSearchAttributes } from '@temporalio/common';
@@ -8,13 +13,13 @@ import type { CatalogSnapshot, CatalogUnchanged, RefreshReport } from '../../con
 import type { CatalogBeginning, CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 
-/** As far as a client needs to know it. */
+/** The type of the catalog workflow, reduced to what a client needs. */
 export type ToolCatalog = (identity: CatalogBeginning) => Promise<void>;
 
 /**
- * For one attempt: Temporal's client takes each operation once.
+ * Makes the start operation for one attempt, since Temporal's client takes each operation once.
  *
- * @param isSigned this client signs: the workers are in trust mode `signed`
+ * @param isSigned true if this client signs, which means that the workers are in trust mode `signed`
  */
 export function catalogStart(
   { tenant, server }: CatalogIdentity,
@@ -35,8 +40,10 @@ export function catalogStart(
 }
 
 /**
- * Who terminates a catalog takes away what operators have said of its tools; a new one would begin without a word about it.
- * @throws CountersignError `CATALOG_VERSION_CONFLICT` where the last catalog of this name was connected once and was ended from outside
+ * Refuses to replace a catalog that was terminated from outside.
+ * Its termination removed all settings of its tools, and a new catalog would begin without a word about it.
+ * @throws CountersignError `CATALOG_VERSION_CONFLICT` if the last catalog of this name had been connected and was ended
+ *   from outside
  */
 export async function assertNoneWasEnded(client: Client, { tenant, server }: CatalogIdentity): Promise<void> {
   const last = await client.workflow
@@ -56,16 +63,14 @@ export async function assertNoneWasEnded(client: Client, { tenant, server }: Cat
   );
 }
 
-// Waiting for the end of a catalog's refresh.
-
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
- * The report of the newest refresh, once it is that one or a later one.
+ * Returns the report of the newest refresh, once that is the given refresh or a later one.
  *
- * @param read of the catalog as it is; less where it is still the one of this mark
- * @throws CountersignError `RESULT_UNCERTAIN` where it goes on
+ * @param read reads the catalog; given the mark of a snapshot, it returns less if nothing has changed since that mark
+ * @throws CountersignError `RESULT_UNCERTAIN` if the refresh still goes on at the deadline
  */
 export async function refreshEnd(
   { tenant, server }: CatalogIdentity,

@@ -1,4 +1,12 @@
-/** The client's way to Temporal: every call has a deadline, every failure a code. */
+/**
+ * The engine is the client's only way to Temporal: every call has a deadline, and every failure becomes a code of the
+ * error table.
+ *
+ * 1. Updates of one run wait for each other in `Lanes`, so that only a few are in flight.
+ * 2. Each error says what to do next.
+ * 3. A task queue is reported as unserved only if Temporal has seen no poller on it. If that cannot be found out,
+ *    nothing is said.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import { status as grpcStatus } from '@grpc/grpc-js';
 import {
@@ -20,9 +28,9 @@ import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 import { sentenceOf } from './stuck.ts';
 
-/** A worker that is there answers in a fraction of this, save under load. */
+/** A worker that is there answers in a fraction of this time, except under load. */
 const LOOK_AFTER_MS = 2_000;
-/** What is said where nobody answers. */
+/** Errors that mean that nobody answers. */
 const SILENCE: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RUN_STUCK'];
 
 export class Engine {
@@ -39,7 +47,10 @@ export class Engine {
     return this.client.options.namespace;
   }
 
-  /** An update: waits for its turn, within its deadline. @throws CountersignError */
+  /**
+   * Sends an update; its deadline includes the wait for its turn.
+   * @throws CountersignError
+   */
   async update<T>(about: Subject, act: () => Promise<T>): Promise<T> {
     const end = Date.now() + this.deadlineMs;
     return await this.#lanes.run(
@@ -49,7 +60,8 @@ export class Engine {
   }
 
   /**
-   * What only reads may be asked again, whatever became of it; a query that its worker refused (docs/adr/0044) is, here.
+   * Reads: a reading changes nothing, so no error of it leaves the result uncertain. A query that the worker refused
+   * (docs/adr/0044) is asked again until the deadline.
    * @throws CountersignError
    */
   async read<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
@@ -71,7 +83,10 @@ export class Engine {
     }
   }
 
-  /** What a worker answers: where none polls the queue of the run, that is said after a moment. @throws CountersignError */
+  /**
+   * Asks a worker. If no worker polls the run's queue, the error says so after a moment.
+   * @throws CountersignError
+   */
   async query<T>(about: Subject, act: () => Promise<T>, deadlineMs = this.deadlineMs): Promise<T> {
     const over = new AbortController();
     let found: Promise<CountersignError | undefined> | undefined;
@@ -103,7 +118,7 @@ export class Engine {
   }
 }
 
-// What Temporal's client throws, as errors of the one table; each says what to do next.
+// Errors of Temporal's client are translated to errors of the table.
 
 export function troubleOf(error: unknown, about: Subject): CountersignError {
   if (error instanceof CountersignError) return error;
@@ -130,7 +145,7 @@ export function troubleOf(error: unknown, about: Subject): CountersignError {
   return engineTrouble(error, about);
 }
 
-/** By gRPC status code (grpc/grpc statuscodes.md); what is not named here has no other answer than Temporal's own words. */
+/** Translates by gRPC status code (grpc/grpc statuscodes.md). Any other status is told in Temporal's own words. */
 function engineTrouble(error: unknown, about: Subject): CountersignError {
   const { missing, notThere, facts } = namingOf(about);
   const trouble = (code: ErrorCode, message: string): CountersignError =>
@@ -146,7 +161,7 @@ function engineTrouble(error: unknown, about: Subject): CountersignError {
         );
       return trouble('USAGE', `Temporal does not take that: ${cause.details}`);
     case grpcStatus.NOT_FOUND:
-      // A call about no run in particular names nothing but its namespace.
+      // A call about no particular run can name only its namespace.
       return about === ''
         ? trouble(
             'SETUP_INCOMPLETE',
@@ -181,20 +196,20 @@ function stuckOn(about: Subject, reason: string, cause: unknown): CountersignErr
   return new CountersignError(stuck, message, facts, { cause });
 }
 
-/** For what no worker can replay; the command says so itself where there is nothing to recover. */
+/** The advice for a run that no worker can replay. If there is nothing to recover, the command itself says so. */
 function wayOut(about: Subject): string {
   const id = workflowIdOf(about);
   const reading = typeof about === 'string' ? 'show' : 'ledger';
   return ` What can be read of it: countersign ${reading} ${id}. The way out where no build can go on with it: countersign recover ${id}`;
 }
 
-/** A worker that cannot replay the run answers a query with that. */
+/** True if the error is the answer of a worker that cannot replay the run. */
 function isUnreplayable(error: unknown): error is QueryNotRegisteredError {
   return error instanceof QueryNotRegisteredError && error.message.includes('[TMPRL1100]');
 }
 
 function uncertain(about: Subject, cause: unknown): CountersignError {
-  // A call about no run in particular only reads.
+  // A call about no particular run only reads, so nothing can be uncertain about it.
   if (about === '')
     return new CountersignError(
       'ENGINE_UNAVAILABLE',
@@ -226,20 +241,20 @@ function failedRun(error: WorkflowFailedError, about: Subject): CountersignError
   );
 }
 
-// What a call of the client is about, as its errors name it.
+// Errors name the subject of the call that failed.
 
-/** A run by its id, a catalog, or (empty) nothing in particular. */
+/** The subject of a call: a run by its id, a catalog, or (empty) nothing in particular. */
 export type Subject = string | CatalogIdentity;
 
 export interface Naming {
-  /** Fits after a preposition: `run life`. */
+  /** Fits after a preposition, as in `run life`. */
   readonly name: string;
   /** Begins a sentence. */
   readonly title: string;
   readonly missing: ErrorCode;
-  /** Its workflow can take no task. */
+  /** Code for a workflow that can finish no task. */
   readonly stuck: ErrorCode;
-  /** What to say where it is not there. */
+  /** Message for a subject that does not exist. */
   readonly notThere: string;
   readonly facts: ErrorFacts;
 }
@@ -266,25 +281,23 @@ export function namingOf(subject: Subject): Naming {
   };
 }
 
-/** Also the lane in which updates wait for each other. */
+/** Returns the workflow id; updates with the same one share a lane. */
 function workflowIdOf(subject: Subject): string {
   return typeof subject === 'string' ? subject : catalogId(subject);
 }
 
-// Whether anybody takes the workflow tasks of a run or a catalog: by the pollers of its task queue, as Temporal has seen them.
-//
-// 1. Only a queue that nobody polls is told of; whatever cannot be found out says nothing.
+// Temporal's list of pollers tells whether any worker takes the workflow tasks of a run or catalog.
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
 const WORKFLOW_TASKS = 1;
 
-/** One poll lasts up to a minute, and Temporal names its pollers for some minutes after they have gone. */
+/** One poll lasts up to a minute, and Temporal names pollers for some minutes after they have gone. */
 const SEEN_WITHIN_MS = 90_000;
 
 const MOST_MS = 2_000;
 const EVERY_MS = 10_000;
 
-/** Why nobody answers; undefined where somebody polls, or where that cannot be found out. */
+/** Returns why nobody answers; undefined if a worker polls, or if that cannot be found out. */
 export async function unserved(client: Client, about: Subject): Promise<CountersignError | undefined> {
   try {
     return await client.connection.withDeadline(Date.now() + MOST_MS, async () => {
@@ -296,7 +309,10 @@ export async function unserved(client: Client, about: Subject): Promise<Counters
   }
 }
 
-/** Looks at once and every some seconds; never throws. @param tell told once for each time in which nobody polls */
+/**
+ * Looks at once and then every 10 s; never throws.
+ * @param tell called once for each period in which no worker polls
+ */
 export async function tellUnserved(
   client: Client,
   about: Subject,
@@ -349,7 +365,7 @@ export class Lanes {
       return await act();
     } finally {
       const next = lane.waiting.shift();
-      // Whoever waits longest takes the place over.
+      // The caller that has waited longest takes over the place.
       if (next === undefined) lane.underWay -= 1;
       else next();
       if (lane.underWay === 0) this.#lanes.delete(runId);
@@ -358,7 +374,7 @@ export class Lanes {
 }
 
 /**
- * Updates of one run, a few at a time: Temporal takes ten under way from all senders together (`history.maxInFlightUpdates`), and
- * lets what is more wait so long that it looks lost.
+ * Updates of one run in flight at once. Temporal accepts ten from all senders together (`history.maxInFlightUpdates`),
+ * and lets further ones wait so long that they look lost.
  */
 const MOST_UNDER_WAY = 4;

@@ -1,4 +1,7 @@
-/** The executions of one workflow that continue-as-new linked, as far as Temporal retains their histories. */
+/**
+ * Reads the executions of one workflow that continue-as-new linked, as far as Temporal retains their
+ * histories.
+ */
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 
 /** gRPC status code (grpc/grpc statuscodes.md). */
@@ -7,13 +10,17 @@ const GRPC_NOT_FOUND = 5;
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 
 export interface ExecutionChain {
-  /** Oldest first. */
+  /** Histories, oldest first. */
   readonly histories: readonly History[];
-  /** The first execution is among them. */
+  /** True if the first execution is among the histories. */
   readonly isWhole: boolean;
 }
 
-/** @throws as Temporal does where the newest execution cannot be read */
+/**
+ * Follows the chain back from the newest execution.
+ * @throws Temporal's error if the newest execution cannot be read, or an earlier one for another reason than its
+ *   retention
+ */
 export async function executionChain(client: Client, workflowId: string): Promise<ExecutionChain> {
   const histories: History[] = [];
   let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
@@ -22,7 +29,8 @@ export async function executionChain(client: Client, workflowId: string): Promis
     try {
       history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
     } catch (error) {
-      // The newest must be there; earlier ones are forgotten first. Whatever else went wrong, they were not looked at.
+      // Temporal forgets the earliest executions first; the newest must exist. Any other error says nothing about
+      // whether an execution exists.
       if (histories.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
       return { histories, isWhole: false };
     }

@@ -1,8 +1,11 @@
-/** Executions of a namespace, as visibility lists them. */
+/** Lists executions of a namespace through visibility. */
 import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
-/** Anybody may start an execution whose memo cannot be read: it stands in the list as `Undecodable`, and ends no list of the others. */
+/**
+ * Lists the executions that a query matches. Anybody may start an execution whose memo cannot be read.
+ * Such a memo appears as `Undecodable`, so that it does not end the list of the others.
+ */
 export function listExecutions(client: Client, query: string): AsyncIterable<WorkflowExecutionInfo> {
   const { connection, options } = client;
   const { namespace, loadedDataConverter } = options;

@@ -1,4 +1,9 @@
-/** An update, sent again where Temporal lost it without the workflow having had a say. */
+/**
+ * Sends updates, and sends one again if Temporal lost it before the workflow could answer.
+ *
+ * 1. A message to a run is measured before it leaves. Temporal would report a larger one as a fault of the run, or not
+ *    at all.
+ */
 import { isGrpcServiceError, ServiceError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import type { Decision } from '../../contracts/schemas/answer.ts';
@@ -6,13 +11,17 @@ import { MOST_ARGUMENT_BYTES, MOST_SPEC_BYTES, type RunSpecInput } from '../../c
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import type { Engine, Subject } from './engine.ts';
 
-/** Troubles of what a handler asks: of the configuration, and of keys. */
+/** Temporary failures of what a handler needs: the configuration and the keys. */
 const PASSING: ReadonlySet<ErrorCode> = new Set(['CATALOG_UNAVAILABLE', 'JUDGE_UNAVAILABLE', 'TRUST_UNAVAILABLE']);
 
 /** gRPC status code (grpc/grpc statuscodes.md). */
 const GRPC_INTERNAL = 13;
 
-/** @param updateId of `updateIdOf`; the id inside the message lets it count once, whatever it is sent under @param message what the answer must be to */
+/**
+ * Sends one update; the id inside the message lets it count once, whatever update id it is sent under.
+ * @param updateId comes from `updateIdOf`
+ * @param message the answer must repeat its ids
+ */
 export async function sendUpdate<T>(
   engine: Engine,
   about: Subject,
@@ -27,15 +36,15 @@ export async function sendUpdate<T>(
     answer = await attempt(own);
   } catch (error) {
     if (isLostAtRollover(error)) answer = await attempt(own);
-    // Under an id of Temporal's choice; the id inside the message still lets it count once.
+    // Temporal chooses the update id here; the id inside the message still lets the message count once.
     else if (updateId !== undefined && (isStuckUpdate(error) || isRecordedTrouble(error))) return await attempt({});
     else throw error;
   }
-  // Whoever may write to the namespace can use an id up before it comes: then the workflow was not asked.
+  // A namespace writer can use up an update id before this message comes; the workflow was then never asked.
   return updateId === undefined || repeats(answer, message) ? answer : await attempt({});
 }
 
-/** What an answer repeats of its message, where the message has it. */
+/** Fields that an answer repeats from its message, if the message has them. */
 const REPEATED = ['decisionId', 'callId', 'standing', 'requestId'];
 
 function repeats(answer: unknown, message: object): boolean {
@@ -46,19 +55,25 @@ function repeats(answer: unknown, message: object): boolean {
   return said.every(([name, value]) => told.get(name) === value);
 }
 
-/** Of a hash, what stands in an update id. */
+/** Characters of a hash that stand in an update id. */
 const HASH_CHARACTERS = 16;
 
 /**
- * Temporal answers all that comes under one update id as it answered the first, unread. So the update id is of this very message, and
- * another one under the same decision id is judged. The rule for other languages is in docs/guide/starting-from-any-language.md.
- * @param message without its signature: signed anew it is the same @param id its own, where it has one
+ * Makes the update id from the content of the message. Temporal answers every later update with the same id as it
+ * answered the first, without reading it.
+ * With the content in the id, another message under the same decision id reaches the workflow and is judged.
+ * docs/guide/starting-from-any-language.md gives the rule for other languages.
+ * @param message without its signature, so that a message signed anew keeps its id
+ * @param id the message's own id, if it has one
  */
 export function updateIdOf(update: string, message: object, id?: string): string {
   return [update, ...(id === undefined ? [] : [id]), hashOf(message).slice(0, HASH_CHARACTERS)].join('/');
 }
 
-/** Accepted in the very task in which the workflow continued as new: the next execution answers the same id (Temporal #6375). */
+/**
+ * True if the update was accepted in the very task in which the workflow continued as new. The next execution answers
+ * the same id (Temporal #6375).
+ */
 function isLostAtRollover(error: unknown): boolean {
   for (let at: unknown = error, depth = 0; at instanceof Error && depth < 10; at = at.cause, depth += 1) {
     if ('type' in at && at.type === 'AcceptedUpdateCompletedWorkflow') return true;
@@ -67,30 +82,30 @@ function isLostAtRollover(error: unknown): boolean {
 }
 
 /**
- * The id of an update that Temporal delivered again after a reset, and that the workflow refused then, answers nothing but "update
- * has not completed" for ever (Temporal server 1.29.1).
+ * True for an update that Temporal delivered again after a reset and that the workflow then refused.
+ * Its id answers nothing but "update has not completed" for ever (Temporal server 1.29.1).
  */
 function isStuckUpdate(error: unknown): boolean {
   const cause = error instanceof Error && error.cause instanceof ServiceError ? error.cause.cause : undefined;
   return isGrpcServiceError(cause) && cause.code === GRPC_INTERNAL;
 }
 
-/** A trouble that may have passed, and that Temporal would go on answering under this id without asking the workflow. */
+/**
+ * True for a trouble that may have passed, but that Temporal would keep answering under this id without asking the
+ * workflow.
+ */
 function isRecordedTrouble(error: unknown): boolean {
   if (!(error instanceof CountersignError)) return false;
-  // Of Temporal itself a client says the same: then nothing is recorded.
+  // A client reports Temporal's own outages with the same code; in that case nothing is recorded.
   return (
     PASSING.has(error.code) || (error.code === 'ENGINE_UNAVAILABLE' && error.cause instanceof WorkflowUpdateFailedError)
   );
 }
 
-// How large a message to a run may be, looked at before it leaves: what is larger than Temporal takes comes back as a fault of the
-// run, or not at all.
-
 /** Half of what one payload may hold (Temporal server `limit.blobSize.error`). */
 const MESSAGE_BYTES = 1_048_576;
 
-/** @throws CountersignError `ARGUMENTS_TOO_LARGE`: no run may allow more, whatever its limits are */
+/** @throws CountersignError `ARGUMENTS_TOO_LARGE` above the most that any run's limits can allow */
 export function assertArgumentsFit(decision: Decision): void {
   const given = decision.kind === 'approve' ? decision.arguments : undefined;
   const bytes = given === undefined ? 0 : byteLength(JSON.stringify(given));
@@ -113,7 +128,10 @@ export function assertMessageFits(message: unknown): void {
   );
 }
 
-/** As a worker refuses it once the run has begun. @throws CountersignError `SPEC_INVALID` */
+/**
+ * Applies the same limit as the worker that prepares the run.
+ * @throws CountersignError `SPEC_INVALID`
+ */
 export function assertSpecFits(spec: RunSpecInput): void {
   const bytes = byteLength(JSON.stringify(spec));
   if (bytes <= MOST_SPEC_BYTES) return;

@@ -1,9 +1,9 @@
 /**
- * Is a record what was recorded? Says of each entry that is not, which one and how.
+ * Checks whether a ledger is what was recorded, and reports each entry that is not, with the reason.
  *
- * Owns: the chain, its branches, and that signed heads name it. Does not own: signatures (`heads.ts`), Temporal's
- * history (`history.ts`), where lines come from.
- * 1. Reads lines in the order in which they stand, and goes on after a fault: one fault hides no other.
+ * Owns: the hash chain, its branches, and whether signed heads name it. Does not own: signatures (`heads.ts`),
+ * Temporal's history (`history.ts`), or where lines come from.
+ * 1. Lines are read in the order in which they stand. The check goes on after a fault, so one fault hides no other.
  */
 import type { AnyEntry, LedgerHead } from '../../contracts/schemas/ledger.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -11,57 +11,60 @@ import { EMPTY_DIGEST, extendDigest, GENESIS } from '../../domain/run/journal.ts
 import { hashOf } from '../../domain/text/canonical.ts';
 
 export type FaultKind =
-  /** Its hash is not that of what it says. */
+  /** The entry's hash is not the hash of its content. */
   | 'altered'
-  /** It is sound in itself and not what followed, or was signed: it or one before it was written anew. */
+  /**
+   * The entry is valid in itself, but another one stood here when the next was written or the head was signed. The
+   * entry, or one before it, was written anew.
+   */
   | 'rewritten'
   | 'missing'
   | 'reordered'
-  /** What was signed to be there is cut off at the end. */
+  /** Signed entries at the end are cut off. */
   | 'truncated'
-  /** A second entry in one place, and no reset that explains it. */
+  /** A second entry stands in the same place, and no reset explains it. */
   | 'forked'
-  /** A head of another run, by an unknown key, or with a signature that does not hold. */
+  /** A head belongs to another run, is signed with an unknown key, or has an invalid signature. */
   | 'foreign-head'
   | 'unsigned'
-  /** Temporal's history and the ledger do not say the same. */
+  /** Temporal's history and the ledger disagree. */
   | 'history'
   | 'unreadable'
-  /** A decision, or the start, without a signature. */
+  /** A decision or the start has no signature. */
   | 'proof-unsigned'
-  /** What was signed is not what the entry, or the message, says. */
+  /** The signed content is not what the entry or the message says. */
   | 'proof-altered'
-  /** Signed with a key that is not trusted for the tenant. */
+  /** The signing key is not trusted for the tenant. */
   | 'proof-foreign-key'
-  /** Signed with a key that may not speak for that person or group, or had been replaced by then. */
+  /** The signing key may not speak for that person or group, or had been replaced by then. */
   | 'proof-not-entitled'
-  /** Not taken while its signature was good. */
+  /** The message was accepted when its signature was not valid. */
   | 'proof-expired';
 
 export interface LedgerFault {
   readonly kind: FaultKind;
-  /** Of the entry; where it is about a stretch, of its first. */
+  /** Number of the entry; for a range of entries, of the first. */
   readonly seq: number;
-  /** Goes on after "entry 7". */
+  /** Continues a sentence that begins with "entry 7". */
   readonly reason: string;
 }
 
 export interface CheckedHead extends LedgerHead {
   readonly kid: string;
-  /** False where no keys were given. */
+  /** False if no keys were given. */
   readonly verified: boolean;
 }
 
 export interface LedgerReport {
   readonly faults: readonly LedgerFault[];
-  /** Of the longest branch. */
+  /** Number of entries in the longest branch. */
   readonly length: number;
   readonly head: string;
-  /** 1 where the workflow was never reset after something was recorded. */
+  /** Number of branches: 1 if the workflow was never reset after something was recorded. */
   readonly branches: number;
-  /** Entries of that branch that stand under a head; under a verified one where keys were given. */
+  /** Number of entries of the longest branch that a head covers; a verified head, if keys were given. */
   readonly signedTo: number;
-  /** Does that branch end with the end of the run? A record of a run that goes on does not. */
+  /** True if the longest branch ends with the end of the run. */
   readonly ended: boolean;
 }
 
@@ -101,7 +104,8 @@ class Chain {
     const { seq, prev, hash } = entry;
     const { hash: _, ...body } = entry;
     if (hashOf(body) !== hash) this.#fault('altered', seq, 'was changed after it was written');
-    // Delivered twice it may stand there twice; where one of the two was changed that was said.
+    // An entry that was delivered twice may stand there twice. If one copy was changed, its hash fault was reported
+    // above.
     if (this.byHash.has(hash)) return;
     const before = this.byHash.get(prev);
     if (seq === 0 ? prev !== GENESIS : before?.seq !== seq - 1) this.#misplaced(entry, everywhere.has(prev));
@@ -126,7 +130,7 @@ class Chain {
     return [...this.byHash.values()].filter(({ hash }) => !this.#after.has(hash));
   }
 
-  /** Second and further entries in one place. */
+  /** Returns the second and further entries in the same place. */
   forks(): AnyEntry[] {
     return [...this.#after.values()].flatMap(([, ...others]) => others);
   }
@@ -135,21 +139,21 @@ class Chain {
     return seq <= this.#highest;
   }
 
-  /** The tip's own number of entries, back to the newest that is under a head. */
+  /** Returns how many entries the newest head covers, going back from this tip. */
   signedTo(tip: AnyEntry, signed: ReadonlySet<string>): number {
     for (let at: AnyEntry | undefined = tip; at !== undefined; at = this.byHash.get(at.prev))
       if (signed.has(at.hash)) return at.seq + 1;
     return 0;
   }
 
-  /** Does this entry stand on the way back from that one? */
+  /** Says whether `entry` stands on the way back from `last`. */
   leadsTo(entry: AnyEntry, last: AnyEntry): boolean {
     let at: AnyEntry | undefined = last;
     while (at !== undefined && at.seq > entry.seq) at = this.byHash.get(at.prev);
     return at?.hash === entry.hash;
   }
 
-  /** `prev` of entry `from` on the way back from this one. */
+  /** Returns `prev` of entry `from` on the way back from `last`. */
   previousOf(last: AnyEntry, from: number): string | undefined {
     let at: AnyEntry | undefined = last;
     while (at !== undefined && at.seq > from) at = this.byHash.get(at.prev);
@@ -162,7 +166,7 @@ function headFaults(chain: Chain, heads: readonly CheckedHead[]): LedgerFault[] 
     const last = chain.byHash.get(head);
     if (last === undefined && !chain.holds(to - 1))
       return [{ kind: 'truncated', seq: to - 1, reason: `was signed by ${kid} and is cut off at the end` }];
-    // Which of them it is, only another copy can say.
+    // Only another copy can tell which entry was written anew.
     if (last?.seq !== to - 1)
       return [
         {
@@ -195,7 +199,10 @@ function unsignedFault(chain: Chain, tip: AnyEntry, signed: ReadonlySet<string>)
   return [{ kind: 'unsigned', seq: signedTo, reason: `to ${tip.seq} stand under no signed head` }];
 }
 
-/** Is the stored conversation the one that the ledger names, wherever it names it? @param messages all of them */
+/**
+ * Checks the stored conversation against every digest that the ledger names.
+ * @param messages the whole conversation
+ */
 export function conversationFaults(entries: readonly AnyEntry[], messages: readonly Message[]): LedgerFault[] {
   const digests = [EMPTY_DIGEST];
   for (const message of messages) digests.push(extendDigest(digests.at(-1) ?? EMPTY_DIGEST, message));

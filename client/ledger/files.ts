@@ -1,4 +1,4 @@
-/** Ledgers that lie in files: what the directory sink of the ledger port has written, and exports. No Temporal is asked. */
+/** Reads ledgers from files: the directory sink's records, and exports. Temporal is not asked. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -8,13 +8,13 @@ import type { HeadPlace } from './heads.ts';
 
 export interface LedgerCopy {
   readonly place: HeadPlace;
-  /** In the order in which they stand there. */
+  /** Entries in the order in which they stand in the file. */
   readonly entries: readonly AnyEntry[];
   readonly signedHeads: readonly string[];
   readonly faults: readonly LedgerFault[];
 }
 
-/** @param name of the file, for faults */
+/** @param name of the file, named in faults */
 export function readLines(text: string, workflowId: string, name: string): LedgerCopy {
   const entries: AnyEntry[] = [];
   const signedHeads: string[] = [];
@@ -56,9 +56,9 @@ export function readLines(text: string, workflowId: string, name: string): Ledge
 }
 
 /**
- * What `ledger.directory` holds of a run.
+ * Reads what `ledger.directory` holds of a run.
  *
- * @param firstRunId needed where there were several runs of this id
+ * @param firstRunId needed if there were several runs of this id
  * @throws CountersignError `RUN_NOT_FOUND`, `USAGE`
  */
 export async function readRecords(root: string, workflowId: string, firstRunId?: string): Promise<LedgerCopy> {
@@ -92,7 +92,7 @@ export async function readRecords(root: string, workflowId: string, firstRunId?:
   };
 }
 
-/** A file that a crash has cut off harms nothing where what it misses came again. */
+/** Drops the fault of a file that a crash cut off, if another file has the missing entries. */
 function mended(
   { entries, faults }: LedgerCopy,
   later: readonly LedgerCopy[],
@@ -125,7 +125,7 @@ async function foldersOf(
   return found;
 }
 
-/** @returns undefined where it is not JSON */
+/** @returns undefined if the line is not JSON */
 export function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -134,7 +134,7 @@ export function jsonOf(line: string): unknown {
   }
 }
 
-/** Of what a fact or a payload has there, whatever it is. */
+/** Reads a field of a fact or payload; undefined if there is none. */
 export function fieldOf(value: unknown, field: string): unknown {
   // Sound: an object may be read at any name; what comes out is unknown.
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;

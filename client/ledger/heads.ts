@@ -1,4 +1,6 @@
-/** Whether ledger heads were signed by a key that is known, and of the run that they stand with. */
+/**
+ * Checks that a known key signed a ledger head, and that the head belongs to the run beside which it stands.
+ */
 import { compactVerify, type CryptoKey, decodeProtectedHeader, importJWK, importSPKI } from 'jose';
 import { z } from 'zod';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
@@ -7,7 +9,7 @@ import { LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { fromBase64url } from '../../domain/text/base64url.ts';
 import type { CheckedHead, LedgerFault } from './check.ts';
 
-/** Public keys by key id; one under `*` stands for every id. */
+/** Public keys by key id; a key under `*` stands for every id. */
 export type HeadKeys = ReadonlyMap<string, CryptoKey | Uint8Array>;
 
 const PublicJwk = z.looseObject({
@@ -15,12 +17,16 @@ const PublicJwk = z.looseObject({
   crv: z.literal('Ed25519'),
   x: z.string(),
   kid: z.string().optional(),
-  /** The private half, given by mistake. */
+  /** The private half is refused: it can only be there by mistake. */
   d: z.undefined().optional(),
 });
 const JwkSet = z.object({ keys: z.array(PublicJwk).min(1) });
 
-/** @param text a JWK, a JWK set, or a public key in PEM @throws CountersignError `USAGE` */
+/**
+ * Reads public keys.
+ * @param text a JWK, a JWK set, or a public key in PEM
+ * @throws CountersignError `USAGE`
+ */
 export async function readHeadKeys(text: string): Promise<HeadKeys> {
   try {
     if (text.includes('-----BEGIN PUBLIC KEY-----')) return new Map([['*', await importSPKI(text.trim(), HEAD_ALG)]]);
@@ -31,7 +37,7 @@ export async function readHeadKeys(text: string): Promise<HeadKeys> {
     for (const { kty, crv, x, kid } of keys) read.set(kid ?? '*', await importJWK({ kty, crv, x }, HEAD_ALG));
     return read;
   } catch {
-    // Without the cause: it may quote a private key that was given by mistake.
+    // The cause is left out: it may quote a private key that was given by mistake.
     throw new CountersignError(
       'USAGE',
       'The key file holds no public Ed25519 keys: it must be a JWK set, a JWK, or PEM as openssl pkey -pubout writes it.',
@@ -49,7 +55,10 @@ export type HeadCheck =
   | { readonly kind: 'head'; readonly head: CheckedHead }
   | { readonly kind: 'foreign'; readonly fault: LedgerFault };
 
-/** @param keys absent: only what the head says is compared */
+/**
+ * Checks one signed head.
+ * @param keys if absent, only the content of the head is compared
+ */
 export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKeys): Promise<HeadCheck> {
   const foreign = (reason: string, seq = 0): HeadCheck => ({
     kind: 'foreign',
@@ -57,7 +66,7 @@ export async function checkHead(signed: string, place: HeadPlace, keys?: HeadKey
   });
   let head: LedgerHead;
   let kid: string;
-  // Bits that stand for nothing may not differ either: what was signed has one spelling.
+  // Unused bits of base64url may not differ either: a signed text has exactly one spelling.
   if (signed.split('.').some((part) => fromBase64url(part) === undefined))
     return foreign('stands beside a signed head that cannot be read');
   try {

@@ -1,8 +1,9 @@
 /**
- * Do a ledger and Temporal's history say the same? Of decisions, messages, dispatches and outcomes, in both directions, for as
- * long as the history is retained.
+ * Compares a ledger with Temporal's history in both directions: decisions, messages, dispatches and outcomes,
+ * as long as the history is retained.
  *
- * 1. The ledger is read before and after the history: what is in neither reading of it may be under way, and is no fault.
+ * 1. The ledger is read before and after the history. An entry in only one reading may be in progress, and is no fault.
+ * 2. Answers to requests are read as people signed them, so that `proofs.ts` can compare them with the entries.
  */
 import { createHash } from 'node:crypto';
 import type { Client } from '@temporalio/client';
@@ -33,35 +34,39 @@ type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['f
 type HistoryEvent = NonNullable<History['events']>[number];
 type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
 
-/** As it stands in history. */
+/** A message as it stands in history. */
 interface SentMessage {
   readonly message: unknown;
-  /** When Temporal recorded it, epoch ms. */
+  /** Time at which Temporal recorded the message, epoch ms. */
   readonly at: number;
 }
 
 export interface RecordedDeeds {
-  /** What the run was started with; `at` is absent where its first execution is not retained any more. */
+  /** The spec of the run; `at` is absent if the history of the first execution is no longer retained. */
   start: { readonly spec: unknown; readonly at?: number };
-  /** Entries before this one are of executions whose history is not retained any more. */
+  /** Entries before this number belong to executions whose history is no longer retained. */
   from: number;
-  /** Decision id, or message id → hashes of what came with it, of which one is that of its signature. */
+  /** Hashes of the texts in a message, by decision id or message id; one of them is the hash of its signature. */
   readonly sent: Map<string, readonly string[]>;
   /** The same messages, whole. */
   readonly messages: Map<string, readonly SentMessage[]>;
-  /** Those whose update was answered without an error. */
+  /** Ids of messages whose update was answered without an error. */
   readonly accepted: Set<string>;
-  /** `callId/attempt` of dispatches. */
+  /** Dispatches, as `callId/attempt`. */
   readonly dispatched: Set<string>;
-  /** Call id → hash of the outcome with which its last dispatch ended, save where it is not known how. */
+  /**
+   * Hash of the outcome with which a call's last dispatch ended, by call id. A call with an unknown outcome is left
+   * out.
+   */
   readonly outcomes: Map<string, string>;
-  /** Calls whose last dispatch ended without an answer: only a person's word makes their outcome known. */
+  /** Calls whose last dispatch ended without an answer: only a person can make their outcome known. */
   readonly lost: Set<string>;
 }
 
 /**
- * @param before event of the newest execution up to which it is read; absent: all of it
- * @throws as Temporal does where the newest execution cannot be read
+ * Reads from history what the ledger should say.
+ * @param before event id of the newest execution up to which history is read; absent: all of it
+ * @throws Temporal's error if the newest execution cannot be read
  */
 export async function readDeeds(client: Client, workflowId: string, before?: number): Promise<RecordedDeeds> {
   const deeds: RecordedDeeds = {
@@ -83,13 +88,16 @@ export async function readDeeds(client: Client, workflowId: string, before?: num
   const first = chain[0]?.[0];
   const input = await decoded(client, first?.workflowExecutionStartedEventAttributes?.input?.payloads);
   deeds.start = { spec: input[0], ...(isWhole ? { at: tsToMs(first?.eventTime) } : {}) };
-  // Whoever starts a run hands over nothing: a first execution that says so does not hide what comes before.
+  // A first execution has nothing carried over. If its input claims otherwise, no earlier entry is hidden by that.
   deeds.from = deeds.start.at === undefined ? carriedLength(input) : 0;
   for (const events of chain) await readExecution(client, events, deeds);
   return deeds;
 }
 
-/** Facts that messages of people become, and the updates that bring them: a new kind of answer does not compile without its row. */
+/**
+ * Updates that bring people's messages, by the fact that each becomes. A new kind of answer does not compile without
+ * its row.
+ */
 const SAID: Readonly<Record<AnswerFactKind | 'said', string>> = {
   'decision.accepted': UPDATES.decide,
   'outcome.resolved': UPDATES.resolveOutcome,
@@ -107,7 +115,7 @@ async function readExecution(client: Client, events: readonly HistoryEvent[], de
     const at = tsToMs(event.eventTime);
     if (signal?.signalName === SIGNALS.decide)
       noteSent(deeds, { message: (await decoded(client, signal.input?.payloads))[0], at }, undefined);
-    // After a reset an update that is applied again stands there as admitted, and is accepted without being repeated.
+    // After a reset Temporal records a reapplied update as admitted; its later acceptance does not repeat the request.
     const accepted =
       event.workflowExecutionUpdateAcceptedEventAttributes?.acceptedRequest ??
       event.workflowExecutionUpdateAdmittedEventAttributes?.request;
@@ -150,12 +158,13 @@ async function noteCall(
     deeds.outcomes.delete(callId);
     deeds.lost.delete(callId);
   }
-  // It sends nothing; what it ends with is how the call ended that it asks for.
+  // `resumeCall` sends nothing to the tool; its result is the outcome of the call that it asks about.
   if (scheduled?.activityType?.name === ACTIVITIES.resumeCall) {
     const [input] = await decoded(client, scheduled.input?.payloads);
     calls.set(String(event.eventId), textAt(input, 'callId') ?? '');
   }
-  // The same call, not sent again: only what a poll says at last counts, and one that failed says nothing.
+  // `pollTask` belongs to the same call, which is not sent again. Only the last poll's outcome counts; a failed poll
+  // says nothing.
   if (scheduled?.activityType?.name === ACTIVITIES.pollTask) {
     const [input] = await decoded(client, scheduled.input?.payloads);
     polls.set(String(event.eventId), textAt(input, 'callId') ?? '');
@@ -167,7 +176,7 @@ async function noteCall(
   if (callId === undefined) return;
   const [result] = await decoded(client, completed?.result?.payloads);
   const outcome = fieldOf(result, 'outcome');
-  // What is not known may be sent again, or become known to be lost: the run decides what it says of it.
+  // A call with an unknown outcome may be sent again, or become known to be lost; the run decides what its ledger says.
   const isEnded = textAt(result, 'kind') === 'ended';
   if (isEnded && textAt(outcome, 'kind') !== 'unknown') {
     deeds.outcomes.set(callId, hashOf(outcome));
@@ -175,7 +184,10 @@ async function noteCall(
   } else if (isEnded || ended !== completed) deeds.lost.add(callId);
 }
 
-/** @param before entries that were there before the history was read; `after`: those that were there when it had been read */
+/**
+ * Reports what the ledger and the history do not both have.
+ * @param before entries read before the history; `after`: entries read after it
+ */
 export function compareWithHistory(
   { before, after }: { readonly before: readonly AnyEntry[]; readonly after: readonly AnyEntry[] },
   deeds: RecordedDeeds,
@@ -204,7 +216,7 @@ export function compareWithHistory(
   return [...faults, ...missingFrom(after, deeds)];
 }
 
-/** Has a person said that this is what became of the call? */
+/** Says whether a person resolved the call with this outcome. */
 function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): boolean {
   return entries.some(
     ({ fact }) =>
@@ -212,10 +224,10 @@ function isResolved(entries: readonly AnyEntry[], outcome: AnyEntry['fact']): bo
   );
 }
 
-/** What history has and the ledger has not. */
+/** Reports what history has and the ledger does not. */
 function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): LedgerFault[] {
   const facts = entries.map(({ fact }) => fact);
-  // A dispatch names the decision that it follows from, and does not take its place; of an edit that was refused it is said so.
+  // A dispatch names its decision but does not replace its entry. A refused edit has an entry of its own.
   const told = facts.filter(({ kind }) => Object.hasOwn(SAID, kind) || kind === 'decision.refused');
   const known = new Set(told.map((fact) => textAt(fact, 'decisionId') ?? textAt(fact, 'messageId')));
   const dispatched = new Set(
@@ -229,19 +241,22 @@ function missingFrom(entries: readonly AnyEntry[], deeds: RecordedDeeds): Ledger
     ...[...deeds.dispatched]
       .filter((id) => !dispatched.has(id))
       .map((id) => missing(`is not there: ${id} was dispatched`)),
-    // While the run goes on it may be about to say so.
+    // While the run goes on, it may be about to write the outcome.
     ...[...deeds.outcomes.keys()]
       .filter((callId) => isOver && !settled.has(callId))
       .map((callId) => missing(`is not there: the outcome of ${callId}`)),
   ];
 }
 
-/** The message that a run begins with was not sent to it: it stands in its spec. */
+/** True for the run's first message, which stands in its spec and was not sent to it. */
 function isInput(fact: AnyEntry['fact']): boolean {
   return fact.kind === 'said' && textAt(fact, 'messageId') === undefined;
 }
 
-/** Where the ledger of the oldest execution begins: what continue-as-new handed over, entries that came while it was stored among it. */
+/**
+ * Returns the number of the first entry in the oldest retained execution. Entries written while continue-as-new stored
+ * the ledger count as carried.
+ */
 function carriedLength([, carry]: readonly unknown[]): number {
   if (typeof carry !== 'object' || carry === null || !('journal' in carry)) return 0;
   const { journal } = carry;
@@ -258,16 +273,16 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-// Answers to requests as people signed them, to be compared with what a ledger says of them.
+// Signed answers are read from the messages in history.
 
-/** What an entry says of an answer besides who gave it to what: its field, and what was signed. */
+/** The content of an answer: label, field of the entry, and signed value. Person and request are compared apart. */
 type Said = readonly (readonly [string, readonly string[], unknown])[];
 
 interface AnswerKind<Message> {
   readonly purpose: AnswerPurpose;
   readonly parse: (value: unknown) => Parsed<Message>;
   readonly said: (message: Message) => Said;
-  /** Taken later than it came. */
+  /** True if the answer is accepted later than it arrives, since it is judged first. */
   readonly isJudged: (message: Message) => boolean;
 }
 
@@ -341,12 +356,12 @@ export interface SignedAnswer {
   readonly isJudged: boolean;
 }
 
-/** What was sent, as the answer that an entry of this kind is of; undefined where it is none. */
+/** Reads a sent message as the answer that an entry of this kind records; undefined if the message does not fit. */
 export function signedAnswer(kind: string, sent: SentMessage): SignedAnswer | undefined {
   return isAnswerFact(kind) ? READERS[kind](sent) : undefined;
 }
 
-/** As the run kept it: defaults written out. */
+/** Reads the message as the run kept it, with defaults written out. */
 function signedAs<Message extends Answerable>(
   { message: input }: SentMessage,
   { purpose, parse, said, isJudged }: AnswerKind<Message>,

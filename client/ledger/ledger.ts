@@ -1,4 +1,6 @@
-/** Reads a run's ledger in order, whichever part stands in the living execution and whichever in stored segments; and checks it. */
+/**
+ * Reads a run's ledger in order, from the living execution and from stored segments, and checks its chain.
+ */
 import type { Client } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
@@ -9,26 +11,29 @@ import type { LedgerPage } from '../../contracts/schemas/run-state.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { type LedgerCheck, verifyChain } from '../../domain/run/journal.ts';
 
-/** Where closed segments are: the artifact store of the workers, or a copy of it. */
+/** The artifact store of the workers, or a copy of it, in which closed segments are. */
 export interface ArtifactReader {
   get(ref: ArtifactRef): Promise<Uint8Array>;
 }
 
 export interface LedgerSource {
   readonly workflowId: string;
-  /** Temporal run; without it, whichever lives when it is asked. */
+  /** Temporal run id; without it, the execution that lives at the time of the query. */
   readonly runId?: string;
   readonly artifacts: ArtifactReader | undefined;
 }
 
-/** The page that begins with this entry, or with the first one that the execution holds. */
+/** Reads the page that begins with this entry, or with the first one that the execution holds. */
 export async function ledgerPage(client: Client, source: LedgerSource, from: number): Promise<LedgerPage> {
   return await client.workflow
     .getHandle(source.workflowId, source.runId)
     .query<LedgerPage, [number, number]>(QUERIES.ledger, from, Number.MAX_SAFE_INTEGER);
 }
 
-/** Entries from this number on, as far as they are written now. @param ask gives a page */
+/**
+ * Yields the entries from this number on that are written by now.
+ * @param ask reads a page
+ */
 export async function* entriesFrom(
   source: LedgerSource,
   from: number,
@@ -36,7 +41,7 @@ export async function* entriesFrom(
 ): AsyncGenerator<LedgerEntry> {
   for (let next = from; ;) {
     const page = await ask(next);
-    // Also in the middle: the run may continue as new between two pages.
+    // This can also happen between two pages, since the run may continue as new meanwhile.
     if (page.from > next) yield* await storedEntries(source, page, next);
     yield* page.entries;
     next = page.from + page.entries.length;
@@ -50,7 +55,7 @@ export async function readLedger(client: Client, source: LedgerSource): Promise<
   return entries;
 }
 
-/** Entries from this number up to where the page begins. */
+/** Yields the entries from this number up to the first entry of the page. */
 async function storedEntries(
   { workflowId, artifacts }: LedgerSource,
   { segment: newest, from: end }: LedgerPage,
@@ -80,7 +85,10 @@ export interface StoredRun {
   readonly messages: readonly Message[];
 }
 
-/** All of it, from the newest stored segment back to the first. No Temporal is asked. @throws CountersignError `USAGE`, `ARTIFACT_…` */
+/**
+ * Reads the whole ledger, from the newest stored segment back to the first. Temporal is not asked.
+ * @throws CountersignError `USAGE`, `ARTIFACT_…`
+ */
 export async function readSegments(artifacts: ArtifactReader, newest: string, workflowId: string): Promise<StoredRun> {
   const segments: Segment[] = [];
   let ref: ArtifactRef | undefined = { sha256: newest, bytes: 0, contentType: '' };
@@ -104,7 +112,7 @@ async function readSegment(artifacts: ArtifactReader, ref: ArtifactRef): Promise
   return parseAs(Segment, JSON.parse(text), 'ARTIFACT_CORRUPT', 'stored segment');
 }
 
-/** @param from the first entry that needs no store */
+/** @param from number of the first entry that can be read without the store */
 function outOfReach(runId: string, from: number, cause?: CountersignError): CountersignError {
   const reason = cause?.message ?? 'Give this client access to it.';
   return new CountersignError(

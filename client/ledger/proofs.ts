@@ -1,10 +1,12 @@
 /**
- * Were the decisions of a ledger, and its start, signed by who may make them? Each entry is matched with the message in Temporal's
- * history, and that is verified with the keys that are given.
+ * Checks that the start of a run and its decisions were signed by people who may make them. Each entry is
+ * matched with its message in Temporal's history, whose signature is verified with the given keys.
  *
- * Owns: that an entry says what was signed, and when. Does not own: what a signature proves (`domain/signing/message.ts`).
- * 1. Whoever asks holds the run to be signed: what is not is a fault, or leaving out signatures would hide everything.
- * 2. What cannot be verified here is counted as unchecked, never as good.
+ * Owns: whether an entry says what was signed, and when. Does not own: what a signature proves
+ * (`domain/signing/message.ts`).
+ * 1. A caller that checks proofs expects a signed run, so a missing signature is a fault. Otherwise leaving signatures
+ *    out would hide everything.
+ * 2. A signature that cannot be verified here counts as unchecked, never as good.
  */
 import { SIGNING } from '../../contracts/crypto.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
@@ -24,9 +26,9 @@ import { isAnswerFact, type RecordedDeeds, signedAnswer, type SignedAnswer } fro
 
 export interface ProofReport {
   readonly faults: readonly LedgerFault[];
-  /** Signatures of people and services that were verified, or were looked for and not found good. */
+  /** Number of signatures of people and services that were looked for, whether or not they were good. */
   readonly checked: number;
-  /** Those that were not: nobody had the message, or the keys. */
+  /** Number of signatures that were not verified, for want of the message or the keys. */
   readonly unchecked: number;
 }
 
@@ -37,7 +39,7 @@ export interface ProofParts {
   readonly deeds: Pick<RecordedDeeds, 'from' | 'start' | 'messages'>;
 }
 
-/** How one entry fails; undefined where it does not. */
+/** The fault of one entry; undefined if it has none. */
 type Doubt = Pick<LedgerFault, 'kind' | 'reason'> | undefined;
 
 interface Place {
@@ -47,7 +49,7 @@ interface Place {
   readonly keys: readonly TrustedKey[];
 }
 
-/** @param entries of the run itself, all of them */
+/** @param entries all entries of the run itself */
 export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): ProofReport {
   const { deeds, namespace, workflowId } = parts;
   const place = { namespace, workflowId, ...believed(entries, parts.trusted) };
@@ -59,7 +61,8 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
   let [checked, unchecked] = [0, 0];
   for (const entry of entries.filter(isProvable)) {
     const { seq, fact } = entry;
-    // The messages of executions that Temporal has forgotten are gone, and the spec is handed on without what was asked first.
+    // The messages of forgotten executions are gone. Continue-as-new hands the spec on without its input, which its
+    // signature covers.
     const isForgotten = fact.kind === 'run.started' ? deeds.start.at === undefined : seq < deeds.from;
     const doubt = isForgotten
       ? forgottenDoubt(fact, place)
@@ -74,8 +77,9 @@ export function checkProofs(entries: readonly AnyEntry[], parts: ProofParts): Pr
 }
 
 /**
- * Of a copy alone, which has no messages: that signatures are named, by keys that may sign such decisions. Checks no signature.
- * @param whole where the start stands, if `entries` are a part of it
+ * Checks a copy alone, which has no messages: the entries must name keys that may sign such decisions. No signature is
+ * verified.
+ * @param whole the entries among which the start stands, if `entries` are only a part
  */
 export function checkNamedKeys(
   entries: readonly AnyEntry[],
@@ -91,7 +95,7 @@ export function checkNamedKeys(
   return { faults, checked: 0, unchecked: entries.filter(isProvable).length };
 }
 
-/** Where nobody gave keys: how many signatures the ledger names. */
+/** Counts the signatures that the ledger names; for callers without keys. */
 export function namedSignatures(entries: readonly AnyEntry[]): number {
   return entries.filter(({ fact }) => textAt(fact['signature'], 'sha256') !== undefined).length;
 }
@@ -100,7 +104,7 @@ function isProvable(entry: AnyEntry): boolean {
   return entry.fact.kind === 'run.started' || isAnswer(entry);
 }
 
-/** To a request, of whatever kind: each is signed for its own update. */
+/** True for an answer to a request of any kind: each is signed for its own update. */
 function isAnswer({ fact }: AnyEntry): boolean {
   return isAnswerFact(fact.kind);
 }
@@ -154,21 +158,21 @@ function decisionDoubt({ at, fact }: AnyEntry, { messages }: ProofParts['deeds']
   if (checked.kind === 'refuse') return doubtOf(checked, what);
   const other = otherThanSigned(fact, answer.message, answer.said);
   if (other !== undefined) return altered(`says another ${other} for ${what} than was signed`);
-  // Temporal's own time is that of its event: a task begins before it, and an edit is judged after it.
+  // Temporal's time is that of its event. A workflow task begins before that event, and an edit is judged after it.
   const isInTime =
     wasGoodAt(signature, Date.parse(at) / 1_000, isJudged ? SIGNING.recordedWithin : 0) &&
     wasGoodAt(signature, sent.at / 1_000, SIGNING.recordedWithin);
   return isInTime ? undefined : { kind: 'proof-expired', reason: `took ${what} when its signature was not good` };
 }
 
-/** The part of the entry that is not what the approver has signed. */
+/** Returns the part of the entry that differs from what the approver signed. */
 function otherThanSigned(
   fact: AnyEntry['fact'],
   { approver, callId, digest, runId }: Answerable,
   said: SignedAnswer['said'],
 ): string | undefined {
   const groups = fieldOf(fact['approver'], 'groups');
-  // The ledger keeps those that the rule of the request names.
+  // The ledger keeps only the groups that the request's rule names.
   const areSigned = Array.isArray(groups) && groups.every((group) => approver.groups.includes(String(group)));
   const pairs: readonly (readonly [string, unknown, unknown])[] = [
     ['call', fact['callId'], callId],
@@ -184,12 +188,12 @@ function otherThanSigned(
   return pairs.find(([, told, signed]) => !isSame(told, signed))?.[0];
 }
 
-/** The start names no key in the ledger: nothing is left to look at. */
+/** The ledger names no key for the start, so nothing is left to check. */
 function forgottenDoubt(fact: AnyEntry['fact'], place: Place): Doubt {
   return fact.kind === 'run.started' ? undefined : namedDoubt(fact, place);
 }
 
-/** What the entry itself tells of its signature. */
+/** Checks what the entry itself says of its signature. */
 function namedDoubt(fact: AnyEntry['fact'], { tenant, keys }: Pick<Place, 'tenant' | 'keys'>): Doubt {
   const person = textAt(fact['approver'], 'id') ?? '';
   const what = `the decision ${textAt(fact, 'decisionId')} of ${person}`;

@@ -1,11 +1,13 @@
 /**
- * Is a copy of a ledger other than the run's only by times, as a query leaves it that a worker went on from?
+ * Tells whether a copy of a ledger differs from the run's only in times, as a query can cause it.
  *
- * Pure. Such a query made a worker write entries with the clock of an earlier workflow task; handed over so, they stand in the copy,
- * and whoever rebuilds the run writes them with the clock of their own task. So a signed head does not fit, and nobody changed anything.
- * 1. It holds for each entry that differs: both times are those of workflow tasks, and that of the copy is not the later one.
- * 2. Facts are the same, save for deadlines that were counted from such a time: they differ by as much as that time does.
- * 3. The copy leaves out nothing up to its end, and has nothing that the run has not.
+ * Such a query makes a worker write entries with the clock of an earlier workflow task, and the copy gets them so.
+ * A worker that rebuilds the run writes them with the clock of their own task. The signed head then does not fit
+ * although nobody changed anything. The functions are pure.
+ * 1. For each entry that differs, both times are those of workflow tasks, and the copy's time is not the later one.
+ * 2. The facts are the same, except for deadlines that were counted from such a time: these differ by as much as that
+ *    time does.
+ * 3. The copy leaves out no entry up to its end, and has no entry that the run does not have.
  */
 import type { Client } from '@temporalio/client';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
@@ -14,9 +16,9 @@ import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
 
 export interface EarlierClock {
-  /** First entry that differs. */
+  /** Number of the first entry that differs. */
   readonly seq: number;
-  /** Its time in the copy, and in the run. */
+  /** The entry's time in the copy; `run` is its time in the run. */
   readonly copy: string;
   readonly run: string;
 }
@@ -27,7 +29,7 @@ interface Pair {
 }
 
 /**
- * Undefined where they differ by more, or a time is that of no workflow task.
+ * Returns the first difference; undefined if the ledgers differ by more, or if a time is that of no workflow task.
  * @param histories of all executions of the run
  */
 export function earlierClock(
@@ -43,7 +45,7 @@ export function earlierClock(
       .flatMap(({ events }) => events ?? [])
       .flatMap((event) => (event.workflowTaskStartedEventAttributes ? [millisecond(event.eventTime)] : [])),
   );
-  /** By how much the clock of the copy was behind, so far. */
+  /** Milliseconds by which the copy's clock has been behind so far. */
   const behind = new Set([0]);
   for (const { own, other } of pairs) {
     const [at, then] = [Date.parse(own.at), Date.parse(other.at)];
@@ -56,12 +58,12 @@ export function earlierClock(
 
 type Time = NonNullable<History['events']>[number]['eventTime'];
 
-/** Seconds are a `Long`, or a number where the history was read from a file. */
+/** Seconds are a `Long`, or a number if the history was read from a file. */
 function millisecond(time: Time): number {
   return Number((time?.seconds ?? 0).toString()) * 1_000 + Math.floor((time?.nanos ?? 0) / 1_000_000);
 }
 
-/** Those that differ, in their order; undefined where the copy has another entry than the run, or leaves one out. */
+/** Returns the entries that differ, in order; undefined if the copy has an extra entry or leaves one out. */
 function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): readonly Pair[] | undefined {
   const places = new Set(copy.map(({ seq }) => seq));
   const end = Math.max(-1, ...places);
@@ -71,7 +73,7 @@ function pairsOf(copy: readonly AnyEntry[], run: readonly AnyEntry[]): readonly 
   for (const other of copy.toSorted((one, next) => one.seq - next.seq)) {
     const own = bySeq.get(other.seq);
     if (own === undefined) return undefined;
-    // Their hashes may be the same where one was changed in place.
+    // An entry that was changed in place may still have its old hash, so the whole entries are compared.
     if (canonicalJson(own) !== canonicalJson(other)) pairs.push({ own, other });
   }
   return pairs;
@@ -81,7 +83,9 @@ function isSound({ hash, ...body }: AnyEntry): boolean {
   return hashOf(body) === hash;
 }
 
-/** Facts whose deadline a workflow counts from its clock. Every other instant was said by people, policy or a server. */
+/**
+ * Facts whose deadline a workflow counts from its clock. Every other instant comes from people, policy or a server.
+ */
 const COUNTED: readonly string[] = ['request.opened', 'request.reminded', 'catalog.change-opened'];
 
 function isSameBut(behind: ReadonlySet<number>, own: AnyEntry['fact'], other: AnyEntry['fact']): boolean {

@@ -1,13 +1,13 @@
 /**
- * Several decisions on calls of one run, each with an answer of its own: what becomes of one says nothing of another (INV-G3).
+ * Sends several decisions on calls of one run; each gets an answer of its own (INV-G3).
  *
- * 1. A few are under way at once (`Lanes`); the time that one may take begins when it is sent.
+ * 1. A few decisions are in flight at once (`Lanes`). The deadline of one begins when it is sent.
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { DecisionAck, DecisionInput } from '../../contracts/schemas/answer.ts';
 import { Lanes } from '../engine/engine.ts';
 
-/** In the order of the decisions. */
+/** Answers stand in the order of the decisions. */
 export type BatchAnswer = { readonly callId: string; readonly decisionId: string } & (
   | { readonly kind: 'accepted'; readonly ack: DecisionAck }
   | { readonly kind: 'refused'; readonly error: CountersignError }
@@ -31,7 +31,7 @@ async function answerTo(
   try {
     return { callId, decisionId, kind: 'accepted', ack: await decide(input) };
   } catch (error) {
-    // A fault of ours is no answer.
+    // Any other error is a fault of the client, not an answer.
     if (!(error instanceof CountersignError)) throw error;
     return { callId, decisionId, kind: 'refused', error };
   }

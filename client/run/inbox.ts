@@ -1,4 +1,4 @@
-/** What waits for a decision, across all runs of a namespace, by visibility: no run is woken for it. */
+/** Lists the runs of a namespace that wait for a decision. It reads visibility, so no run is woken. */
 import type { Client } from '@temporalio/client';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -9,9 +9,9 @@ import { listExecutions } from '../engine/executions.ts';
 
 export interface InboxFilter {
   readonly tenant?: string;
-  /** Only runs that wait for this group. */
+  /** Lists only runs that wait for this group. */
   readonly group?: string;
-  /** Runs at the most; default 100. */
+  /** Most runs to list; default 100. */
   readonly most?: number;
 }
 
@@ -37,7 +37,7 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
       unread ??= unreadable(pending);
       continue;
     }
-    // Visibility lags behind a run by moments: one that has just been decided shows no memo any more.
+    // Visibility lags behind a run by moments: a run that has just been decided has no memo any more.
     if (pending === undefined || pending === null) continue;
     waiting.push({
       runId: workflowId,
@@ -46,12 +46,12 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
     });
     if (waiting.length >= most) break;
   }
-  // One that somebody else has started hides none of the others; where none can be read, a key is missing.
+  // One unreadable memo hides none of the others. If none can be read, a key is missing.
   if (waiting.length === 0 && unread !== undefined) throw unread;
   return waiting;
 }
 
-/** A string of the visibility query language: quotes are doubled by a backslash (Temporal list filter). */
+/** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */
 export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

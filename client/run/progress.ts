@@ -1,8 +1,9 @@
 /**
- * How far calls have come that a worker waits for, as their servers say it (`notifications/progress`): of the heartbeats that
- * Temporal shows while an activity runs. History does not have it.
+ * Reads how far calls in flight have come, as their servers report it (`notifications/progress`).
+ * The reports stand in the heartbeats that Temporal shows while an activity runs; history does not have them.
  *
- * 1. Whoever may write to the namespace sends heartbeats: what does not fit is left out, before anybody reads it.
+ * 1. Any namespace writer can send heartbeats. A report that does not fit the shape is left out before anybody reads
+ *    it.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
@@ -13,28 +14,28 @@ import { retriesIn, type Retry } from './retries.ts';
 
 export interface CallProgress {
   readonly callId: string;
-  /** When the call left. */
+  /** Time at which the call was sent. */
   readonly sentAt: string;
-  /** In the server's own units; it only grows. */
+  /** In the server's own units; the number only grows. */
   readonly progress: number;
-  /** Where the server says how much there is. */
+  /** The amount at which the call is done, if the server says so. */
   readonly total?: number;
 }
 
-/** How often Temporal is asked while a call is under way. */
+/** Interval between two readings while a call is in flight. */
 const EVERY_MS = 1_000;
 
 /** Activities that wait for a server's answer. */
 const WAITING = ['callTool', 'resumeCall'];
 
 export interface Underway {
-  /** Whether anything is under way at all. */
+  /** True if any activity is pending. */
   readonly waits: boolean;
   readonly progress: readonly CallProgress[];
   readonly retries: readonly Retry[];
 }
 
-/** What is under way in one execution; what cannot be read of it is left out. */
+/** Reads what is in flight in one execution; what cannot be read is left out. */
 export async function readProgress(client: Client, workflowId: string, runId: string): Promise<Underway> {
   const described = await client.workflow.getHandle(workflowId, runId).describe();
   const { raw } = described;
@@ -49,7 +50,7 @@ export async function readProgress(client: Client, workflowId: string, runId: st
     }),
   );
   return {
-    // Any step may fail, and no event tells of it.
+    // Every pending activity counts here: any step may fail, and no history event tells of that.
     waits: (raw.pendingActivities ?? []).length > 0,
     progress: told.filter((each) => each !== undefined),
     retries: await retriesIn(client, described),
@@ -63,7 +64,10 @@ function progressIn(details: unknown): CallProgress | undefined {
   return { callId, sentAt, progress, ...(isFiniteNumber(total) ? { total } : {}) };
 }
 
-/** Told until `waiting` is over, however it ends, or nothing is under way any more; that it cannot be had ends no watch. */
+/**
+ * Reports until `waiting` ends, however it ends, or until nothing is in flight any more. A failed reading ends no
+ * watch.
+ */
 export async function tellWhile(
   waiting: Promise<void>,
   look: () => Promise<Underway>,
@@ -81,16 +85,16 @@ export async function tellWhile(
     for (;;) {
       const underway = await look().catch(() => undefined);
       if (underway !== undefined) tell(underway);
-      // What begins to be under way is an event, which ends the waiting.
+      // When something new starts, a history event is written, and that event ends the waiting.
       if (underway?.waits === false || (await Promise.race([ended, nextLook()]))) return;
     }
   } finally {
-    // A timer that nobody waits for would keep the process.
+    // A timer that nobody waits for would keep the process alive.
     over.abort();
   }
 }
 
-/** Without what was told before. */
+/** Leaves out what was reported before. */
 export function tellingOnce(
   onProgress: (news: readonly CallProgress[]) => void,
 ): (all: readonly CallProgress[]) => void {

@@ -1,9 +1,10 @@
 /**
- * The way out for a run that no worker can take on: its workflow is reset to the last task that can be replayed (docs/adr/0045).
+ * Resets a run that no worker can replay to its last task that can be replayed (docs/adr/0045).
  *
- * Owns: what is shown before, and the reset. Does not own: which task that is (a replay says so), what the run does after.
- * 1. The execution that was looked at is reset, or none: a run that has gone on meanwhile is left alone.
- * 2. Asked for twice, it is done once.
+ * Owns: the list of what is undone, and the reset. Does not own: which task that is (a replay finds it), or what the
+ * run does afterwards.
+ * 1. The reset applies only to the execution that was inspected. A run that has gone on meanwhile is left alone.
+ * 2. A reset that is requested twice is done once.
  */
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
@@ -13,7 +14,7 @@ import { ACTIVITIES } from '../../contracts/names.ts';
 import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
 import { fieldOf, textAt } from '../ledger/files.ts';
 
-/** Messages and stops that were sent to the run are sent to it again (temporal.api.enums.v1.ResetReapplyType). */
+/** Temporal sends messages and stops to the run again after the reset (temporal.api.enums.v1.ResetReapplyType). */
 const REAPPLY_ALL = 3;
 
 type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
@@ -29,23 +30,23 @@ export interface LivingHistory {
 
 export interface Recovery {
   readonly runId: string;
-  /** Temporal run that is reset. */
+  /** The Temporal run that is reset. */
   readonly execution: string;
-  /** Event of the completed workflow task that is undone, with all after it. */
+  /** Event id of the completed workflow task that is undone, together with everything after it. */
   readonly task: number;
   readonly discarded: DiscardedPart;
-  /** Temporal run that goes on; absent where nothing was done. */
+  /** The Temporal run that goes on; absent if nothing was done. */
   readonly became?: string;
 }
 
 export interface RecoverOptions {
-  /** Event of a completed workflow task: it and all after it are undone. */
+  /** Event id of a completed workflow task: it and everything after it are undone. */
   readonly task: number;
-  /** Temporal run that the event is of. */
+  /** The Temporal run to which the event belongs. */
   readonly execution: string;
-  /** Kept by Temporal. */
+  /** Temporal keeps this text with the reset. */
   readonly reason?: string;
-  /** Only say what would be undone. */
+  /** Only reports what would be undone. */
   readonly dry?: boolean;
 }
 
@@ -55,7 +56,10 @@ export async function livingHistory(client: Client, workflowId: string): Promise
   return { workflowId, runId, isOpen: status.name === 'RUNNING', history };
 }
 
-/** @throws CountersignError `USAGE`, `RUN_CLOSED` */
+/**
+ * Resets the run, or only reports with `dry`.
+ * @throws CountersignError `USAGE`, `RUN_CLOSED`
+ */
 export async function recover(client: Client, workflowId: string, options: RecoverOptions): Promise<Recovery> {
   const { task, execution, reason = 'countersign recover', dry = false } = options;
   const { runId, isOpen, history } = await livingHistory(client, workflowId);
@@ -82,10 +86,8 @@ export async function recover(client: Client, workflowId: string, options: Recov
   return { ...found, became: answer.runId };
 }
 
-// Lists everything that a reset of a run would take back: decisions that stop counting, messages that Temporal sends again, calls that were
-// sent.
-//
-// Reads the newest execution; changes nothing.
+// The discarded part is everything that a reset takes back: decisions that stop counting, messages that Temporal sends
+// again, and calls that were sent.
 
 type HistoryEvent = NonNullable<History['events']>[number];
 type Payloads = Parameters<typeof decodeArrayFromPayloads>[1];
@@ -94,10 +96,13 @@ export interface DiscardedCall {
   readonly callId: string;
   readonly server: string;
   readonly tool: string;
-  /** When it was handed to a worker. */
+  /** Time at which a worker got the call. */
   readonly at: string;
   readonly ending: SendEnding;
-  /** By the operator's word, as the run has it: it is sent again by itself. */
+  /**
+   * True if the operator's policy, as the run recorded it, calls the tool repeatable. The run then sends the call again
+   * by itself.
+   */
   readonly repeatable: boolean;
 }
 
@@ -106,19 +111,22 @@ export interface DiscardedAnswer {
   readonly update: string;
   readonly id: string;
   readonly callId?: string;
-  /** Of a catalog, which settings it sets. */
+  /** For a catalog: the tools whose settings the update sets. */
   readonly tools?: readonly string[];
   readonly by?: string;
 }
 
 interface DiscardedPart {
-  /** Events from the workflow task on. */
+  /** Number of events from the workflow task on. */
   readonly events: number;
   readonly answers: readonly DiscardedAnswer[];
   readonly calls: readonly DiscardedCall[];
 }
 
-/** @param from event of the completed workflow task that is undone, with all after it */
+/**
+ * Lists what a reset would take back; changes nothing.
+ * @param from event id of the completed workflow task that is undone, together with everything after it
+ */
 export async function discardedPart(client: Client, history: History, from: number): Promise<DiscardedPart> {
   const events = history.events ?? [];
   const repeatable = new Set<string>();
@@ -184,7 +192,7 @@ function answerOf(
   };
 }
 
-/** Call ids whose verdict, in a model step or from the judge, says so. */
+/** Returns the ids of calls that are repeatable by their verdict, in a model step's result or the judge's. */
 function repeatableIn(result: unknown): readonly string[] {
   const judged = fieldOf(result, 'judged') ?? result;
   const judgements = fieldOf(judged, 'judgements');
@@ -194,7 +202,7 @@ function repeatableIn(result: unknown): readonly string[] {
   );
 }
 
-/** What cannot be read is shown as such, not thrown: the run is broken already. */
+/** An unreadable payload is shown as such and not thrown, since the run is broken already. */
 async function decoded(client: Client, payloads: Payloads): Promise<readonly unknown[]> {
   try {
     return await decodeArrayFromPayloads(client.options.loadedDataConverter, payloads ?? []);

@@ -1,7 +1,8 @@
 /**
- * The steps that a run tries again, with the reason. They are read from Temporal's pending activities: no history tells of attempts.
+ * Reads which steps a run tries again, and why. The source is Temporal's list of pending activities, since no
+ * history tells of attempts.
  *
- * 1. A namespace writer can make an activity fail with any words: they are bounded here, and escaped where they are shown.
+ * 1. A namespace writer can make an activity fail with any text. Texts are cut here, and escaped where they are shown.
  * 2. A step that cannot be read is left out; it ends nothing.
  */
 import type { Client } from '@temporalio/client';
@@ -15,22 +16,22 @@ import { codedFailureIn } from '../../contracts/failure.ts';
 import { bounded } from '../../domain/text/escape.ts';
 
 export interface Retry {
-  /** What it does, in our words: `list tools of files`, `turn 3: main`. */
+  /** Description of the step, in our words: `list tools of files`, `turn 3: main`. */
   readonly step: string;
-  /** Code of the last try that failed; `INTERNAL` where it has none. */
+  /** Code of the last failed attempt; `INTERNAL` if it has none. */
   readonly code: string;
   readonly message: string;
-  /** The next one, or the one that is under way, from 2. */
+  /** Number of the next attempt, or of the one in flight; at least 2. */
   readonly attempt: number;
-  /** When it was tried first, where that is found. */
+  /** Time of the first attempt, if it is found. */
   readonly since?: string;
-  /** When it is tried next; absent while it is. */
+  /** Time of the next attempt; absent while one is in flight. */
   readonly next?: string;
 }
 
 const LONGEST_MESSAGE = 300;
 const LONGEST_STEP = 200;
-/** Events, from the end of the history: what is pending was scheduled not long ago. */
+/** Number of events read from the end of the history: a pending activity was scheduled not long ago. */
 const LOOKED_AT = 200;
 
 type Described = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['describe']>>;
@@ -69,7 +70,7 @@ interface Begun {
   readonly summary?: string;
 }
 
-/** By activity id. */
+/** Reads when activities were scheduled, by activity id. */
 async function scheduled(
   { connection, options }: Client,
   execution: { readonly workflowId: string; readonly runId: string },
@@ -100,7 +101,7 @@ async function textOf(
   return typeof text === 'string' ? text : undefined;
 }
 
-/** Without what was told before: a step is told again when it fails for another reason. */
+/** Leaves out what was told before. A step is told again when it fails for another reason. */
 export function tellingRetriesOnce(tell: (news: readonly Retry[]) => void): (all: readonly Retry[]) => void {
   let told = new Set<string>();
   return (all) => {

@@ -1,9 +1,9 @@
 /**
- * One run, as a backend holds it.
+ * RunHandle reads and changes one run.
  *
- * 1. A message is sent as an update whose id is of its own id and content: sent twice, it counts once, and another message under the
- *    same id is refused (INV-G2, INV-D3).
- * 2. What is shown is what is decided: the digest is recomputed here from the fields of the request (INV-G2).
+ * 1. Every message is sent as an update whose id is made of the message's own id and content. A message sent twice
+ *    counts once; another message under the same id is refused (INV-G2, INV-D3).
+ * 2. A person decides exactly what is shown: the handle recomputes each digest from the fields of the request (INV-G2).
  */
 import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -60,25 +60,31 @@ export class RunHandle {
     return await this.#query<RunState>(QUERIES.state);
   }
 
-  /** Requests of the current turn, open and decided. @throws CountersignError `DIGEST_MISMATCH` where one is not what it says */
+  /**
+   * Reads the requests of the current turn, open and decided.
+   * @throws CountersignError `DIGEST_MISMATCH` if a request's fields do not give its digest
+   */
   async requests(): Promise<readonly ApprovalRequest[]> {
     const requests = await this.#query<ApprovalRequest[]>(QUERIES.requests);
     for (const request of requests) assertDigest(request);
     return requests;
   }
 
-  /** What it tries again, and why: a server, a model or a store that is away. Empty where nothing has failed last. */
+  /**
+   * Reads which steps the run tries again, and why: a server, a model or a store is away. Empty if the last attempts
+   * did not fail.
+   */
   async retries(): Promise<readonly Retry[]> {
     return await this.#engine.read(this.runId, () => readRetries(this.#engine.client, this.runId));
   }
 
   /**
-   * Decides one call. Send it again with the same `decisionId` where the answer got lost.
-   * @throws CountersignError `ALREADY_DECIDED` (facts say by whom), `DIGEST_MISMATCH`, `DECISION_STALE_RUN`, `DECISION_EXPIRED`,
-   *   `APPROVER_NOT_ENTITLED`, `DECISION_NOT_PERMITTED`, `EXTENSION_FORBIDDEN`, `CALL_UNKNOWN`, `REQUEST_NOT_OPEN`, `DECISION_INVALID`,
-   *   `ARGUMENTS_TOO_LARGE`, `LIMIT_REACHED`, `RUN_CLOSED`, `RUN_NOT_FOUND`, `RESULT_UNCERTAIN`; of edited arguments also
-   *   `JUDGE_UNAVAILABLE` or the code of a denial; in trust mode `signed` `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`,
-   *   `SIGNER_NOT_ENTITLED`, `TRUST_KEY_UNKNOWN`
+   * Decides one call. If the answer got lost, send the decision again with the same `decisionId`.
+   * @throws CountersignError `ALREADY_DECIDED` (its facts say by whom), `DIGEST_MISMATCH`, `DECISION_STALE_RUN`,
+   *   `DECISION_EXPIRED`, `APPROVER_NOT_ENTITLED`, `DECISION_NOT_PERMITTED`, `EXTENSION_FORBIDDEN`, `CALL_UNKNOWN`,
+   *   `REQUEST_NOT_OPEN`, `DECISION_INVALID`, `ARGUMENTS_TOO_LARGE`, `LIMIT_REACHED`, `RUN_CLOSED`, `RUN_NOT_FOUND`,
+   *   `RESULT_UNCERTAIN`; for edited arguments also `JUDGE_UNAVAILABLE` or the code of a denial; in trust mode `signed`
+   *   also `SIGNATURE_MISSING`, `SIGNATURE_INVALID`, `SIGNATURE_EXPIRED`, `SIGNER_NOT_ENTITLED`, `TRUST_KEY_UNKNOWN`
    */
   async decide(input: DecisionInput): Promise<DecisionAck> {
     const decision = parseAs(Decision, input, 'DECISION_INVALID', 'decision');
@@ -89,8 +95,8 @@ export class RunHandle {
   }
 
   /**
-   * Answers what a server asks for in the middle of a call (`request.about.requests`), or declines. Send it again with the same
-   * `decisionId` where the answer got lost.
+   * Answers or declines what a server asks for in the middle of a call (`request.about.requests`).
+   * If the answer got lost, send it again with the same `decisionId`.
    * @throws CountersignError as `decide`; `DECISION_INVALID` names the field that does not fit
    */
   async provideInput(input: ProvisionInput): Promise<PauseAck> {
@@ -100,15 +106,19 @@ export class RunHandle {
     return await this.#send<PauseAck>(UPDATES.provideInput, provision, said, jti);
   }
 
-  /** Decides several calls, a few at a time. Never throws for one of them: each has its answer, in the order of the decisions. */
+  /**
+   * Decides several calls, a few at a time. A refused decision does not throw: each has its answer, in the order of the
+   * decisions.
+   */
   async decideAll(inputs: readonly DecisionInput[]): Promise<readonly BatchAnswer[]> {
     return await decideAll(inputs, (input) => this.decide(input));
   }
 
   /**
-   * Answers a server that wants another authorization (a request whose `about.kind` is `authorization`): consent to the scopes that
-   * it names for this call, a fresh grant from whose grant it replaces (sealed by `sealGrant`, or a vault reference), or neither.
-   * @throws CountersignError as `decide` does; `DECISION_NOT_PERMITTED` where the request wants another answer
+   * Answers a server that wants another authorization (a request whose `about.kind` is `authorization`).
+   * The answer is one of three: consent to the scopes named for this call, a fresh grant, or a refusal. A fresh grant
+   * comes from the person whose grant it replaces; it is sealed by `sealGrant`, or is a vault reference.
+   * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request wants another answer
    */
   async authorize(input: AuthorizationInput): Promise<PauseAck> {
     const answer = parseAs(Authorization, input, 'DECISION_INVALID', 'authorization');
@@ -118,16 +128,17 @@ export class RunHandle {
     return await this.#send<PauseAck>(UPDATES.authorize, answer, said, decisionId);
   }
 
-  /** A caller's own token, sealed for this run before it leaves this process: for `authorize`. */
+  /** Seals a caller's own token for this run, before it leaves this process. The result is for `authorize`. */
   async sealGrant(fresh: FreshGrant): Promise<Grant> {
     const { memo } = await this.#engine.call(this.runId, () => this.#handle.describe());
     return await sealFresh(fresh, { namespace: this.#engine.namespace, workflowId: this.runId, memo });
   }
 
   /**
-   * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or that it is sent again.
-   * Answered the same however often it is sent with the same `decisionId`.
-   * @throws CountersignError as `decide` does; `DECISION_NOT_PERMITTED` where the request is about consent
+   * Says what became of a call whose outcome is not known (a request whose `about.kind` is `outcome`), or sends the
+   * call again.
+   * The answer is the same however often the message is sent with the same `decisionId`.
+   * @throws CountersignError as `decide`; `DECISION_NOT_PERMITTED` if the request is about consent
    */
   async resolveOutcome(input: ResolutionInput): Promise<PauseAck> {
     const resolution = parseAs(Resolution, input, 'DECISION_INVALID', 'resolution');
@@ -138,15 +149,16 @@ export class RunHandle {
   }
 
   /**
-   * Resets the workflow to before a task of its history: the way out for a run that no worker can replay. Says what is undone, and with
-   * `dry` does nothing else. `countersign recover` finds the task; nothing that may run only once is sent again by itself after it.
+   * Resets the workflow to before a task of its history: the way out for a run that no worker can replay.
+   * The result says what is undone; with `dry` nothing else happens. `countersign recover` finds the task. After the
+   * reset, no call that may run only once is sent again by itself.
    * @throws CountersignError `USAGE`, `RUN_CLOSED`, `RUN_NOT_FOUND`
    */
   async recover(options: RecoverOptions): Promise<Recovery> {
     return await this.#engine.call(this.runId, () => recover(this.#engine.client, this.runId, options));
   }
 
-  /** Takes a standing decision back (`state().standing`). Answered the same however often it is sent. */
+  /** Takes a standing decision back (`state().standing`). The answer is the same however often the message is sent. */
   async forget(input: ForgetInput): Promise<ForgetAck> {
     const forget = parseAs(Forget, input, 'DECISION_INVALID', 'message');
     const { id, groups } = forget.by;
@@ -159,9 +171,11 @@ export class RunHandle {
   }
 
   /**
-   * Adds a user message; the run reads it after its current turn. With `interrupt` the requests that wait are withdrawn for it. Send it
-   * again with the same `messageId` where the answer got lost.
-   * @throws CountersignError `MESSAGE_INVALID` (also for another message under a known id), `LIMIT_REACHED`, `RUN_CLOSED`, …
+   * Adds a user message; the run reads the message after its current turn. With `interrupt` the run withdraws its
+   * waiting requests first.
+   * If the answer got lost, send the message again with the same `messageId`.
+   * @throws CountersignError `MESSAGE_INVALID` (also for another message under a known id), `LIMIT_REACHED`,
+   *   `RUN_CLOSED`, …
    */
   async say(input: Say): Promise<Advance> {
     const say = parseAs(Say, input, 'MESSAGE_INVALID', 'message');
@@ -170,7 +184,9 @@ export class RunHandle {
     return await this.#send<Advance>(UPDATES.say, say, said, messageId);
   }
 
-  /** Ends the run: open requests are cancelled, calls in flight end or are cancelled. Sent twice, it counts once. */
+  /**
+   * Ends the run: open requests are cancelled; calls in flight finish or are cancelled. A stop sent twice counts once.
+   */
   async stop(input: {
     readonly by: string;
     readonly reason: string;
@@ -181,12 +197,15 @@ export class RunHandle {
     return await this.#send<Advance>(UPDATES.stop, stop, said);
   }
 
-  /** Asks the run to read its trusted keys anew; it does so at most every half minute. @throws CountersignError `TRUST_REFRESH_TOO_SOON` */
+  /**
+   * Asks the run to read its trusted keys anew; the run does so at most every half minute.
+   * @throws CountersignError `TRUST_REFRESH_TOO_SOON`
+   */
   async refreshTrust(): Promise<Advance> {
     return await this.#update<Advance>(UPDATES.refreshTrust);
   }
 
-  /** Where the run is, at once. */
+  /** Returns the run's status and cursor at once. */
   async advance(): Promise<Advance> {
     return await this.#update<Advance>(UPDATES.advance);
   }
@@ -197,10 +216,11 @@ export class RunHandle {
   }
 
   /**
-   * Waits for the first word of a worker about a run that was just started: that it has it, or that its spec is taken.
-   * @throws CountersignError with the code that ended the run (`MODEL_UNKNOWN`, `SERVER_UNKNOWN`, `SPEC_INVALID`, …), or
-   *   `ENGINE_UNAVAILABLE` where no worker has taken it; it waits for one then
-   * @returns names in `allowedTools` that their servers do not have, where the tools are listed by then
+   * Waits until a worker has answered for a run that was just started: that it has the run, or that the spec is
+   * accepted.
+   * @throws CountersignError with the code that ended the run (`MODEL_UNKNOWN`, `SERVER_UNKNOWN`, `SPEC_INVALID`, …),
+   *   or `ENGINE_UNAVAILABLE` if no worker has taken the run; the run then waits for one
+   * @returns the names in `allowedTools` that their servers do not have, as far as tools are listed by then
    */
   async begun({ deadlineMs = 5_000 }: { readonly deadlineMs?: number } = {}): Promise<readonly MissingTool[]> {
     const { word, missing } = await assertTaken(this.#engine, this.runId, deadlineMs);
@@ -209,8 +229,9 @@ export class RunHandle {
   }
 
   /**
-   * Waits for the end. @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
-   * @param onPause told once for each time in which no worker polls the queue of the run
+   * Waits for the end of the run.
+   * @throws CountersignError with the code that ended the run, `RUN_CANCELLED`, `RUN_FAILED`, or `RESULT_UNCERTAIN`
+   * @param onPause called once for each period in which no worker polls the run's queue
    */
   async result({
     deadlineMs = 31_536_000_000,
@@ -230,16 +251,16 @@ export class RunHandle {
     }
   }
 
-  /** The whole ledger, oldest first. */
+  /** Reads the whole ledger, oldest entry first. */
   async ledger(): Promise<readonly LedgerEntry[]> {
     const source = { workflowId: this.runId, artifacts: this.#artifacts };
     return await this.#engine.query(this.runId, () => readLedger(this.#engine.client, source));
   }
 
   /**
-   * Events as they happen; ends with the run.
-   * @throws CountersignError `RESULT_UNCERTAIN` where the run goes on at the deadline, `ENGINE_UNAVAILABLE` where it cannot be read,
-   *   `ARTIFACT_MISSING` where what is wanted is stored and this client has no access to it
+   * Yields ledger entries as they are written; ends with the run.
+   * @throws CountersignError `RESULT_UNCERTAIN` if the run goes on at the deadline, `ENGINE_UNAVAILABLE` if the run
+   *   cannot be read, `ARTIFACT_MISSING` if wanted entries are stored and this client has no access to them
    */
   watch(options: WatchOptions = {}): AsyncGenerator<LedgerEntry> {
     return watchRun(this.#engine, this.runId, this.#artifacts, options);
@@ -253,7 +274,10 @@ export class RunHandle {
     return await this.#engine.query(this.runId, () => this.#handle.query<T>(name));
   }
 
-  /** Signed, where this client has a key and the run wants signatures. @param id the message's own, or what it is about */
+  /**
+   * Sends a message, signed if this client has a key and the run wants signatures.
+   * @param id the message's own id, or the id of what the message is about
+   */
   async #send<T>(name: string, message: object, said: Said, id?: string): Promise<T> {
     const updateId = updateIdOf(name, message, id);
     if (this.#signer === undefined) return await this.#update<T>(name, message, updateId);
@@ -285,7 +309,7 @@ export class RunHandle {
     }
   }
 
-  /** "Not found" of a run that exists means that it is over. */
+  /** Temporal says "not found" for an update to a closed run; if the run exists, the error becomes `RUN_CLOSED`. */
   async #closedOr(error: unknown): Promise<unknown> {
     if (!(error instanceof CountersignError) || error.code !== 'RUN_NOT_FOUND') return error;
     try {

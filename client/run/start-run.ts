@@ -1,7 +1,9 @@
 /**
- * Starting a run, once (INV-D3): the same id with the same spec is the same run.
+ * Starts a run once (INV-D3): the same id with the same spec is the same run. It also waits for a worker's
+ * first answer.
  *
- * 1. Nothing is started where the spec is not valid, and no clear secret leaves this process (INV-S1).
+ * 1. No run is started unless its spec is valid, and no clear secret leaves this process (INV-S1).
+ * 2. The first answer is read from the run's history by long poll. The run is asked nothing, and nothing is left in it.
  */
 import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { defineSearchAttributeKey, type Payload, TypedSearchAttributes } from '@temporalio/common';
@@ -26,30 +28,30 @@ export interface StartRunOptions {
   /** Workflow id; choose one that names the work, so that starting twice is harmless. */
   readonly runId: string;
   readonly spec: RunSpecInput;
-  /** Server name → OAuth token for it. Sealed here; never sent in clear. */
+  /** OAuth tokens by server name. They are sealed here and never sent in clear. */
   readonly authorizations?: Readonly<Record<string, string>>;
   readonly taskQueue?: string;
 }
 
 export interface StartedRun {
   readonly runId: string;
-  /** False where the run was there already. */
+  /** False if the run already existed. */
   readonly started: boolean;
 }
 
-/** Where a server is, and the public key of the zone whose workers may open grants for it. */
+/** The URL of a server, and the public key of the zone whose workers may open grants for it. */
 export interface SealingTarget {
   readonly url: string;
-  /** P-256, with its `kid`. */
+  /** P-256 key with its `kid`. */
   readonly key: JWK;
 }
 
-/** By server name, from the caller's own configuration: a run must not say where its tokens go. */
+/** Targets by server name, from the caller's own configuration: a run must not say where its tokens go. */
 export type SealingTargets = Readonly<Record<string, SealingTarget>>;
 
 const DEFAULT_GRANT_SECONDS = 30 * 86_400;
 
-/** @param signer where the workers are in trust mode `signed` */
+/** @param signer needed if the workers are in trust mode `signed` */
 export async function startRun(
   engine: Engine,
   targets: SealingTargets,
@@ -69,7 +71,8 @@ export async function startRun(
   if (finding !== undefined) throw new CountersignError(finding.code, finding.message, { path: finding.path });
   const servers = Object.keys(authorizations);
   const checked = parseAs(RunSpec, options.spec, 'SPEC_INVALID', 'run spec');
-  // Sealing binds to the hash, so the hash knows which servers get a grant and not its ciphertext.
+  // Sealing binds a grant to the spec hash. The hash therefore covers which servers get a grant, but not the
+  // ciphertexts.
   const hash = specHash({ ...checked, grants: [...checked.grants, ...servers.map((server) => ({ server }))] });
   const grants = await Promise.all(servers.map((server) => seal(engine, targets, options, server, hash)));
   const spec: RunSpecInput =
@@ -138,7 +141,7 @@ async function startOnce(
       workflowId: runId,
       taskQueue,
       args: [spec],
-      // With FAIL the answer itself says whether the run is new; an existing one is compared below.
+      // With FAIL the answer itself says whether the run is new; an existing run is compared below.
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       memo: { [SPEC_HASH_MEMO]: hash },
@@ -173,25 +176,25 @@ function attributesOf(runId: string, { initiator, servers }: RunSpec): TypedSear
   ]);
 }
 
-// The first word of a worker about a run that was just started: its spec is taken, or the reason why it is not.
-//
-// 1. Read from the run's history by long poll: nothing is asked of the run, and nothing is left in it.
+// A worker's first answer says that the spec is accepted, or why it is not.
 
 /** `temporal.api.enums.v1.EventType`. */
 const WORKFLOW_EXECUTION_FAILED = 3;
 const WORKFLOW_TASK_COMPLETED = 7;
 const CLOSED: ReadonlySet<number> = new Set([2, 4, 21, 27, 28]);
 
-/** Of `allowedTools`, what a server does not have. */
+/** A name in `allowedTools` that its server does not have. */
 export interface MissingTool {
   readonly server: string;
   readonly name: string;
-  /** Names of that server that may be meant. */
+  /** Similar names that the server has. */
   readonly near: readonly string[];
 }
 
 export interface FirstWord {
-  /** `taken`: a worker has it, and has not said yet whether the spec is taken. `silent`: no worker has it. */
+  /**
+   * `taken`: a worker has the run and has not yet said whether the spec is accepted. `silent`: no worker has the run.
+   */
   readonly word: 'listed' | 'prepared' | 'failed' | 'taken' | 'silent';
   readonly missing: readonly MissingTool[];
 }
@@ -208,11 +211,11 @@ export async function firstWord(engine: Engine, workflowId: string, withinMs: nu
     for (const event of page?.history?.events ?? []) {
       const { eventType } = event;
       if (eventType === WORKFLOW_EXECUTION_FAILED) return { word: 'failed', missing };
-      // A model is asked once all tools are listed.
+      // The model is asked only after all tools are listed.
       const scheduled = event.activityTaskScheduledEventAttributes?.activityType?.name;
       if (scheduled === 'modelStep' || CLOSED.has(eventType ?? 0)) return { word: 'listed', missing };
       const payloads = event.activityTaskCompletedEventAttributes?.result?.payloads;
-      // The first activity of a run is the one that checks its spec; those after it list tools.
+      // The first activity of a run checks its spec; the following ones list tools.
       if (payloads) {
         word = 'prepared';
         missing.push(...missingIn(await decoded(engine, payloads)));
@@ -234,7 +237,7 @@ async function poll({ client: { connection, options } }: Engine, workflowId: str
       ...(token === undefined ? {} : { nextPageToken: token }),
     });
   } catch (error) {
-    // Silence up to the deadline is an answer, too.
+    // No news before the deadline is an answer, too.
     if (isGrpcDeadlineError(error)) return undefined;
     throw error;
   }
@@ -245,14 +248,14 @@ async function decoded({ client }: Engine, payloads: Payload[]): Promise<unknown
   return value;
 }
 
-/** Whoever may write to the namespace can say it, too: what does not fit is left out. */
+/** Any namespace writer can write such a result, so what does not fit the shape is left out. */
 function missingIn(value: unknown): MissingTool[] {
   const { success, data } = Discovery.safeParse(value);
   if (!success) return [];
   return (data.missing ?? []).map(({ name, near }) => ({ server: data.server, name, near }));
 }
 
-/** @throws CountersignError `ENGINE_UNAVAILABLE` where no worker has taken the run */
+/** @throws CountersignError `ENGINE_UNAVAILABLE` if no worker has taken the run */
 export async function assertTaken(engine: Engine, workflowId: string, withinMs: number): Promise<FirstWord> {
   const first = await firstWord(engine, workflowId, withinMs);
   if (first.word !== 'silent') return first;

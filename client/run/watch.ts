@@ -1,8 +1,13 @@
 /**
- * The events of a run as they happen: ledger entries, in order, each once, across continue-as-new.
+ * Follows a run: it yields ledger entries in order, each once, across continue-as-new.
  *
- * 1. Temporal's history long poll only wakes; what is told comes from the ledger, from the cursor on.
- * 2. What the followed execution does not hold comes from stored segments, or the watch fails: no entry is left out.
+ * 1. Temporal's history long poll only wakes the watch; the entries come from the ledger, from the cursor on.
+ * 2. Entries that the followed execution no longer holds come from stored segments. Otherwise the watch fails: no entry
+ *    is left out.
+ * 3. The first answer must come within the deadline of one call, or of the watch if that is shorter. A watch that
+ *    cannot begin therefore says so.
+ * 4. After that, no pause of workers or of Temporal ends a watch. Only its own deadline, its signal, or a permanent
+ *    error does.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcCancelledError, isGrpcDeadlineError } from '@temporalio/client';
@@ -17,13 +22,13 @@ import { type CallProgress, readProgress, tellingOnce, tellWhile } from './progr
 import { type Retry, tellingRetriesOnce } from './retries.ts';
 
 export interface WatchOptions extends Patience {
-  /** Number of the first entry wanted. */
+  /** Number of the first entry to yield. */
   readonly cursor?: number;
-  /** Told of calls that servers work on, whenever there is news of one; it is not in the ledger. */
+  /** Called with news of calls that servers work on as tasks; the ledger does not have these. */
   readonly onTasks?: (news: readonly RunningTask[]) => void;
-  /** Told how far calls have come whose answer a worker waits for, whenever their servers have said so; it is not in the ledger. */
+  /** Called when servers report progress of calls whose answer a worker waits for; the ledger does not have it. */
   readonly onProgress?: (news: readonly CallProgress[]) => void;
-  /** Told what is tried again, and why, whenever a step fails for another reason; it is not in the ledger. */
+  /** Called when a step fails for a new reason and is tried again; the ledger does not have it. */
   readonly onRetry?: (news: readonly Retry[]) => void;
 }
 
@@ -36,7 +41,7 @@ export async function* watchRun(
   const { client } = engine;
   const reader = new PatientReader(engine, workflowId, patience);
   let next = cursor;
-  /** What each server said last of a call. */
+  /** The last message of each server about a call, by call id. */
   const told = new Map<string, string | undefined>();
   const progressOf = onProgress === undefined ? undefined : tellingOnce(onProgress);
   const retriesOf = onRetry === undefined ? undefined : tellingRetriesOnce(onRetry);
@@ -84,14 +89,14 @@ function goesOn(runId: string, cursor: number, cause: TimeIsUp): CountersignErro
   return new CountersignError('RESULT_UNCERTAIN', message, { runId, cursor }, { cause });
 }
 
-// Follows the history of one execution by long polls, only to know when to look again and when it is over.
+// Follower polls the history of one execution. It says only when to look again, and when the execution is over.
 
-/** One long poll; the server answers empty after about 20 s. */
+/** Deadline of one long poll; the server answers empty after about 20 s. */
 const POLL_MS = 60_000;
 
 class Follower {
   ended = false;
-  /** Temporal run id of the execution that goes on with the run. */
+  /** Temporal run id of the execution that continues the run. */
   continuedIn: string | undefined;
   readonly #engine: Engine;
   readonly #reader: PatientReader;
@@ -104,7 +109,7 @@ class Follower {
     this.#execution = execution;
   }
 
-  /** Returns when something has happened in the run, or a poll ended without news. */
+  /** Returns when something has happened in the run, or when a poll ended without news. */
   async wait(): Promise<void> {
     const page = await this.#reader.poll(() => this.#poll(), POLL_MS);
     if (page === undefined) return;
@@ -127,31 +132,28 @@ class Follower {
         ...(this.#token === undefined ? {} : { nextPageToken: this.#token }),
       });
     } catch (error) {
-      // Silence up to the deadline is what a run does in which nothing happens.
+      // No news before the deadline is normal for a run in which nothing happens.
       if (isGrpcDeadlineError(error)) return undefined;
       throw error;
     }
   }
 }
 
-// The reads of one watch: what cannot be read now is asked again, as long as the watch may last.
-//
-// Owns: how long, how often, and which error is told in the end. Does not own: what is read.
-// 1. The first answer must come within the deadline of one call, or of the watch, so that a watch which cannot begin says so.
-// 2. Later, no pause of workers or of Temporal ends a watch: only its own deadline, its signal, or an error that stays.
+// PatientReader repeats the readings of one watch for as long as the watch may last. It owns the pauses and the final
+// error, not what is read.
 
 export interface Patience {
   readonly signal?: AbortSignal;
-  /** Of the whole watch; without it, until the run ends. */
+  /** Duration of the whole watch; without it, the watch lasts until the run ends. */
   readonly deadlineMs?: number;
-  /** Told once for each pause: why nothing can be read for now. */
+  /** Called once for each pause, with the reason why nothing can be read for now. */
   readonly onPause?: (trouble: CountersignError) => void;
 }
 
 /** The watch has lasted as long as it may, and nothing is wrong. */
 export class TimeIsUp extends Error {}
 
-/** What passes: workers that are away or cannot take the run yet, and Temporal itself. */
+/** Troubles that pass: workers are away or cannot take the run yet, or Temporal itself is away. */
 const PASSING: readonly ErrorCode[] = ['ENGINE_UNAVAILABLE', 'RESULT_UNCERTAIN', 'RUN_STUCK'];
 
 const FIRST_PAUSE_MS = 250;
@@ -164,7 +166,7 @@ export class PatientReader {
   readonly #end: number;
   readonly #begunBy: number;
   #hasBegun = false;
-  /** Why the last attempt brought nothing. */
+  /** The failure of the last attempt, if it failed. */
   #trouble: CountersignError | undefined;
 
   constructor(engine: Engine, workflowId: string, patience: Patience) {
@@ -176,12 +178,20 @@ export class PatientReader {
     this.#begunBy = now + (patience.deadlineMs ?? engine.deadlineMs);
   }
 
-  /** What Temporal itself answers, however long that takes. @param mostMs deadline of one attempt. @throws as `read` */
+  /**
+   * Reads from Temporal itself, without asking a worker, until it answers.
+   * @param mostMs deadline of one attempt
+   * @throws as `read`
+   */
   async poll<T>(act: () => Promise<T>, mostMs: number): Promise<T> {
     return await this.#repeated(mostMs, async (ms) => await this.#engine.read(this.#workflowId, act, ms));
   }
 
-  /** @param mostMs deadline of one attempt. @throws CountersignError, or `TimeIsUp` */
+  /**
+   * Reads from a worker.
+   * @param mostMs deadline of one attempt
+   * @throws CountersignError, or `TimeIsUp`
+   */
   async read<T>(act: () => Promise<T>, mostMs = this.#engine.deadlineMs): Promise<T> {
     return await this.#repeated(mostMs, async (ms) => await this.#engine.query(this.#workflowId, act, ms));
   }
@@ -203,14 +213,20 @@ export class PatientReader {
     }
   }
 
-  /** @param isShort the attempt had less time than a call has. @throws what does not pass */
+  /**
+   * Remembers a trouble that passes.
+   * @param isShort true if the attempt had less time than a call normally has
+   * @throws any other error
+   */
   #bear(error: unknown, isShort: boolean): void {
     const { signal, onPause } = this.#patience;
     const passes = error instanceof CountersignError && PASSING.includes(error.code);
     if (signal?.aborted === true || !passes) throw error;
-    // A server that shuts down cancels calls; whoever is cancelled again has a connection that was closed on this side.
+    // A server that shuts down cancels calls. A second cancellation in a row means that this side closed the
+    // connection.
     if (isGrpcCancelledError(error) && isGrpcCancelledError(this.#trouble)) throw error;
-    // An attempt that the deadline of a watch cut short says nothing about workers that have answered until then.
+    // The watch's deadline cut this attempt short, and workers have answered until then: this says nothing against
+    // them.
     if (isShort && this.#hasBegun && this.#left <= 0) return;
     if (this.#trouble === undefined) onPause?.(error);
     this.#trouble = error;
@@ -223,7 +239,7 @@ export class PatientReader {
   async #abortable<T>(act: () => Promise<T>): Promise<T> {
     const { signal } = this.#patience;
     if (signal === undefined) return await act();
-    // A signal of its own for each call: the connection never takes its listener off the one it is given.
+    // Each call gets a signal of its own, because the connection never removes its listener from a signal.
     return await this.#engine.client.connection.withAbortSignal(AbortSignal.any([signal]), act);
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Sealing a caller's `authorization` for one server of one run, before it leaves the caller's process.
+ * Seals a caller's `authorization` for one server of one run before it leaves the caller's process.
  *
- * 1. What comes out opens only for this namespace, workflow id, server URL and spec, until it expires, and only with the
- *    private key of the server's zone (DESIGN §4).
- * 2. The key comes from the caller's own configuration, never from the run or the server.
- * 3. No error holds any part of the given value.
+ * 1. A sealed grant opens only for this namespace, workflow id, server URL and spec, and only until it expires. Opening
+ *    needs the private key of the server's zone (DESIGN §4).
+ * 2. The public key comes from the caller's own configuration, never from the run or the server.
+ * 3. No error contains any part of the given value.
  */
 import { FlattenedEncrypt, importJWK, type JWK } from 'jose';
 import { readAuthorization } from '../../contracts/access-token.ts';
@@ -18,15 +18,17 @@ import { canonicalServerUrl } from '../../domain/text/urls.ts';
 const LONGEST_LIFE_SECONDS = 31_536_000;
 
 export interface SealingRequest {
-  /** A plain OAuth access token; a `Bearer` prefix is taken off. */
+  /** A plain OAuth access token; a `Bearer` prefix is removed. */
   readonly authorization: string;
   readonly serverUrl: string;
   readonly binding: Pick<GrantBinding, 'namespace' | 'workflowId' | 'specHash'>;
   /** Public P-256 key of the server's zone, with its `kid`. */
   readonly key: JWK;
-  /** At least as long as the run may wait; the token's own lifetime is its issuer's matter. */
+  /**
+   * Lifetime of the sealed grant: at least as long as the run may wait. The token's own lifetime is up to its issuer.
+   */
   readonly expiresInSeconds: number;
-  /** Milliseconds since the epoch. */
+  /** The current time in milliseconds since the epoch. */
   readonly now?: () => number;
 }
 
@@ -84,18 +86,21 @@ async function sealingKey(jwk: JWK): Promise<{ kid: string; key: ImportedKey }> 
       key: await importJWK({ kty: 'EC', crv: SEALING.curve, x: jwk.x ?? '', y: jwk.y ?? '' }, SEALING.alg),
     };
   } catch {
-    // The cause is left out: it says nothing that a reader of the message could use.
+    // The cause is left out, since it says nothing that helps a reader of the message.
     throw refuse('cannot be read');
   }
 }
 
-// A grant for a run that is under way, in place of one that its server takes no more.
+// A fresh grant replaces one that the server no longer accepts, while the run is under way.
 
 export interface FreshGrant {
   readonly server: string;
   /** A plain OAuth access token. */
   readonly authorization: string;
-  /** Where it goes and to which key it is sealed, of the caller's own configuration; never of the run. */
+  /**
+   * The server's URL and the key that seals the grant; both come from the caller's own configuration, never from the
+   * run.
+   */
   readonly target: { readonly url: string; readonly key: JWK };
   /** Default: 30 days. */
   readonly expiresInSeconds?: number;
@@ -103,7 +108,7 @@ export interface FreshGrant {
 
 const DEFAULT_SECONDS = 2_592_000;
 
-/** @param memo of the run, which holds what it was started with */
+/** @param memo the memo of the run; it holds what the run was started with */
 export async function sealFresh(
   { server, authorization, target, expiresInSeconds = DEFAULT_SECONDS }: FreshGrant,
   { namespace, workflowId, memo }: { namespace: string; workflowId: string; memo: Record<string, unknown> | undefined },

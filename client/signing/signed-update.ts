@@ -1,7 +1,7 @@
 /**
- * An update to a run in trust mode `signed`: signed for the run as it is now, and sent again where the run has yet to read the key.
+ * Sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.
  *
- * 1. What was refused changed nothing, so it may be signed and sent anew under the same id (INV-G2).
+ * 1. A refused update has changed nothing, so it may be signed and sent anew under the same id (INV-G2).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { CountersignError } from '../../contracts/errors.ts';
@@ -16,12 +16,15 @@ export interface SignedRun {
   refreshTrust(): Promise<unknown>;
 }
 
-/** Between sendings: the run reads its keys meanwhile. */
+/** Pauses between sendings, in which the run reads its keys. */
 const PAUSES_MS = [50, 100, 200, 400, 800, 1_600];
 
 export type Said = Omit<ToSign, 'namespace' | 'tenant' | 'workflowId'>;
 
-/** @param about `runId` where the message says for which Temporal run it is; else the one that lives */
+/**
+ * @param about its `runId` is the Temporal run that the message names; without it the message is signed for the living
+ *   run
+ */
 export async function sendSigned<T, M extends object>(
   run: SignedRun,
   signer: Signer,
@@ -43,7 +46,7 @@ export async function sendSigned<T, M extends object>(
       unknown = error;
     }
     await run.refreshTrust().catch((error: unknown) => {
-      // Somebody has asked just now.
+      // Another sender has asked just now, so the keys are being read.
       if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
     });
     await pause(ms);

@@ -1,4 +1,8 @@
-/** Messages with a compact JWS over them (docs/guide/signing.md): exactly what the workers compare. */
+/**
+ * Signs messages with a compact JWS (docs/guide/signing.md): over exactly what the workers compare.
+ *
+ * 1. The private key stays behind `Signer.sign`, so an HSM, an agent or a browser may hold it.
+ */
 import { createPrivateKey, type JsonWebKey, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
@@ -13,19 +17,25 @@ export interface ToSign {
   readonly namespace: string;
   readonly tenant: string;
   readonly workflowId: string;
-  /** Temporal run; absent for a spec. */
+  /** Temporal run id; absent for a spec. */
   readonly runId?: string;
   /** `issuer|subject`. */
   readonly person: string;
   readonly groups: readonly string[];
-  /** Id of the message; default a random one. */
+  /** Id of the message; by default a random one. */
   readonly jti?: string;
 }
 
-/** Long enough for a worker that is slow, short enough that a message that was caught is of no use later. */
+/**
+ * Lifetime of a signature: long enough for a slow worker, short enough that an intercepted message soon becomes
+ * useless.
+ */
 const LIFE_SECONDS = 300;
 
-/** The message with its signature. @throws CountersignError `USAGE` where the person is no `issuer|subject` */
+/**
+ * Returns the message with its signature.
+ * @throws CountersignError `USAGE` if the person is not written as `issuer|subject`
+ */
 export async function signed<T extends object>(
   signer: Signer,
   message: T,
@@ -58,20 +68,22 @@ function encoded(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-// Who signs for a client: a key that a service holds, or one person's own.
-//
-// 1. The private key stays behind `sign`: an HSM, an agent or a browser may hold it.
+// A signer holds the key of a service, or one person's own.
 
 export interface Signer {
-  /** As the trusted keys of the workers have it. */
+  /** Key id, as the trusted keys of the workers have it. */
   readonly kid: string;
-  /** Ed25519 (RFC 8032) over these very bytes. */
+  /** Signs exactly these bytes with Ed25519 (RFC 8032). */
   sign(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>;
-  /** Claimed for messages that name none themselves: `say` and `stop`. */
+  /** Groups claimed for messages that name no groups themselves: `say` and `stop`. */
   readonly groups?: readonly string[];
 }
 
-/** @param key private Ed25519 key: a JWK with `d` (RFC 8037), or PKCS #8 in PEM. @throws CountersignError `USAGE` */
+/**
+ * Creates a signer from a private key in memory.
+ * @param key private Ed25519 key: a JWK with `d` (RFC 8037), or PKCS #8 in PEM
+ * @throws CountersignError `USAGE`
+ */
 export function createSigner(kid: string, key: JsonWebKey | string, groups?: readonly string[]): Signer {
   const privateKey = importKey(key);
   return {
@@ -82,16 +94,17 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
 }
 
 /**
- * A private JWK with its `kid`, as `countersign keys new` writes it; one of a person claims that person's groups.
+ * Reads a private JWK with its `kid`, as `countersign keys new` writes it. The key of a person claims that person's
+ * groups.
  *
  * @param shown names the file in errors
- * @param groups are claimed in place of them
+ * @param groups are claimed in place of the key's own groups
  * @throws CountersignError `USAGE`
  */
 export async function readSigner(path: string, shown: string = path, groups?: readonly string[]): Promise<Signer> {
   const text = await readFile(path, 'utf8').catch(() => '');
   const read = PrivateJwk.safeParse(jsonIn(text));
-  // The cause is left out: it may quote the file.
+  // The cause is left out, since it may quote the file.
   if (!read.success)
     throw new CountersignError(
       'USAGE',
@@ -120,7 +133,7 @@ function importKey(key: JsonWebKey | string): KeyObject {
   try {
     imported = typeof key === 'string' ? createPrivateKey(key) : createPrivateKey({ key, format: 'jwk' });
   } catch {
-    // The cause is left out: it may quote the key.
+    // The cause is left out, since it may quote the key.
     throw new CountersignError('USAGE', 'The signing key is no private key: a JWK with d, or PKCS #8 in PEM.');
   }
   if (imported.asymmetricKeyType === 'ed25519') return imported;

@@ -1,4 +1,4 @@
-/** Runs that wait for people: what is open, decided, late or said. */
+/** These scenarios record runs that wait for people: requests that are open, decided or late, and messages. */
 import { approve, refused, reject, wrongDecisions } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { calls, says, type Scenario } from './scene.ts';
@@ -34,7 +34,7 @@ export const ASKING: readonly Scenario[] = [
         approve({ ...first, digest: second.digest }, 'the digest of its twin'),
         'DIGEST_MISMATCH',
       );
-      // The later one first.
+      // The later request is decided first.
       const approval = approve(second, 'approval of the second');
       await scene.take('two-pending', { refused: [swapped, ...wrongDecisions(first)], accepted: [approval] });
       await scene.ledgered('outcome', 't1.c1');
@@ -103,7 +103,8 @@ export const ASKING: readonly Scenario[] = [
       await scene.ledgered('outcome', 't1.c0');
       const again = refused(approve(first, 'a decision after the signal'), 'ALREADY_DECIDED');
       await scene.take('signalled', { refused: [again, ...wrongDecisions(second)] });
-      // By signal, the dispatch finds out that the run of a decision does not count: the call is asked again.
+      // The validator does not see a signal, so the dispatch finds that the decision's Temporal run does not count. The
+      // call is asked again.
       for (const { input } of wrongDecisions(second).filter(isStale))
         await handle.signal('decide', { ...Object(input), decisionId: 'stale' });
       const reopened = await until(

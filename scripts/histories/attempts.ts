@@ -1,4 +1,4 @@
-/** Decisions that a run must refuse, made from a request that waits, and the ones that it must take. */
+/** Makes decisions from a waiting request: the right ones, and those that a run must refuse. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
@@ -8,10 +8,10 @@ export interface Expected extends Attempt {
   readonly code: ErrorCode;
 }
 
-/** Who may decide in recorded runs; see `stage.ts`. */
+/** The person who may decide in recorded runs; see `stage-policy.ts`. */
 export const APPROVER = { id: 'ann', groups: ['leads'] };
 const STRANGER = { id: 'mallory', groups: ['guests'] };
-/** A Temporal run that never was. */
+/** Id of a Temporal run that never existed. */
 const NO_RUN = '00000000-0000-4000-8000-000000000000';
 
 export function approve(request: ApprovalRequest, name: string, over: object = {}): Attempt {
@@ -27,7 +27,7 @@ export function reject(request: ApprovalRequest, name: string): Attempt {
   return approve(request, name, { kind: 'reject', reason: 'not this week' });
 }
 
-/** Wrong in each way in which a decision on an open request can be wrong. */
+/** Makes one decision for each way in which a decision on an open request can be wrong. */
 export function wrongDecisions(request: ApprovalRequest): Expected[] {
   const of = (name: string, over: object, code: ErrorCode): Expected => ({ ...approve(request, name, over), code });
   return [
@@ -46,7 +46,7 @@ export function refused(attempt: Attempt, code: ErrorCode): Expected {
   return { ...attempt, code };
 }
 
-/** The digest under which the request would be shown in another Temporal run. */
+/** Computes the digest that the request would have in another Temporal run. */
 function digestIn(request: ApprovalRequest, runId: string): string {
   const { namespace, tenant, workflowId, callId, generation, server, serverUrl, tool, definitionHash, approvers } =
     request;

@@ -1,4 +1,7 @@
-/** Runs whose server takes their grant no more: whoever gave it gives another one, or declines. */
+/**
+ * These scenarios record runs whose server no longer accepts their grant. The person who gave it gives another one, or
+ * declines.
+ */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, APPROVER, type Expected, refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
@@ -28,7 +31,7 @@ function declined(request: ApprovalRequest, name: string, approver = BEN): Attem
   return { name, update: 'authorize', input: said };
 }
 
-/** Wrong in each way in which an answer to such a request can be wrong. */
+/** Makes one answer for each way in which an answer to such a request can be wrong. */
 function wrongAnswers(request: ApprovalRequest): Expected[] {
   const { callId, digest, runId } = request;
   const given = { kind: 'consent', decisionId: 'consent', callId, digest, runId, approver: BEN };

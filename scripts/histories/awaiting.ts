@@ -1,4 +1,7 @@
-/** Runs whose tool server is away at their start: nobody serves its queue, which history shows as it shows a server that is down. */
+/**
+ * These scenarios record runs whose tool server is away at their start. No worker serves its queue; in history that
+ * looks the same as a server that is down.
+ */
 import { says, type Scenario, type Scene } from './scene.ts';
 import { until } from './until.ts';
 

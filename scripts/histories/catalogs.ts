@@ -1,4 +1,7 @@
-/** Catalogs at each point at which one may wait: new, listing, connected, drifted, refused by its server, asked, disconnected, continued. */
+/**
+ * These scenarios record catalogs at each point at which one may wait: new, listing, connected, drifted, refused by its
+ * server, asked, disconnected, continued.
+ */
 import type { CatalogHandle } from '../../client/index.ts';
 import { entryOf } from '../../domain/catalog/state.ts';
 import { approve, type Expected, refused } from './attempts.ts';
@@ -103,7 +106,7 @@ export const CATALOGS: readonly Scenario[] = [
       tools.retell({ write_note: 'Writes one note, and sends it.' });
       await done(catalog, await catalog.refresh({ requestId: 'second', by: ANN }));
       await before.stop();
-      // A worker that has read nothing yet.
+      // This worker has not read anything yet.
       const after = await split.serveTools();
       const { callId, digest, runId } = request;
       await scene.run.decide({ kind: 'approve', decisionId: 'yes', callId, digest, runId, approver: ANN });
@@ -153,7 +156,7 @@ function stranger(): Expected {
   return refused(message('a stranger', 'refresh', { by: { id: 'mallory' } }), 'CATALOG_FORBIDDEN');
 }
 
-/** Refused before they enter history, whatever stands in the catalog. */
+/** Makes messages that every catalog refuses before they enter history, whatever its state. */
 function wrongMessages(): Expected[] {
   const of = (name: string, update: Attempt['update'], input: object): Expected =>
     refused(message(name, update, input), 'CATALOG_INVALID');

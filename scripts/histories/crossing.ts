@@ -1,6 +1,7 @@
 /**
- * Runs that are stopped, cancelled or interrupted while an activity of theirs is under way, or in the very workflow task that schedules
- * it: what a run cancels itself reaches it in that task once more.
+ * These scenarios record runs that are stopped, cancelled or interrupted around an activity of theirs.
+ * The activity is in flight, or is scheduled in the same workflow task. In the second case, what the run itself cancels
+ * reaches it once more in that task.
  */
 import { ACTIVITIES } from '../../contracts/names.ts';
 import type { DecisionInput } from '../../contracts/schemas/answer.ts';
@@ -19,7 +20,7 @@ const HINT = { messageId: 'hint', text: 'Tuesday is a holiday.', from: 'ben', in
 const LATE: Attempt = { name: 'a message', update: 'say', input: { messageId: 'late', text: 'And?', from: 'ben' } };
 const AGAIN: Attempt = { name: 'the same message', update: 'say', input: HINT };
 
-/** Who serves the runs of a scene, and nobody else. */
+/** A crew is the set of workers that serve the runs of one scene. */
 class Crew {
   readonly #crossed: Crossed;
   #runs: Serving | undefined;
@@ -52,7 +53,7 @@ async function scheduled({ deployment: { client }, workflowId }: Scene, activity
   }, `${activity} of ${workflowId}`);
 }
 
-/** Up to its request, with nobody there but who takes workflow tasks. */
+/** Brings the run to its request, and leaves only a worker that takes workflow tasks. */
 async function asking(scene: Scene, crossed: Crossed, crew: Crew): Promise<ApprovalRequest> {
   await crew.tools();
   await crew.runs('all');
@@ -63,11 +64,11 @@ async function asking(scene: Scene, crossed: Crossed, crew: Crew): Promise<Appro
 }
 
 function edited(request: ApprovalRequest): DecisionInput {
-  // Sound: an attempt's input is a decision.
+  // Sound: the input of this attempt is a decision.
   return approve(request, 'an edit', { arguments: { name: 'changed' } }).input as DecisionInput;
 }
 
-/** @returns the request that waits, where there is one */
+/** @returns the request that waits, if there is one */
 type Reach = (scene: Scene, crossed: Crossed, crew: Crew) => Promise<ApprovalRequest | undefined>;
 
 async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<undefined> {
@@ -79,7 +80,7 @@ async function thinking(scene: Scene, crossed: Crossed, crew: Crew): Promise<und
   await scheduled(scene, ACTIVITIES.modelStep);
 }
 
-/** Where runs are met: an activity that was scheduled, and waits. */
+/** Places at which a run is met: an activity was scheduled and waits. */
 const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps']; readonly reach: Reach }>> = {
   preparing: {
     steps: [DONE],
@@ -96,7 +97,7 @@ const WHERE: Readonly<Record<string, { readonly steps: Scenario['script']['steps
     steps: WRITES,
     reach: async (scene, crossed, crew) => {
       const request = await asking(scene, crossed, crew);
-      // Its answer is in the history.
+      // The history contains the answer to this edit.
       void scene.run.decide(edited(request)).catch(() => undefined);
       await scheduled(scene, ACTIVITIES.judge);
       return request;
@@ -119,11 +120,12 @@ const HOW: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   interrupted: (scene) => scene.run.say(HINT),
 };
 
-/** Each meeting of the two: as it is then, and at its end. */
+/** One scenario for each pair of place and message, recorded when they meet and at the end of the run. */
 const MEETINGS = Object.entries(WHERE).flatMap(([where, { steps, reach }]) =>
   Object.entries(HOW).map(([how, act]): Scenario => {
     const name = `${where}-${how}`;
-    // Cancelled before it began, a run is over at once; one that is interrupted while it rolls ends in its next execution.
+    // A run that is cancelled before its first activity is over at once. A run that is interrupted while it rolls ends
+    // in its next execution.
     const isOver = name === 'preparing-cancelled';
     const isFollowed = name === 'rolling-interrupted';
     const points = [name, ...(isFollowed ? [`${name}-first`] : []), ...(isOver ? [] : [`${name}-ended`])];
@@ -163,7 +165,7 @@ function played(play: (scene: Scene, crossed: Crossed, crew: Crew) => Promise<vo
   };
 }
 
-/** Nobody can make sure beforehand that so much comes in one workflow task. */
+/** Checks that the messages came in one workflow task, since that cannot be forced beforehand. */
 async function assertOneTask(
   { deployment: { client }, workflowId }: Scene,
   runId: string,
@@ -175,7 +177,7 @@ async function assertOneTask(
   for (const event of events ?? []) {
     const isTaken = Boolean(event.workflowExecutionUpdateAcceptedEventAttributes);
     const isSent = Boolean(event.workflowExecutionSignaledEventAttributes);
-    // An update that was taken stands behind the end of its task, a signal before it.
+    // In history, an accepted update stands behind the end of its task, and a signal before it.
     if (isSent && isDone) came.push(0);
     if (isSent) isDone = false;
     if (isSent || isTaken) came.push((came.pop() ?? 0) + 1);
@@ -243,7 +245,7 @@ const AT_ONCE: readonly Scenario[] = [
     }),
   },
   {
-    // Temporal sends the stop again, before anything of the new run is under way.
+    // After the reset Temporal sends the stop again, before the new run has scheduled anything.
     name: 'reset-stopped',
     points: ['reset-stopped'],
     script: { steps: WRITES },

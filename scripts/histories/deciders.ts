@@ -1,4 +1,7 @@
-/** A worker that does the workflow tasks of a queue and none of its activities: what runs schedule meanwhile waits, as it does where all workers are busy. */
+/**
+ * Starts a worker that does the workflow tasks of a queue and none of its activities. Scheduled activities
+ * wait as if all workers were busy.
+ */
 import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';

@@ -1,4 +1,4 @@
-/** Runs whose approvers change arguments, or answer in the tool's place. */
+/** These scenarios record runs whose approvers edit arguments, or answer in the tool's place. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DecisionInput } from '../../contracts/schemas/answer.ts';
@@ -11,7 +11,7 @@ import type { Editable } from './stage.ts';
 import { until } from './until.ts';
 
 const DONE = says('The notes are in order.');
-/** So that what is too large need not be large. */
+/** A tight limit lets a small argument be too large. */
 const TIGHT = { limits: { argumentBytes: 256 } };
 const PAST = '2020-01-01T00:00:00.000Z';
 const FAR = '2199-01-01T00:00:00.000Z';
@@ -25,7 +25,7 @@ function respond(request: ApprovalRequest, name: string): Attempt {
   return approve(request, name, { kind: 'respond', answer: 'It is done by hand.' });
 }
 
-/** Wrong in the ways in which only these decisions can be. */
+/** Makes decisions that are wrong in ways that only edits can be. */
 function wrongEdits(request: ApprovalRequest) {
   return [
     ...wrongDecisions(request),
@@ -39,7 +39,7 @@ function wrongEdits(request: ApprovalRequest) {
   ];
 }
 
-/** What the judge needs is away, and no worker remembers it. */
+/** Takes away what the judge needs, and restarts workers so that none remembers it. */
 async function holdJudge(scene: Scene, { directory, restart }: Editable): Promise<() => Promise<void>> {
   const found = (await scene.run.ledger()).flatMap(({ fact }) =>
     fact.kind === 'tools.discovered' ? [fact.toolsHash] : [],
@@ -61,7 +61,7 @@ export const EDITING: readonly Scenario[] = [
       await scene.start(TIGHT, { on: editable });
       const request = await scene.openOne('t1.c0');
       const release = await holdJudge(scene, editable);
-      // Sound: an attempt's input is a decision.
+      // Sound: the input of this attempt is a decision.
       const answer = scene.run.decide(edit(request, 'an edit').input as DecisionInput).catch(() => undefined);
       const handle = editable.client.workflow.getHandle(scene.workflowId);
       await until(
@@ -81,7 +81,7 @@ export const EDITING: readonly Scenario[] = [
     play: async (scene) => {
       await scene.start(TIGHT, { on: await scene.stage.editable() });
       const request = await scene.openOne('t1.c0');
-      // Sound: an attempt's input is a decision.
+      // Sound: the input of this attempt is a decision.
       await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
       await scene.ended();
       await scene.take('edited-sent');
@@ -95,14 +95,14 @@ export const EDITING: readonly Scenario[] = [
       const editable = await scene.stage.editable();
       await scene.start(TIGHT, { on: editable });
       const request = await scene.openOne('t1.c0');
-      // Sound: an attempt's input is a decision.
+      // Sound: the input of this attempt is a decision.
       await scene.run.decide(edit(request, 'an edit').input as DecisionInput);
       const now = await scene.openOne('t1.c0');
       const stale = refused(approve(request, 'what was shown before'), 'DIGEST_MISMATCH');
       const own = refused(approve(now, 'of one who has edited'), 'ALREADY_DECIDED');
       await scene.take('edited-waits', {
         refused: [
-          // Ann has agreed: that is said first.
+          // Ann has agreed already, and the run reports that before anything else.
           ...wrongEdits(now).filter(({ code }) => code !== 'DECISION_STALE_RUN'),
           stale,
           own,
@@ -121,7 +121,7 @@ export const EDITING: readonly Scenario[] = [
     play: async (scene) => {
       await scene.start(TIGHT, { on: await scene.stage.editable() });
       const first = await scene.openOne('t1.c0');
-      // Sound: an attempt's input is a decision.
+      // Sound: the input of this attempt is a decision.
       await scene.run.decide(respond(first, 'an answer').input as DecisionInput);
       const second = await scene.openOne('t2.c0');
       const late = refused(approve(first, 'approval of what was answered'), 'ALREADY_DECIDED');
@@ -144,7 +144,7 @@ export const EDITING: readonly Scenario[] = [
       const first = await scene.openOne('t1.c0');
       const remember = (request: ApprovalRequest, name: string, extent: object): Attempt =>
         approve(request, name, { remember: extent });
-      // Sound: an attempt's input is a decision.
+      // Sound: the input of this attempt is a decision.
       await scene.run.decide(
         remember(first, 'stands', { scope: 'arguments', names: ['name'], until: FAR }).input as DecisionInput,
       );

@@ -1,4 +1,4 @@
-/** Runs that act and end: what is sent, lost, stopped, limited. */
+/** These scenarios record runs that act and end: calls that are sent or lost, and runs that are stopped or limited. */
 import { approve, refused } from './attempts.ts';
 import { ENCRYPTED } from './recording.ts';
 import { calls, says, type Scenario } from './scene.ts';
@@ -32,7 +32,7 @@ export const ENDING: readonly Scenario[] = [
       ],
     },
     play: async (scene) => {
-      // Below the length of the long note: the model sees a preview, the rest is an artifact.
+      // The limit is below the length of the long note. The model sees a preview; the rest is an artifact.
       await scene.start({ limits: { resultBytes: 256 } });
       const request = await scene.openOne('t1.c2');
       const { callId, digest, runId } = request;
@@ -115,7 +115,8 @@ export const ENDING: readonly Scenario[] = [
     },
   },
   {
-    // Nobody serves the queue of the call; Temporal says of it what it would say of one that had left and was failed since.
+    // No worker serves the call's queue. Temporal reports the same for a call that had been taken by a worker and has
+    // failed since.
     name: 'withdrawn',
     points: ['withdrawn'],
     script: { steps: [calls(['read_note', 'monday']), DONE] },
@@ -156,7 +157,8 @@ export const ENDING: readonly Scenario[] = [
     },
   },
   {
-    // Three calls that policy lets stand, one that it denies: a third of the turn's room each, also for the one that is sent later.
+    // Policy lets three calls stand and denies one. Each of the three gets a third of the turn's room, even the one
+    // that is sent later.
     name: 'shared',
     points: ['shared', 'shared-sent'],
     script: {
@@ -181,7 +183,7 @@ export const ENDING: readonly Scenario[] = [
     points: ['spent'],
     script: { steps: [calls(['read_note', 'monday']), calls(['read_note', 'tuesday']), DONE] },
     play: async (scene) => {
-      // 2 + 3 for the first step, 4 + 3 for the second: at the limit.
+      // Spend is 2 + 3 for the first step and 4 + 3 for the second: exactly the limit.
       await scene.start({ limits: { spend: '0.000012' } });
       await scene.ended();
       await scene.take('spent');
@@ -233,7 +235,7 @@ export const ENDING: readonly Scenario[] = [
     script: { steps: [DONE] },
     play: async (scene) => {
       const { client, taskQueue } = scene.deployment;
-      // As a starter in another language might: the client library would not send it.
+      // A starter in another language might send this spec; the client library would refuse it.
       await client.workflow.start('agentRun', {
         workflowId: scene.workflowId,
         taskQueue,

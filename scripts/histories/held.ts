@@ -1,4 +1,4 @@
-/** Runs whose calls wait for their server. */
+/** These scenarios record runs whose calls are throttled by their server's limits. */
 import { approve, refused } from './attempts.ts';
 import { continued } from './moving.ts';
 import { calls, type Scenario, says } from './scene.ts';
@@ -6,7 +6,7 @@ import { until } from './until.ts';
 
 const DONE = says('The notes are in order.');
 
-/** More than a call may be sent. */
+/** More dispatches than a call has attempts: throttled dispatches do not count as attempts. */
 const DISPATCHES = 7;
 
 export const HELD: readonly Scenario[] = [
@@ -19,7 +19,7 @@ export const HELD: readonly Scenario[] = [
       await scene.start({}, { on: await scene.stage.limited({ concurrency: 1 }) });
       const request = await scene.openOne('t1.c2');
       await tools.held(1);
-      // Either of the two, however it came.
+      // The count covers both calls, whichever of them the server takes first.
       await until(async () => {
         const dispatched = (await scene.run.ledger()).filter(({ fact }) => fact.kind === 'dispatched');
         return dispatched.length > DISPATCHES ? true : undefined;

@@ -1,4 +1,7 @@
-/** Calls whose server asks people on an open connection: they answer, or nobody does, or the worker that holds it is lost. */
+/**
+ * These scenarios record calls whose server asks people on an open connection. People answer, or nobody does, or the
+ * worker with the connection is lost.
+ */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
@@ -17,7 +20,7 @@ const KEPT: Ended = {
   kind: 'ended',
   outcome: { kind: 'succeeded', result: { content: [{ type: 'text', text: 'kept' }] } },
 };
-/** What a worker says that has to go; it opens nowhere. */
+/** The last result of a worker that must end. Its `resume` value decrypts to nothing. */
 const GONE: Ended = {
   kind: 'ended',
   outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'Its worker has gone.' },
@@ -33,13 +36,16 @@ const QUESTION: InputRequests = {
   },
 };
 
-/** A dispatch in the hands of a worker that holds its server's connection. */
+/** A dispatch taken by a worker that keeps its server's connection open. */
 interface Holding {
   readonly input: DispatchInput;
   end(result: DispatchResult): Promise<void>;
 }
 
-/** Begins the run, has its call approved, and takes the dispatch. @param beats it lives until it ends */
+/**
+ * Starts the run, has its call approved, and takes the dispatch.
+ * @param beats true if heartbeats are sent until the dispatch ends
+ */
 async function holding(scene: Scene, policy: object, beats: boolean): Promise<Holding> {
   const patient = await scene.stage.patient();
   const forDiscovery = await patient.serveTools();
@@ -79,14 +85,17 @@ async function taken({ deployment: { client } }: Scene, beats: boolean): Promise
   };
 }
 
-/** What the dispatch tells its run, under the id that it uses. */
+/** Makes the update with which the dispatch reports questions, under the update's real id. */
 function tells({ input }: Holding, round: number, over: object = {}): Attempt {
   const { callId, attempt } = input;
   const questions = { callId, attempt, round, requests: QUESTION, ...over };
   return { name: `held/${callId}/${attempt}/${round}`, update: 'inputAsked', input: questions };
 }
 
-/** Wrong in each way in which it can be wrong. @param round that would be next */
+/**
+ * Makes one such update for each way in which it can be wrong.
+ * @param round the next round
+ */
 function wrongTales(held: Holding, round: number): Expected[] {
   const tale = (name: string, over: object): Attempt => ({ ...tells(held, round, over), name });
   return [
@@ -152,7 +161,7 @@ export const HOLDING: readonly Scenario[] = [
       const first = await question(scene, 1);
       await scene.take('open-question-second', {
         refused: wrongTales(held, 2),
-        // One was refused, say.
+        // Round 2 is left out, as if the run had refused it.
         accepted: [tells(held, 3)],
       });
       const third = await question(scene, 3);
@@ -203,7 +212,7 @@ export const HOLDING: readonly Scenario[] = [
       const held = await holding(scene, POLICY, false);
       await scene.send(tells(held, 1));
       const first = await question(scene, 1);
-      // Temporal takes its worker for lost after 30 s of silence.
+      // Temporal takes the worker for lost after 30 s without a heartbeat.
       const lost = await until(() => askedAbout(scene, 't1.c0', 3), 'a lost worker', 90_000);
       await scene.take('open-question-lost', {
         refused: [

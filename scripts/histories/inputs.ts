@@ -1,8 +1,11 @@
-/** What lies beside a recorded history: what was sent to the run at that point, and what it answered. */
+/**
+ * Gives the shape of the file beside a recorded history: messages sent to the run at that point, and its
+ * answers.
+ */
 import type { ErrorCode } from '../../contracts/errors.ts';
 
 export interface Attempt {
-  /** What is wrong with it, in words. */
+  /** Says in words what is wrong with the message. */
   readonly name: string;
   readonly update:
     | 'decide'
@@ -22,9 +25,9 @@ export interface Attempt {
 
 export interface RefusedAttempt extends Attempt {
   readonly code: ErrorCode;
-  /** `run`: its validator. `engine`: the run was over, so nobody asked it. */
+  /** `run`: the run's validator refused. `engine`: the run was over, so nobody asked it. */
   readonly answeredBy: 'run' | 'engine';
-  /** When it was sent; what was refused may depend on it. */
+  /** Time of sending; a refusal may depend on it. */
   readonly at: string;
 }
 
@@ -34,9 +37,12 @@ export interface AcceptedAttempt extends Attempt {
 
 export interface RecordedInputs {
   readonly workflowId: string;
-  /** Temporal run that was asked. */
+  /** The Temporal run that was asked. */
   readonly runId: string;
   readonly refused: readonly RefusedAttempt[];
-  /** Sent after the history was taken, and accepted: so that a run that refuses everything is noticed. */
+  /**
+   * Messages that were sent after the history was taken, and accepted. They show that the run does not refuse
+   * everything.
+   */
   readonly accepted: readonly AcceptedAttempt[];
 }

@@ -1,11 +1,12 @@
 /**
- * The same address as an MCP server of 2025-11-25 that keeps its events: a call is answered when somebody comes back for it.
+ * Serves an MCP server of 2025-11-25 that keeps its events: a client that comes back for a call gets the
+ * answer. It shares the address of the tool server.
  *
- * Its ids are those of a story, and open nothing.
+ * Its ids come from the scenarios, and open nothing.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** Below the address of the tool server. */
+/** Path below the address of the tool server. */
 export const KEPT_PATH = '/kept';
 
 const SESSION = 'a-session-of-the-corpus';
@@ -17,13 +18,13 @@ export interface KeptMessage {
   readonly params?: { readonly name?: string; readonly arguments?: { readonly name?: string } };
 }
 
-/** Takes a request, and answers it. */
+/** Returns a handler that answers each request. */
 export function createKeptAnswers(): (
   request: IncomingMessage,
   message: KeptMessage,
   response: ServerResponse,
 ) => void {
-  /** Event id → the answer that came after it. */
+  /** Event id → the answer that came after that event. */
   const answers = new Map<string, string>();
   const stream = (response: ServerResponse, text: string): void => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -1,4 +1,4 @@
-/** Runs that read what results link to, handed on between link and read. */
+/** These scenarios record runs that read what results link to, and that continue as new between link and read. */
 import { approve, APPROVER, wrongDecisions } from './attempts.ts';
 import { continued } from './moving.ts';
 import { calls, says, type Scenario } from './scene.ts';
@@ -13,7 +13,7 @@ export const LINKING: readonly Scenario[] = [
     script: {
       steps: [
         calls(['link_note', 'monday']),
-        // Of tuesday nobody has said where it is.
+        // No result has linked to tuesday.
         { calls: [read('monday'), read('tuesday')], branches: [], repeat: 1 },
         says('The notes are in order.'),
       ],
@@ -35,7 +35,8 @@ export const LINKING: readonly Scenario[] = [
     },
   },
   {
-    // By a workflow that denies no read (`--bundle`), as it takes over before the model has answered.
+    // The scenario needs a workflow that denies no read (`--bundle`). Such a workflow takes over before the model has
+    // answered.
     name: 'linked-undenied',
     points: ['linked-undenied'],
     script: {

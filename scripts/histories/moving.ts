@@ -1,4 +1,7 @@
-/** Runs that are handed on while somebody is asked: to the next execution, to another policy, to the past. */
+/**
+ * These scenarios record runs that are moved while a request is open: to the next execution, to another policy, or back
+ * by a reset.
+ */
 import { approve, refused, wrongDecisions } from './attempts.ts';
 import { calls, says, type Scenario, type Scene } from './scene.ts';
 import { STRICTER } from './stage-policy.ts';
@@ -18,7 +21,7 @@ export const MOVING: readonly Scenario[] = [
       const runId = await continued(scene, shownFirst.runId);
       const request = await scene.openOne('t1.c1', runId);
       await scene.take('continued-first', { runId: shownFirst.runId });
-      // Shown in the first execution: it counts in the second all the same.
+      // The request was shown in the first execution; its approval counts in the second all the same.
       const approval = approve(shownFirst, 'approval of what was shown before');
       await scene.take('continued-second', { refused: wrongDecisions(request), accepted: [approval] });
       const sentAgain = scene.deployment.client.workflow
@@ -46,7 +49,7 @@ export const MOVING: readonly Scenario[] = [
       await scene.take('decided-not-dispatched', {
         refused: [refused(approve(request, 'a second decision'), 'ALREADY_DECIDED')],
       });
-      // The tool worker comes back with a policy under which ann's word does not count.
+      // The tool worker comes back with a policy under which ann may not decide.
       const stricter = await split.serveTools(STRICTER);
       const reopened = await until(
         async () => (await scene.run.requests()).find(({ generation }) => generation === 2),
@@ -105,7 +108,10 @@ export const MOVING: readonly Scenario[] = [
   },
 ];
 
-/** Makes a run continue as new. @returns the Temporal run id of its next execution */
+/**
+ * Makes a run continue as new.
+ * @returns the Temporal run id of its next execution
+ */
 export async function continued({ deployment: { client }, workflowId }: Scene, before: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId);
   await handle.signal('nudge');
@@ -115,7 +121,10 @@ export async function continued({ deployment: { client }, workflowId }: Scene, b
   }, `the next execution of ${workflowId}`);
 }
 
-/** Undoes the first update that was taken, which Temporal sends again. @returns the Temporal run that takes its place */
+/**
+ * Resets the run to before its first accepted update, which Temporal then sends again.
+ * @returns the id of the Temporal run that takes its place
+ */
 export async function resetBeforeDecision({ deployment: { client }, workflowId }: Scene): Promise<string> {
   const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
   const decided = events?.findIndex(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) => accepted) ?? -1;

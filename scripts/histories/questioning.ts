@@ -1,4 +1,7 @@
-/** Runs whose server asks people before it goes on: they answer or decline, and the run may be handed on meanwhile. */
+/**
+ * These scenarios record runs whose server asks people before it goes on. People answer or decline, and the run may
+ * continue as new meanwhile.
+ */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, APPROVER, type Expected, refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
@@ -7,7 +10,7 @@ import { calls, says, type Scenario, type Scene } from './scene.ts';
 import { until } from './until.ts';
 
 const DONE = says('The notes are in order.');
-/** Nobody was asked for consent: those whom the run names answer. */
+/** Nobody was asked for consent, so the people whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
 export function provide(request: ApprovalRequest, name: string, key: string, over: object = {}): Attempt {
@@ -18,7 +21,7 @@ export function provide(request: ApprovalRequest, name: string, key: string, ove
   return { name, update: 'provideInput', input };
 }
 
-/** Wrong in each way in which an answer to a server can be wrong. */
+/** Makes one answer for each way in which an answer to a server can be wrong. */
 export function wrongAnswers(request: ApprovalRequest, key: string): Expected[] {
   const answer = (name: string, over: object): Attempt => provide(request, name, key, over);
   const short = { [key]: { action: 'accept', content: { text: 'x' } } };
@@ -83,7 +86,7 @@ export const QUESTIONING: readonly Scenario[] = [
       const runId = await continued(scene, before.runId);
       const request = await scene.openOne('t1.c0', runId);
       await scene.take('server-asks-continued-first', { runId: before.runId });
-      // Shown in the first execution: it counts in the second all the same.
+      // The request was shown in the first execution; its answer counts in the second all the same.
       await scene.take('server-asks-continued', {
         refused: wrongAnswers(request, 'why'),
         accepted: [provide(before, 'what was shown before', 'why')],

@@ -1,9 +1,9 @@
 /**
- * Takes the history of a run as it stands, with what the run refuses at that point, and puts both into files.
+ * Writes the history of a run as it stands, and the messages that the run refuses at that point.
  *
- * 1. A file that exists is never written again: recorded histories are not edited (README of the corpus).
- * 2. A refused input is sent for real, and the code that came back must be the one that the scenario expects.
- * 3. What would name this machine is refused before it is written, and so is what this very build cannot replay.
+ * 1. An existing file is never written again: recorded histories are not edited (README of the corpus).
+ * 2. A refused message is really sent, and its code must be the one that the scenario expects.
+ * 3. A history that names this machine is refused before it is written, and so is one that this build cannot replay.
  */
 import { access, writeFile } from 'node:fs/promises';
 import { homedir, hostname, tmpdir, userInfo } from 'node:os';
@@ -19,17 +19,17 @@ import type { AcceptedAttempt, Attempt, RecordedInputs, RefusedAttempt } from '.
 import { CORPUS_ENCRYPTION, type Deployment } from './stage.ts';
 import { until } from './until.ts';
 
-/** The point that is recorded with an encrypting codec. */
+/** The point whose history is recorded with an encrypting codec. */
 export const ENCRYPTED = 'encrypted';
 
-/** Before the points of catalogs: those of runs may have the same names. */
+/** Prefix of the points of catalogs, since points of runs may have the same names. */
 export const CATALOG = 'catalog/';
 
 export interface Taken {
   readonly refused?: readonly Expected[];
-  /** Sent once the history is taken. */
+  /** Messages that are sent after the history is taken. */
   readonly accepted?: readonly Attempt[];
-  /** An execution that is not the newest of its run. */
+  /** Temporal run id of an execution that is not the newest of its run. */
   readonly runId?: string;
 }
 
@@ -50,7 +50,7 @@ export class Recording {
   }
 
   #historyOf(point: string): string {
-    // Not `.json`: `countersign replay` takes every one that it finds, and has no key for this.
+    // The extension is not `.json`: `countersign replay` reads every such file, and has no key for this one.
     return this.#fileOf(point, point === ENCRYPTED ? 'sealed' : 'json');
   }
 
@@ -76,7 +76,7 @@ export class Recording {
     const handle = deployment.client.workflow.getHandle(workflowId, runId);
     const { raw, runId: asked } = await until(async () => {
       const description = await handle.describe();
-      // At rest: no task of the workflow is under way.
+      // The history is taken at rest: no workflow task is pending.
       return description.raw.pendingWorkflowTask ? undefined : description;
     }, `rest of ${workflowId}`);
     const isOpen = (raw.workflowExecutionInfo?.closeTime ?? undefined) === undefined;
@@ -122,10 +122,10 @@ type Send = (attempt: Attempt) => Promise<unknown>;
 
 function sender({ client, countersign }: Deployment, workflowId: string, runId: string, isOpen: boolean): Send {
   if (!isOpen) {
-    // What nobody can answer any more is told by the client library. Sound: it parses what it is given.
+    // Nobody can answer for a closed run, so the client library tells its end. Sound: the library parses the input.
     return ({ input }) => countersign.run(workflowId).decide(input as DecisionInput);
   }
-  // Not through the library, which would itself refuse what has the wrong shape.
+  // The library would itself refuse a message of the wrong shape, so the message is sent without it.
   return ({ name, update, input }) =>
     client.workflow
       .getHandle(workflowId, runId)
@@ -159,7 +159,7 @@ async function acceptedBy(send: Send, attempt: Attempt): Promise<AcceptedAttempt
   return { ...attempt, at };
 }
 
-/** One event in a line, so that people can compare histories. */
+/** Writes one event per line, so that people can compare histories. */
 function onePerLine(history: string): string {
   // Sound: `historyToJSON` writes one object with a list of events.
   const { events } = JSON.parse(history) as { readonly events: readonly unknown[] };
@@ -173,7 +173,7 @@ function assertNeutral(path: string, text: string): void {
   if (named.length > 0) throw new Error(`${path} would name this machine: ${named.join(', ')}`);
 }
 
-/** Payloads stand in base64. */
+/** Decodes payloads, which stand in base64. */
 function inClear(text: string): string {
   return [...text.matchAll(/"data":\s*"([A-Za-z0-9+/]+=*)"/g)]
     .map(([, data = '']) => Buffer.from(data, 'base64').toString('utf8'))

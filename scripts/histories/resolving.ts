@@ -1,4 +1,7 @@
-/** Runs whose calls may have run: somebody is asked, says one thing or another, and the run may be handed on meanwhile. */
+/**
+ * These scenarios record runs with calls that may or may not have run. A person says what became of them, and the run
+ * may continue as new meanwhile.
+ */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { approve, APPROVER, type Expected, refused } from './attempts.ts';
@@ -8,7 +11,7 @@ import { calls, says, type Scenario, type Scene } from './scene.ts';
 import { until } from './until.ts';
 
 const DONE = says('The notes are in order.');
-/** Nobody was asked for consent: those whom the run names answer. */
+/** Nobody was asked for consent, so the people whom the run names answer. */
 const POLICY = { approvers: { ids: [APPROVER.id] } };
 
 export function resolve(request: ApprovalRequest, name: string, over: object = { kind: 'retry' }): Attempt {
@@ -20,7 +23,7 @@ export function resolve(request: ApprovalRequest, name: string, over: object = {
 const recorded = { kind: 'succeeded', result: 'The note is there.' };
 const gone = { kind: 'failed', message: 'No note is there.' };
 
-/** Wrong in each way in which an answer to such a request can be wrong. */
+/** Makes one answer for each way in which an answer to such a request can be wrong. */
 export function wrongAnswers(request: ApprovalRequest): Expected[] {
   const retry = { kind: 'retry' };
   const noRun = '00000000-0000-4000-8000-000000000000';
@@ -91,7 +94,7 @@ export const RESOLVING: readonly Scenario[] = [
       const runId = await continued(scene, before.runId);
       const request = await scene.openOne('t1.c0', runId);
       await scene.take('lost-continued-first', { runId: before.runId });
-      // Shown in the first execution: it counts in the second all the same.
+      // The request was shown in the first execution; its answer counts in the second all the same.
       await scene.take('lost-continued', {
         refused: wrongAnswers(request),
         accepted: [resolve(before, 'what was shown before')],
@@ -105,7 +108,8 @@ export const RESOLVING: readonly Scenario[] = [
     },
   },
   {
-    // By the workflow of an earlier build (`--bundle`), whose activities were of this one: while workers are replaced, a few at a time.
+    // The workflow is that of an earlier build (`--bundle`), and its activities are of this one, as while workers are
+    // replaced a few at a time.
     name: 'lost-unasked',
     points: ['lost-unasked'],
     script: { steps: [calls(['lose_answer', 'monday']), DONE] },

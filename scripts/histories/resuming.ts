@@ -1,4 +1,7 @@
-/** Calls whose worker is gone in the middle of them: their server is asked for the answer, and people where it is not had. */
+/**
+ * These scenarios record calls whose worker is lost in the middle. The server is asked for the answer, and people if it
+ * has none.
+ */
 import { defaultPayloadConverter } from '@temporalio/common';
 import { asked, resolve, wrongAnswers } from './resolving.ts';
 import { calls, says, type Scenario, type Scene } from './scene.ts';
@@ -7,14 +10,14 @@ import { until } from './until.ts';
 const DONE = says('The notes are in order.');
 const TOOLS_QUEUE = 'countersign-tools';
 
-/** What a worker says last of a call that it has sent; it opens nowhere. */
+/** The last heartbeat of a worker that has sent the call. It decrypts to nothing. */
 const LAST_WORD = {
   phase: 'sent',
   sentAt: '2026-01-01T00:00:00.000Z',
   resume: { protected: 'corpus', iv: 'corpus', ciphertext: 'corpus', tag: 'corpus' },
 };
 
-/** Takes the dispatch as a worker that is lost then: it says once how far it is, and nothing any more. */
+/** Takes the dispatch like a worker that is then lost: one heartbeat, and nothing more. */
 async function takeAndBeLost({ deployment: { client } }: Scene): Promise<void> {
   const { namespace } = client.options;
   const { workflowService } = client;

@@ -1,4 +1,4 @@
-/** Runs under rules that ask what was before. */
+/** These scenarios record runs under rules that depend on earlier calls. */
 import { APPROVER, approve, wrongDecisions } from './attempts.ts';
 import { calls, says, type Scenario } from './scene.ts';
 

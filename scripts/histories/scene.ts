@@ -1,4 +1,4 @@
-/** One recorded run while it is played. */
+/** Scene is one recorded run while its scenario is played. */
 import type { RunHandle } from '../../client/index.ts';
 import type { Script } from '../../contracts/schemas/script.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
@@ -9,15 +9,15 @@ import type { Deployment, Stage } from './stage.ts';
 import { until } from './until.ts';
 
 export interface Scenario {
-  /** Also the name of its model, and of its run after `run-`. */
+  /** Name of the scenario and of its model; the run's id is `run-` and this name. */
   readonly name: string;
-  /** The histories that it leaves. */
+  /** Names of the histories that the scenario records. */
   readonly points: readonly string[];
   readonly script: Script;
   play(scene: Scene): Promise<void>;
 }
 
-/** A model step that calls tools of the one server. */
+/** Makes a model step that calls tools of the one server. */
 export function calls(...tools: readonly (readonly [tool: string, note: string])[]): Script['steps'][number] {
   return {
     calls: tools.map(([tool, name]) => ({ tool: `notes/${tool}`, arguments: { name } })),
@@ -69,7 +69,7 @@ export class Scene {
     await countersign.startRun({ runId: this.workflowId, spec, taskQueue });
   }
 
-  /** Waits until the run has these requests open, by call id, in the Temporal run where one is named. */
+  /** Waits until these calls have open requests, in the given Temporal run if one is named. */
   async open(callIds: readonly string[], runId?: string): Promise<readonly ApprovalRequest[]> {
     return await until(
       async () => {
@@ -84,14 +84,14 @@ export class Scene {
     );
   }
 
-  /** The one request that is open. */
+  /** Waits until this one call has an open request. */
   async openOne(callId: string, runId?: string): Promise<ApprovalRequest> {
     const [request] = await this.open([callId], runId);
     // Sound: `open` has found it.
     return request as ApprovalRequest;
   }
 
-  /** Sends what the run must take, at a point that is not recorded. */
+  /** Sends a message that the run must accept, at a point that is not recorded. */
   async send({ update, input, name }: Attempt): Promise<void> {
     const updateId = name.replaceAll(' ', '-');
     await this.#deployment.client.workflow
@@ -99,7 +99,7 @@ export class Scene {
       .executeUpdate(update, { args: [input], updateId });
   }
 
-  /** Waits until the ledger has this. */
+  /** Waits until the ledger has a fact of this kind. */
   async ledgered(kind: string, callId?: string): Promise<void> {
     await until(
       async () =>
@@ -116,11 +116,11 @@ export class Scene {
     await this.deployment.client.workflow
       .getHandle(this.workflowId)
       .result()
-      // How it ends stands in the history.
+      // History shows how the run ends, so an error is ignored here.
       .catch(() => undefined);
   }
 
-  /** @param workflowId where it is not that of the run */
+  /** @param workflowId needed if the history is not that of the run */
   async take(point: string, taken: Taken = {}, workflowId = this.workflowId): Promise<void> {
     await this.#recording.take(this.#deployment, workflowId, point, taken);
   }

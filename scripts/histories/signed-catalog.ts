@@ -1,4 +1,7 @@
-/** A catalog in trust mode `signed`: a loosening that waits for a second key, and the same after continue-as-new. */
+/**
+ * These scenarios record a catalog in trust mode `signed`: a loosening waits for a second key, before and after
+ * continue-as-new.
+ */
 import { Countersign } from '../../client/index.ts';
 import { signed, type ToSign } from '../../client/signing/signing.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
@@ -11,7 +14,7 @@ import { TOOL_SERVER_URL } from './tool-server.ts';
 import { until } from './until.ts';
 
 const TENANT = 'office';
-/** No run names it. */
+/** No run names this server. */
 const SERVER = 'shelf';
 const ANN = { id: 'acme|ann', groups: [] as string[] };
 const ZOE = { id: 'acme|zoe', groups: [] as string[] };

@@ -1,4 +1,7 @@
-/** A run in trust mode `signed`. Its keys are made while it is played: no private key is ever recorded. */
+/**
+ * These scenarios record a run in trust mode `signed`. Its keys are made while it is played, so no private key is ever
+ * recorded.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { createSigner, type Signer } from '../../client/index.ts';
@@ -13,7 +16,7 @@ import { until } from './until.ts';
 
 const TENANT = 'office';
 
-/** Two of three, and not who started the run. */
+/** Two of three people must approve, and the initiator does not count. */
 export const SIGNED_POLICY: ConfigInput['policy'] = {
   servers: {
     notes: {
@@ -53,7 +56,7 @@ export async function writeKeys(path: string, keys: readonly Key[]): Promise<voi
   await writeFile(path, JSON.stringify({ keys: keys.map(({ entry }) => entry) }));
 }
 
-/** The trusted ones, and one that is trusted later. */
+/** The trusted keys, and one that is trusted later. */
 export interface SignedKeys {
   readonly backend: Key;
   readonly ann: Key;
@@ -135,7 +138,7 @@ export const SIGNED: readonly Scenario[] = [
 
 async function vote(key: Key, request: ApprovalRequest, name: string, over: object): Promise<Attempt> {
   const attempt = approve(request, name, over);
-  // Sound: `approve` has just made it.
+  // Sound: `approve` has just made this input.
   const input = attempt.input as { decisionId: string; runId: string; approver: { id: string; groups: string[] } };
   const { namespace, tenant, workflowId } = request;
   const about = { purpose: 'decide', namespace, tenant, workflowId, runId: input.runId } as const;

@@ -1,10 +1,10 @@
-/** Who decides what in recorded runs. */
+/** Says who decides what in recorded runs. */
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { APPROVER } from './attempts.ts';
 
 const ask = { action: 'ask' as const, approvers: { ids: [APPROVER.id], groups: APPROVER.groups } };
 
-/** Two of three, and not who started the run (ben). */
+/** Two of three people must approve, and the initiator (ben) does not count. */
 const ofTwo = {
   action: 'ask' as const,
   approvers: { ids: [APPROVER.id, 'ben', 'zoe'], need: 2, notInitiator: true as const },
@@ -45,13 +45,13 @@ export const EDITABLE: ConfigInput['policy'] = {
   },
 };
 
-/** For consent: the calls themselves wait for nobody. */
+/** Two people must consent to wider tokens; the calls themselves wait for nobody. */
 export const OF_TWO: ConfigInput['policy'] = {
   approvers: { ids: [APPROVER.id, 'zoe'], need: 2 },
   servers: { notes: { default: 'allow' } },
 };
 
-/** For the split deployment: who may decide has changed since the run asked. */
+/** Policy of the split deployment: the people who may decide have changed since the run asked. */
 export const STRICTER: ConfigInput['policy'] = {
   servers: { notes: { tools: { write_note: { action: 'ask', approvers: { ids: ['zoe'] } } } } },
 };

@@ -1,7 +1,9 @@
 /**
- * Where recorded runs are played: a real dev server, real workers, one tool server, models that are scripts.
+ * Starts what recorded runs need: a real dev server, real workers, one tool server, and models that are
+ * scripts.
  *
- * Nothing of this machine may get into a history: workers and clients have made-up names, failures no stack traces.
+ * 1. Nothing of this machine may get into a history. Workers and clients have made-up names, and failures have no stack
+ *    traces.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -34,25 +36,27 @@ import {
   type ToolServer,
 } from './tool-server.ts';
 
-/** Where the dispatches of `patient` wait. */
+/** Task queue for the dispatches of `patient`. */
 export const PATIENT_QUEUE = 'countersign-patient-tools';
 
-/** Where the tools of `openSignedApart` wait. */
+/** Task queue for the tools of `openSignedApart`. */
 export const SIGNED_TOOLS_QUEUE = 'countersign-signed-tools';
 
-/** With whose key the workers of mode `signed` prove what they write. As the other, a key of this repository. */
+/**
+ * Key with which workers in mode `signed` prove what they write. It belongs to this repository, like the key below.
+ */
 export const CORPUS_TRUST: Config['trust'] = TrustConfig.parse({
   mode: 'signed',
   jwks: 'trust.jwks',
   zone: { keys: [{ id: 'corpus', key: Buffer.alloc(32, 9).toString('base64') }] },
 });
 
-/** Encrypts one of the histories. A key of this repository, for nothing else. */
+/** Key that encrypts one of the histories. It belongs to this repository and protects nothing else. */
 export const CORPUS_ENCRYPTION: Config['encryption'] = {
   keys: [{ id: 'corpus', key: 'Y291bnRlcnNpZ24gcmVwbGF5IGNvcnB1cyBrZXkgMDE=' }],
 };
 
-/** A deployment of the service: a queue of runs and what its workers are configured with. */
+/** A deployment of the service: a task queue for runs, and the configuration of its workers. */
 export interface Deployment {
   readonly client: Client;
   readonly countersign: Countersign;
@@ -61,37 +65,45 @@ export interface Deployment {
 
 export interface Stage {
   readonly tools: ToolServer;
-  /** All in one worker. */
+  /** One worker does everything. */
   readonly plain: Deployment;
   readonly encrypted: Deployment;
-  /** Tool calls have a queue of their own, which nobody serves unless told to. */
+  /** Tool calls have a queue of their own, which is served only after `serveTools`. */
   readonly split: Deployment & { serveTools(over?: ConfigInput['policy']): Promise<Workers> };
-  /** In trust mode `signed`, with keys of its own. */
+  /** Trust mode `signed`, with keys of its own. */
   openSigned(): Promise<SignedDeployment>;
-  /** The same with a queue for its tools, which nobody serves unless told to. */
+  /** The same with a separate queue for tools, which is served only after `serveTools`. */
   openSignedApart(): Promise<SignedDeployment & { serveTools(): Promise<Workers> }>;
   /** The tool server has these limits. */
   limited(limits: { readonly concurrency?: number; readonly perSecond?: number }): Promise<Deployment>;
-  /** Whoever is asked may change arguments, answer and be remembered; its workers can forget what they have read. Begun when first asked for. */
+  /**
+   * Approvers may edit arguments, answer for the tool and be remembered. Workers can forget what they have read.
+   * Started on first use.
+   */
   editable(): Promise<Editable>;
-  /** The tool server as one of the legacy era that keeps its answers; its workers can be stopped in the middle of a call. */
+  /**
+   * The tool server is one of the legacy era that keeps its answers. Workers can be stopped in the middle of a call.
+   */
   kept(): Promise<Deployment & { restart(): Promise<void> }>;
-  /** The tools are called with the grants of runs. Begun when first asked for. */
+  /** Calls use the grants of runs. Started on first use. */
   lent(): Promise<Deployment>;
-  /** Tokens for the tools are minted, and two people consent to what is beyond them. */
+  /** Tokens are minted for the tools, and two people consent to wider ones. */
   scoped(): Promise<Deployment>;
-  /** The tool server works on calls as tasks. Begun when first asked for. */
+  /** The tool server works on calls as tasks. Started on first use. */
   atWork(): Promise<Deployment>;
-  /** The tool server may ask people on an open connection; nobody serves its queue unless told to. Begun when first asked for. */
+  /**
+   * The tool server may ask people on an open connection. Its queue is served only after `serveTools`. Started on first
+   * use.
+   */
   patient(): Promise<Deployment & { serveTools(): Promise<Workers> }>;
-  /** What results link to may be read. Begun when first asked for. */
+  /** Linked resources may be read. Started on first use. */
   linked(): Promise<Deployment>;
-  /** Nobody serves its queues unless told to. Begun when first asked for. */
+  /** Its queues are served only on request. Started on first use. */
   crossed(): Promise<Crossed>;
   stop(): Promise<void>;
 }
 
-/** Vault entries of ben: one that the tool server takes no more, and one that it takes. */
+/** Vault entries of ben: one that the tool server no longer accepts, and one that it accepts. */
 export const STALE_REF = 'ben-stale';
 export const FRESH_REF = 'ben-fresh';
 const LENT: ConfigInput['vault'] = {
@@ -106,14 +118,14 @@ function lend(variable: string, token: string): void {
 }
 
 export interface Editable extends Deployment {
-  /** Where its artifacts are. */
+  /** Folder of its artifacts. */
   readonly directory: string;
   restart(): Promise<void>;
 }
 
 export interface Crossed extends Deployment {
   serve(role: 'runs' | 'tools'): Promise<Serving>;
-  /** Workflow tasks alone: whatever a run schedules waits for a worker. */
+  /** Serves only workflow tasks: scheduled activities wait for another worker. */
   serveTasks(): Promise<Serving>;
 }
 
@@ -122,13 +134,13 @@ export type Serving = Pick<Workers, 'stop'>;
 export interface SignedDeployment {
   readonly deployment: Deployment;
   readonly keys: SignedKeys;
-  /** From now on. */
+  /** Replaces the trusted keys from now on. */
   trust(keys: readonly SignedKeys[keyof SignedKeys][]): Promise<void>;
 }
 
 const ADMINISTRATOR = { may: ['connect', 'loosen', 'tighten'] as ('connect' | 'loosen' | 'tighten')[] };
 
-/** Tenants of their own, so that runs of the others find no catalog. */
+/** Catalogs have tenants of their own, so that other runs find no catalog. */
 const CATALOG_CONFIG: ConfigInput['catalog'] = {
   administrators: ['archive', 'cellar'].map((tenant) => ({ ...ADMINISTRATOR, tenant, ids: ['ann', 'zoe'] })),
   loosening: 'countersign',
@@ -136,13 +148,14 @@ const CATALOG_CONFIG: ConfigInput['catalog'] = {
 
 const PRICE = { input: '1', output: '3', currency: 'EUR' };
 
-/** @param scripts model name → what it says */
+/** @param scripts model name → script of its answers */
 export async function openStage(
   executable: string,
   scripts: Readonly<Record<string, Script>>,
   bundle: WorkflowBundle,
 ): Promise<Stage> {
-  // Failures carry stack traces, and these the folders of this machine: the flag for the sandboxes, the property for here.
+  // Stack traces of failures would name folders of this machine. The flag covers the sandboxes, the property this
+  // process.
   setFlagsFromString('--stack-trace-limit=0');
   Error.stackTraceLimit = 0;
   Runtime.install({ logger: new DefaultLogger('ERROR') });
@@ -152,7 +165,7 @@ export async function openStage(
     for (const close of closing.splice(0).toReversed()) await close();
   };
   try {
-    // Servers may ask people only where their state can be sealed.
+    // Servers may ask people only if their state can be sealed, which needs a key.
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     await writeFile(join(directory, 'zone.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
     const tools = await startToolServer();

@@ -1,4 +1,4 @@
-/** Runs that are spoken to, and calls that come again. */
+/** These scenarios record runs that get messages, and calls that the model repeats. */
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, refused, wrongDecisions } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
@@ -36,7 +36,7 @@ export const TALKING: readonly Scenario[] = [
       });
       await scene.run.decide({ kind: 'reject', ...of(first), reason: 'not on a monday' });
       await scene.run.decide({ kind: 'approve', ...of(await scene.openOne('t2.c2')) });
-      // Answered as before: a denial and a rejection. What was approved asks again.
+      // Repeated calls get the earlier denial and the earlier rejection. A repeated call that was approved asks again.
       const last = await scene.openOne('t3.c2');
       const repeat = refused(approve(last, 'approval of what was answered', { callId: 't3.c1' }), 'REQUEST_NOT_OPEN');
       await scene.take('repeated', {

@@ -1,6 +1,7 @@
 /**
- * The other half of the tool server of recorded runs: MCP 2025-11-25, with one tool that can only be called as a task, at an address
- * of its own for ever. Its sessions and tasks are named by chance, as those of real servers.
+ * Serves the second half of the tool server of recorded runs: MCP 2025-11-25, with one tool that can only be
+ * called as a task.
+ * Its address never changes. Ids of sessions and tasks are random, as with real servers.
  */
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -9,7 +10,7 @@ export const TASK_PATH = '/tasks';
 
 export interface TaskWorks {
   serve(message: TaskMessage, response: ServerResponse): void;
-  /** Whatever is worked on now is done. */
+  /** Finishes all tasks in progress. */
   finish(): void;
 }
 

@@ -1,4 +1,7 @@
-/** Runs whose server works on a call as a task: they wait, are handed on meanwhile, and stopped. */
+/**
+ * These scenarios record runs whose server works on a call as a task. The runs wait, continue as new meanwhile, and are
+ * stopped.
+ */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MARKER } from '../../activities/artifacts/root.ts';
@@ -19,14 +22,17 @@ async function nudged({ deployment: { client }, workflowId }: Scene): Promise<vo
   await client.workflow.getHandle(workflowId).signal('nudge');
 }
 
-/** The artifact store, which is the same for all, is away until what this gives is called. */
+/**
+ * Takes away the artifact store, which all deployments share.
+ * @returns brings it back
+ */
 async function withoutStore({ stage }: Scene): Promise<() => Promise<void>> {
   const marker = join((await stage.editable()).directory, MARKER);
   await rename(marker, `${marker}.away`);
   return async () => await rename(`${marker}.away`, marker);
 }
 
-/** It hands over, and its store is away. */
+/** Waits until the run stores a segment and fails to, since its store is away. */
 async function storing({ deployment: { client }, workflowId }: Scene): Promise<void> {
   await until(async () => {
     const { raw } = await client.workflow.getHandle(workflowId).describe();
@@ -51,7 +57,7 @@ export const TASKS: readonly Scenario[] = [
     },
   },
   {
-    // A nudge, by which another run would continue as new.
+    // Another run would continue as new by this nudge.
     name: 'task-finishing',
     points: ['task-finishing'],
     script: { steps: [calls(['dig_note', 'wednesday']), DONE] },
@@ -101,7 +107,8 @@ export const TASKS: readonly Scenario[] = [
     },
   },
   {
-    // By a workflow that waits for no task (`--bundle`), as it takes over between a dispatch and its answer.
+    // The scenario needs a workflow that waits for no task (`--bundle`). Such a workflow takes over between a dispatch
+    // and its answer.
     name: 'task-not-waited',
     points: ['task-not-waited'],
     script: { steps: [calls(['dig_note', 'monday']), DONE] },

@@ -1,4 +1,7 @@
-/** Runs whose requests have a time of their own: postponed, or approved too long ago. */
+/**
+ * These scenarios record runs whose requests have times of their own: postponed deadlines, and approvals that are too
+ * old.
+ */
 import { approve, refused, wrongDecisions } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { continued } from './moving.ts';

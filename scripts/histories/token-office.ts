@@ -1,16 +1,22 @@
-/** The authorization server of recorded runs (RFC 8414, RFC 6749 §4.4): gives whoever asks what they ask for, at one address for ever. */
+/**
+ * Serves the authorization server of recorded runs (RFC 8414, RFC 6749 §4.4). It grants every request, and
+ * its address never changes.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const METADATA_PATH = '/.well-known/oauth-authorization-server';
 const TOKEN_PATH = '/token';
 
-/** A token says what it is for, and nothing else: no run keeps it. */
+/** A token contains its scope and nothing else; no run keeps it. */
 export function hasScope(authorization: string | undefined, scope: string): boolean {
   const token = authorization?.replace('Bearer ', '') ?? '';
   return Buffer.from(token, 'base64url').toString('utf8').split(' ').includes(scope);
 }
 
-/** Whether the request was for it. @param body as it was sent */
+/**
+ * @param body as it was sent
+ * @returns true if the request was for this server
+ */
 export function serveTokens(origin: string, { url }: IncomingMessage, body: string, response: ServerResponse): boolean {
   const json = (fields: object): true => {
     response.setHeader('content-type', 'application/json').setHeader('cache-control', 'no-store');

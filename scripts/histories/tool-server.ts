@@ -1,7 +1,7 @@
 /**
- * The MCP server (revision 2026-07-28) of recorded runs: does what its tools are named after, at one address for ever.
+ * Serves the MCP server (revision 2026-07-28) of recorded runs, whose tools do what they are named after.
  *
- * The address stands in every recorded history, so it names no machine and does not change from recording to recording.
+ * The address stands in every recorded history, so it names no machine and never changes.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
@@ -10,24 +10,24 @@ import { createTaskWorks, TASK_PATH } from './task-works.ts';
 import { hasScope, serveTokens } from './token-office.ts';
 
 const PORT = 17_419;
-/** Also the issuer of tokens. */
+/** Origin of the server, and issuer of tokens. */
 export const TOOL_SERVER_ORIGIN = `http://127.0.0.1:${PORT}`;
 export const TOOL_SERVER_URL = `${TOOL_SERVER_ORIGIN}/mcp`;
 export const KEPT_SERVER_URL = `${TOOL_SERVER_ORIGIN}${KEPT_PATH}`;
 export const TASK_SERVER_URL = `${TOOL_SERVER_ORIGIN}${TASK_PATH}`;
 
-/** What `borrow_note` wants, where it is listed. */
+/** The token that `borrow_note` wants, if it is listed. */
 export const FRESH_TOKEN = 'fresh';
 
-/** What `open_note` wants a token for, where it is listed. */
+/** The scope that `open_note` wants, if it is listed. */
 export const OPEN_SCOPE = 'notes:open';
 
-/** Where a note is, as `link_note` says. */
+/** URI of a note, as `link_note` gives it. */
 export function noteUri(note: string): string {
   return `note://${note}`;
 }
 
-/** A PNG of one pixel. */
+/** A PNG image of one pixel. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const TOOLS: Readonly<Record<string, string>> = {
@@ -48,15 +48,15 @@ const TOOLS: Readonly<Record<string, string>> = {
 };
 
 export interface ToolServer {
-  /** Settles when so many calls of `hold_note` wait for their answer. */
+  /** Resolves when this many calls of `hold_note` wait for their answer. */
   held(count: number): Promise<void>;
-  /** Answers all that wait. */
+  /** Answers all waiting calls. */
   release(): void;
-  /** What it says of its tools from now on; a name without a text is not listed. */
+  /** Changes the descriptions of tools from now on; a name without a text is not listed. */
   retell(changes: Readonly<Record<string, string | undefined>>): void;
-  /** Fails to list them, or does not any more. */
+  /** Makes listings fail, or work again. */
   refuseListing(refuses: boolean): void;
-  /** Tasks that are worked on are done. */
+  /** Finishes all tasks in progress. */
   finish(): void;
   stop(): Promise<void>;
 }
@@ -182,7 +182,7 @@ export async function startToolServer(): Promise<ToolServer> {
   };
 }
 
-/** One question, of a note called `twice` another one; each with a state of its own. */
+/** Asks one question; for a note called `twice`, a second one. Each question has a state of its own. */
 function asks(note: string, state: string | undefined, result: (fields: object) => void): boolean {
   const [key, message] = state === undefined ? ['who', 'Who is it for?'] : ['why', 'And why?'];
   if (state !== undefined && (note !== 'twice' || state !== 'after who')) return false;

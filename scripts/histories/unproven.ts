@@ -1,4 +1,7 @@
-/** A run in trust mode `signed` in whose workers' place somebody else answers, without a key: nothing of it is believed (docs/adr/0047). */
+/**
+ * This scenario records a run in trust mode `signed` whose activities are answered by somebody without a key. The run
+ * believes none of it (docs/adr/0047).
+ */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { Discovery } from '../../contracts/schemas/tool.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -18,10 +21,10 @@ const NO_TOOLS: Discovery = {
   count: 0,
   refused: [],
 };
-/** Believed, it has the call sent a second time. */
+/** If the run believed this result, it would send the call a second time. */
 const NOT_SENT: DispatchResult = { kind: 'not-sent', code: 'TOOL_UNAVAILABLE', message: 'It was not sent.' };
 
-/** Ends the next activity of the tools in a worker's place. */
+/** Ends the next tool activity in a worker's place. */
 async function answers({ deployment: { client } }: Scene, result: object): Promise<void> {
   const { namespace } = client.options;
   const { workflowService } = client;

@@ -1,4 +1,7 @@
-/** A run that got messages which it could not read, one of them sealed with a key that its worker had not: replays have it. */
+/**
+ * This scenario records a run that got unreadable messages, one of them sealed with a key that its worker did not have.
+ * Replays have that key.
+ */
 import { RawValue } from '@temporalio/common';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 import { SIGNALS } from '../../contracts/names.ts';

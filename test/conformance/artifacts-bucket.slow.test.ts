@@ -149,7 +149,7 @@ describe('a client that reads the bucket', () => {
     ...WRONG.map(([what, changes, , path]): [string, Partial<BucketConfig>, string] => [
       what,
       changes,
-      path === 'artifacts.s3.endpoint' ? 'does not answer' : path,
+      path === 'artifacts.s3.endpoint' ? 'could not be reached' : path,
     ]),
     ['nothing under that hash', {}, 'is not there'] as [string, Partial<BucketConfig>, string],
   ])('with %s is told so, and no secret (INV-S1)', async (_, changes, said) => {

@@ -1,4 +1,4 @@
-/** Asking for the answer to a call that another worker has sent. */
+/** Asks for the answer to a call that another worker has sent. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { AskedAnswer, CallProgress, ResumePoint } from '../../activities/mcp/port.ts';
@@ -8,9 +8,9 @@ import { aDefinition } from './mcp-call.ts';
 
 export const SLOW = aDefinition({ name: 'slow' });
 
-/** Another worker each time: nothing is shared but what is given. */
+/** Makes another worker each time: workers share nothing but what is given. */
 export const worker = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
-/** A stand-in: what a seal does is its own test. */
+/** Stands in for a seal, which has tests of its own. */
 export const sealed = (point: ResumePoint): SealedState => ({
   protected: 'p',
   iv: 'i',

@@ -1,4 +1,4 @@
-/** A raw server of MCP 2025-11-25 that asks in the middle of a call, on the call's own stream. */
+/** Serves a raw MCP server of 2025-11-25 that asks in the middle of a call, on the call's own stream. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { AskPeople } from '../../activities/mcp/port.ts';
@@ -19,7 +19,7 @@ export async function startAsking(
   return await startRawServer({ era: 'legacy', sessions: true, onCall, ...more });
 }
 
-/** Our side of it. */
+/** The client side of the server. */
 export const toolServer = () => createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() });
 
 export const A_QUESTION = {
@@ -29,10 +29,10 @@ export const A_QUESTION = {
 
 export const YES = { action: 'accept', content: { sure: true } } as const;
 
-/** Somebody who is there, and says yes. */
+/** Answers every question with yes. */
 export const accepting: AskPeople = () => Promise.resolve(YES);
 
-/** One event of a stream. */
+/** Writes one event of a stream. */
 export function event(message: object, id?: string): string {
   const line = id === undefined ? '' : `id: ${id}\n`;
   return `${line}data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`;
@@ -42,26 +42,26 @@ export function question(id: string | number, params: object = A_QUESTION, metho
   return event({ id, method, params });
 }
 
-/** What the client answers to the request of this id. */
+/** Returns the client's answer to the request with this id. */
 export async function answerAt(server: RawServer, id: string | number): Promise<NonNullable<SeenRequest['answer']>> {
   const { answer } = await server.sees((seen) => seen.answer?.id === id);
   if (answer === undefined) throw new Error('seen without an answer');
   return answer;
 }
 
-/** Ends the call with the answer that it got, as its text. */
+/** Ends the call with the answer that the server got, as its text. */
 export function end({ response, answerWith, execute }: CallExchange, answer: unknown): void {
   execute();
   const result = answerWith({ content: [{ type: 'text', text: JSON.stringify(answer) }] });
   response.end(`data: ${result}\n\n`);
 }
 
-/** What the client said of itself, in the order in which it did. */
+/** Returns the capabilities that the client declared, in order. */
 export function declared(server: RawServer): readonly unknown[] {
   return server.seen.flatMap(({ rpcMethod, params }) => (rpcMethod === 'initialize' ? [params['capabilities']] : []));
 }
 
-/** What the test waits for, or lets come. */
+/** Makes a promise that the test resolves. */
 export function later<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
   let resolve: (value: T) => void = () => undefined;
   const promise = new Promise<T>((settle) => {
@@ -70,7 +70,7 @@ export function later<T>(): { readonly promise: Promise<T>; readonly resolve: (v
   return { promise, resolve };
 }
 
-/** Somebody who is asked, and answers when the test says so. */
+/** Makes somebody who is asked, and answers when the test says so. */
 export function somebody() {
   const asked = later<{ readonly requests: InputRequests; readonly signal: AbortSignal }>();
   const answer = later<typeof YES>();

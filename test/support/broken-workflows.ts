@@ -1,5 +1,8 @@
-/** A deploy that went wrong: bears the name of a run, and throws on every history. Bundled for a worker of its own. */
+/**
+ * A broken deploy: a workflow with the name of a run that throws on every history. It is bundled for a
+ * worker of its own.
+ */
 export async function agentRun(): Promise<never> {
-  // No failure of Temporal's: it fails the workflow task, not the run.
+  // The error is no Temporal failure, so it fails the workflow task and not the run.
   throw new TypeError('this build is broken');
 }

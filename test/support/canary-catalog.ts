@@ -1,14 +1,18 @@
-/** Catalogs whose server gives away the credentials that they name: in what it lists, and in how it refuses to. */
+/**
+ * Connects catalogs whose server leaks the credentials that they name, in listings and in refused listings.
+ */
 import type { CanaryScene } from './canary-scene.ts';
 import { CANARY_TOOLS } from './canary-server.ts';
 import { failedPiece, type Piece, piecesOfCatalog } from './canary-stores.ts';
 import { allowed, ANN, connected, refreshed } from './catalogs.ts';
 
-/** The catalog whose server is told the secrets; the other one gets no token, and an error with all that was sent for one. */
+/**
+ * The catalog whose server gets the secrets. The other one gets no token, only an error that quotes the token request.
+ */
 export const LISTED = 'listed';
 export const REJECTED = 'rejected';
 
-/** Connects, refreshes well and badly, and lets every tool pass. */
+/** Connects the catalogs, refreshes them with success and failure, and allows every tool. */
 export async function catalogPieces({ world, servers, secrets }: CanaryScene): Promise<readonly Piece[]> {
   const pieces: Piece[] = [];
   const catalog = world.countersign.catalog(LISTED);

@@ -1,6 +1,7 @@
 /**
- * Servers whose tokens are exchanged or issued, and authorization servers that hide what they were shown in the tokens they give:
- * the tool servers read it there and give it away. What a worker shows to one of them is a canary at all others.
+ * Starts tool servers whose tokens are exchanged or issued. Their authorization servers hide what they were
+ * shown in the tokens they give; the tool servers read it there and leak it.
+ * A value that a worker shows to one server is a canary at all others.
  */
 import { randomBytes } from 'node:crypto';
 import type { Canary } from './canary-scan.ts';
@@ -15,7 +16,7 @@ import type { WorkerProcess } from './worker-process.ts';
 
 export const EXCHANGED = ['exchanged', 'managed', 'issued'] as const;
 type Name = (typeof EXCHANGED)[number];
-/** Each says all that it can read in its token in another way. */
+/** Each tool leaks everything in its token in another way. */
 const TOOLS = ['words', 'error', 'structured', 'rpc-failed', 'scope', 'unauthorized'];
 
 const TYPE = 'urn:ietf:params:oauth:token-type:';
@@ -25,11 +26,14 @@ export interface ExchangedScene {
   readonly world: FaultWorld;
   readonly worker: WorkerProcess;
   readonly servers: Readonly<Record<Name, CanaryServer>>;
-  /** What callers seal. */
+  /** The token that callers seal. */
   readonly subject: string;
-  /** Of each kind two: what authorization servers were shown, the tokens they gave, what callers sealed, and private keys. */
+  /**
+   * Two canaries of each kind: values shown to authorization servers, their tokens, callers' sealed tokens, and private
+   * keys.
+   */
   canaries(): readonly Canary[];
-  /** One run that calls everything, one whose authorization server refuses. */
+  /** Runs that call everything, and one whose authorization server refuses. */
   pieces(): Promise<readonly Piece[]>;
   close(): Promise<void>;
 }
@@ -74,7 +78,7 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   const [exchanged, managed, issued] = await Promise.all(
     EXCHANGED.map(async () => await startCanaryServer({ readsTokens: true })),
   );
-  // Sound: as many as there are names.
+  // Sound: there is one server for each name.
   const servers = { exchanged, managed, issued } as Record<Name, CanaryServer>;
   const [zone, clientKey, issuerKey] = [await zoneKey(), await signingKey('client'), await signingKey('issuer')];
   const signed = (at: HostileServer) => ({ issuer: at.issuer, clientId: 'countersign', clientKey: clientKey.config });
@@ -95,7 +99,7 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
         refused: { url: servers.exchanged.url, credentials: { kind: 'token-exchange', ...signed(refuser) } },
       },
       issuer: { url: 'https://countersign.example.com', keys: [issuerKey.config] },
-      // What servers say ends each call, so that all of it is seen.
+      // A server's message ends each call, so that all of it is seen.
       policy: {
         missingAuthorization: 'fail',
         unknownOutcomes: 'record',
@@ -135,7 +139,8 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
       const tokens = EXCHANGED.flatMap((name) => ends(tokensAt(name)));
       const values = new Set([subject, clientSecret, ...shown, ...ends(given), ...tokens]);
       return [
-        // Of a token, what nobody could guess: where all of it stands, that does, too.
+        // The part of a token that nobody could guess stands for the whole: wherever the whole stands, that part does,
+        // too.
         ...[...values]
           .filter(Boolean)
           .map((value) => ({ name: value.slice(0, 16), value: value.split('.')[2] ?? value })),
@@ -173,7 +178,7 @@ export async function startExchangedScene(): Promise<ExchangedScene> {
   };
 }
 
-/** Of a kind, the one that listed tools and one of the last call: what is true of these is true of all between. */
+/** Returns the token for the listing and the one for the last call: what holds for both holds for all between. */
 function ends(values: readonly string[]): readonly string[] {
   return [...values.slice(0, 1), ...values.slice(-1)];
 }

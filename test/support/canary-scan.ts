@@ -1,10 +1,10 @@
 /**
- * Finds canaries: values that must stand nowhere, in any form in which software writes a value down.
+ * Finds canaries: values that must not stand anywhere, in any form in which software writes a value.
  *
- * 1. Looked for in bytes, not in what a decoder makes of them: what is stored is what counts.
- * 2. Half of a value is found too, since a database page may end in the middle of it.
- * 3. What is packed is unpacked: gzip wherever it begins, base64 inside base64.
- * 4. And so is what is left of it when all but letters and digits is taken out: separators and case hide nothing.
+ * 1. The scan reads stored bytes, not decoded values, since the stored bytes are what counts.
+ * 2. Half of a value is found too, because a database page may end in the middle of it.
+ * 3. Packed data is unpacked: gzip wherever it begins, and base64 inside base64.
+ * 4. The scan is repeated with only letters and digits left, so separators and case hide nothing.
  */
 import { constants, gunzipSync } from 'node:zlib';
 import { ENCODINGS } from './secret-encodings.ts';
@@ -16,10 +16,10 @@ export interface Canary {
 
 export interface Sighting {
   readonly canary: string;
-  /** How it was written: `base64`, `gzip > raw`, … */
+  /** The form in which the value was written: `base64`, `gzip > raw`, … */
   readonly form: string;
   readonly place: string;
-  /** What stands around it, for whoever has to find out how it got there. */
+  /** The surrounding text, which helps to find out how the value got there. */
   readonly near: string;
 }
 
@@ -31,7 +31,7 @@ interface Needle {
   readonly bytes: Buffer;
 }
 
-/** A shorter half would be met by chance. */
+/** A shorter half could occur by chance. */
 const SHORTEST_HALF = 12;
 const MOST_LAYERS = 3;
 const GZIP = Buffer.from([0x1f, 0x8b, 0x08]);
@@ -74,7 +74,7 @@ export class CanaryScanner {
       if (plain !== undefined) this.#look(plain, [...layers, 'gzip'], report);
     }
     for (const [span] of bytes.toString('latin1').matchAll(BASE64)) {
-      // What stands before it in the text may look like a part of it.
+      // The text before the value may look like a part of it.
       for (const offset of [0, 1, 2, 3])
         this.#look(Buffer.from(span.slice(offset), 'base64'), [...layers, 'base64'], report);
     }
@@ -95,7 +95,7 @@ function lookFor(
   }
 }
 
-/** Small letters and digits. */
+/** Keeps lower-case letters and digits. */
 function lettersOf(bytes: Buffer): Buffer {
   const letters = Buffer.alloc(bytes.length);
   let length = 0;
@@ -109,17 +109,17 @@ function lettersOf(bytes: Buffer): Buffer {
 }
 
 function otherFormsOf(value: string): (readonly [form: string, text: string])[] {
-  // As JSON writes the zeros of UTF-16.
+  // JSON writes the zeros of UTF-16 in this form.
   return [
     ...Object.entries(ENCODINGS).map(([form, encode]) => [form, encode(value)] as const),
     ['UTF-16 in JSON', [...value].join('u0000')],
   ];
 }
 
-/** Undefined where it only looked like gzip. */
+/** Returns undefined if the bytes only looked like gzip. */
 function unpacked(bytes: Buffer): Buffer | undefined {
   try {
-    // Cut or followed by something else, it is read as far as it goes.
+    // Data that is cut or followed by something else is read as far as possible.
     return gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH });
   } catch {
     return undefined;
@@ -144,7 +144,7 @@ function formsOf(value: string): (readonly [form: string, text: string])[] {
   ];
 }
 
-/** The characters of base64 that depend on the value alone when so many bytes stand before it (RFC 4648 §4). */
+/** Returns the base64 characters that depend only on the value, for this many bytes before it (RFC 4648 §4). */
 function fragmentOf(bytes: Buffer, offset: number): string {
   const encoded = Buffer.concat([Buffer.alloc(offset), bytes])
     .toString('base64')

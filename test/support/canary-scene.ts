@@ -1,6 +1,6 @@
 /**
- * A deployment whose every secret is a canary, with servers, an authorization server and a model that give away what they are
- * sent; and the runs that bring all of it through every path.
+ * Starts a deployment whose every secret is a canary. Its servers, authorization server and model leak what
+ * they are sent, and its runs bring all secrets through every path.
  */
 import { join } from 'node:path';
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
@@ -26,16 +26,16 @@ import { until } from './until.ts';
 import type { WorkerProcess } from './worker-process.ts';
 import { decisionOn, openRequests } from './world.ts';
 
-/** Of a refresh token in the vault, which each use replaces. */
+/** Vault entry of a refresh token, which each use replaces. */
 const KEPT_REF = 'ann-kept';
 
 export interface CanaryScene {
   readonly secrets: ReturnType<typeof newSecrets>;
-  /** A JWT whose id is the client's secret; known once it was asked for. */
+  /** A JWT whose id is the client's secret; known once the token was requested. */
   minted(server: 'minted' | 'listed' | 'kept'): string;
-  /** `listed` is known by its catalog only. */
+  /** `listed` is known only by its catalog. */
   readonly servers: Readonly<Record<'given' | 'minted' | 'closed' | 'listed' | 'kept', CanaryServer>>;
-  /** Gives nothing away but what it is told to. */
+  /** Leaks nothing except what the test tells it to. */
   readonly plain: ListingServer;
   readonly tokenServers: readonly HostileServer[];
   readonly provider: ModelProvider;
@@ -102,7 +102,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   const world = await startFaultWorld({
     config: {
       servers: {
-        // Listed again before every call, so that what a list gives away is given away there too.
+        // The tools are listed again before every call, so that leaks in a listing are covered there too.
         given: { url: servers.given.url, headers, recheckSeconds: 0, resourceLinks: 'read' },
         minted: { url: servers.minted.url, headers, credentials: client(minter.issuer), resourceLinks: 'read' },
         refused: { url: servers.given.url, headers, credentials: client(refuser.issuer) },
@@ -129,7 +129,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
           listed: { default: 'allow' },
           kept: { default: 'allow' },
         },
-        // What servers say ends each call, so that all of it is seen in one turn.
+        // A server's message ends each call, so that all of it is seen in one turn.
         missingAuthorization: 'fail',
       },
       models: {
@@ -191,7 +191,7 @@ export async function startCanaryScene(): Promise<CanaryScene> {
   };
 }
 
-/** A run whose model and server give away all they know, in everything they say. */
+/** Runs a conversation in which model and server leak all they know in everything they say. */
 export async function converse(
   { world, servers, provider, secrets }: CanaryScene,
   name: 'given' | 'minted' | 'listed' | 'kept',
@@ -221,7 +221,7 @@ export async function converse(
     authorizations,
   );
   await until(() => servers[name].held(), { what: `a held call of ${name}` });
-  // Progress stands in the heartbeat only after the notification, with all its text, was read.
+  // Progress stands in the heartbeat only after the notification was read with all its text.
   const reported = ({ store, content }: Piece): boolean =>
     store === 'heartbeat details' && Buffer.from(content).includes('"progress":7');
   const pieces = await until(
@@ -262,7 +262,7 @@ export async function refusedRuns({
   return [...ended, ...(await Promise.all(ids.map((id) => piecesOfRun(world, id)))).flat()];
 }
 
-/** What the client refuses before anything is sent. */
+/** Starts that the client refuses before anything is sent. */
 export async function refusedStarts({ world, secrets: { GIVEN } }: CanaryScene): Promise<readonly Piece[]> {
   const servers = [{ name: 'given' }];
   return [
@@ -289,7 +289,7 @@ export async function refusedStarts({ world, secrets: { GIVEN } }: CanaryScene):
   ];
 }
 
-/** What lies on disk, what the worker wrote, and what was sent to the webhook of the ledger. */
+/** Collects files on disk, output of the worker, and requests to the ledger's webhook. */
 export async function lyingPieces({ world, worker, receiver }: CanaryScene): Promise<readonly Piece[]> {
   const sent = receiver.received.map(({ headers, body }): Piece => ({
     store: 'ledger webhook',

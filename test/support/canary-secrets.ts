@@ -1,7 +1,7 @@
-/** The secrets of the canary deployment. */
+/** Makes the secrets of the canary deployment. */
 import { randomBytes } from 'node:crypto';
 
-/** With characters that JSON, URLs and base64 write in another way, where the kind of secret may have them. */
+/** Secrets contain characters that JSON, URLs and base64 encode, as far as their kind allows. */
 export function newSecrets() {
   const random = (): string => randomBytes(20).toString('hex');
   return {
@@ -18,7 +18,7 @@ export function newSecrets() {
   };
 }
 
-/** An access token that nobody has signed. */
+/** Makes an access token that nobody has signed. */
 export function jwtOf(claims: object): string {
   const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
   const exp = Math.floor(Date.now() / 1_000) + 90;

@@ -1,4 +1,4 @@
-/** Everything that a run leaves anywhere, as the bytes that stand there. */
+/** Collects everything that a run leaves anywhere, as stored bytes. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -35,11 +35,11 @@ export interface Piece {
   readonly content: Uint8Array | string;
 }
 
-/** Of one run: what Temporal has of it, and what anybody can ask it. */
+/** Collects what Temporal holds of one run, and what anybody can ask that run. */
 export async function piecesOfRun(world: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
   const queries = [QUERIES.state, QUERIES.requests, QUERIES.transcript, QUERIES.ledger];
   const { status } = await world.client.workflow.getHandle(workflowId).describe();
-  // These wait for the end of a run.
+  // These two commands wait for the end of a run.
   const waiting = status.name === 'RUNNING' ? [] : ['watch', 'result'];
   const commands = ['show', 'requests', 'ledger', 'verify-ledger', ...waiting];
   return [
@@ -53,7 +53,10 @@ export async function piecesOfRun(world: FaultWorld, workflowId: string): Promis
   ];
 }
 
-/** Of one catalog, as of a run; and what stands behind the hashes of its snapshot. @param tools to be shown one by one */
+/**
+ * Collects the same of one catalog, and the artifacts whose hashes are in its snapshot.
+ * @param tools are shown one by one
+ */
 export async function piecesOfCatalog(
   world: FaultWorld,
   server: string,
@@ -94,7 +97,7 @@ async function historyPieces(world: FaultWorld, workflowId: string): Promise<rea
   return pieces;
 }
 
-/** What of these values stands in the history of a run, as it is exported. */
+/** Finds these values in the exported history of a run. */
 export async function sightingsInHistory(
   world: RecordedWorld,
   workflowId: string,
@@ -105,7 +108,7 @@ export async function sightingsInHistory(
   return found.flatMap(({ runId, history }) => scanner.scan(runId, historyToJSON(history)));
 }
 
-/** Memo and search attributes, and what Temporal has of activities under way: heartbeat details and the last failure. */
+/** Collects memo, search attributes, heartbeat details and last failures of pending activities. */
 export async function describedPieces({ client }: FaultWorld, workflowId: string): Promise<readonly Piece[]> {
   const { connection, options } = client;
   const { workflowExecutionInfo: info, pendingActivities } = await connection.workflowService.describeWorkflowExecution(
@@ -126,10 +129,10 @@ export async function describedPieces({ client }: FaultWorld, workflowId: string
 
 async function queriedPieces({ client }: FaultWorld, workflowId: string, queries: readonly string[]): Promise<Piece[]> {
   const handle = client.workflow.getHandle(workflowId);
-  // What Temporal UI asks for: current details stand in it.
+  // Temporal UI sends this query; current details are in its answer.
   const answers = ['__temporal_workflow_metadata', ...queries].map(async (query) => {
     const stretch = query === QUERIES.transcript || query === QUERIES.ledger ? [0, 1_000] : [];
-    // Of a run that failed before it could answer there is the error.
+    // A run that failed before it could answer gives the error instead.
     const answer: unknown = await handle.query(query, ...stretch).catch((error: unknown) => error);
     return { store: 'queries', place: `${workflowId} ${query}`, content: inspected(answer) } as const;
   });
@@ -152,7 +155,7 @@ async function printedPieces(
   return pieces;
 }
 
-/** What lies on disk. */
+/** Collects the files on disk. */
 export async function storedPieces({ engine, config }: FaultWorld): Promise<readonly Piece[]> {
   const ledger = config.ledger?.directory;
   const recorded =
@@ -189,7 +192,7 @@ export async function storedPieces({ engine, config }: FaultWorld): Promise<read
   ]);
 }
 
-/** The error with which a client's call fails, as anything that prints errors sees it: causes, facts, hidden fields. */
+/** Collects the error of a client's call as any code that prints errors sees it: causes, facts, hidden fields. */
 export async function failedPiece(place: string, call: Promise<unknown>): Promise<Piece> {
   const error = await call.then(
     () => {
@@ -204,18 +207,18 @@ export async function failedPiece(place: string, call: Promise<unknown>): Promis
   };
 }
 
-/** With all that anything that prints values can see of it. */
+/** Prints a value with everything that any printing code can see of it. */
 function inspected(value: unknown): string {
   return inspect(value, { depth: Infinity, showHidden: true, maxStringLength: Infinity, maxArrayLength: Infinity });
 }
 
-/** The result of a run as a client waits for it, where that is an error. */
+/** Collects the results of runs as a client waits for them, if they are errors. */
 export async function endedPieces({ client }: FaultWorld, runs: readonly string[]): Promise<readonly Piece[]> {
   const countersign = new Countersign({ client });
   return await Promise.all(runs.map((runId) => failedPiece(`result of ${runId}`, countersign.run(runId).result())));
 }
 
-/** Every event that tells of a failure has it in its attributes. */
+/** Returns failures: every event that reports one has it in its attributes. */
 function failuresIn(event: object): unknown[] {
   const attributes: unknown[] = Object.values(event);
   return attributes.flatMap((each) =>
@@ -223,7 +226,7 @@ function failuresIn(event: object): unknown[] {
   );
 }
 
-/** Every string and every run of bytes in a message, however deep. */
+/** Collects every string and byte array in a message, at any depth. */
 function leavesOf(value: unknown, store: Store, place: string): Piece[] {
   if (typeof value === 'string' || isBytes(value)) return [{ store, place, content: value }];
   if (typeof value !== 'object' || value === null) return [];
@@ -233,7 +236,7 @@ function leavesOf(value: unknown, store: Store, place: string): Piece[] {
   ]);
 }
 
-/** Not by instanceof: under jest there is more than one realm. */
+/** `instanceof` is not used, since jest has more than one realm. */
 function isBytes(value: unknown): value is Uint8Array {
   return ArrayBuffer.isView(value);
 }

@@ -1,7 +1,8 @@
 /**
- * A catalog as a test works it out by itself: what a server lists in each round, what operators change, and what must come of it.
+ * Models a catalog independently of the product: what a server lists in each round, what operators change,
+ * and what must result.
  *
- * 1. None of the product's own rules: only what the specification says of them.
+ * 1. The model uses none of the product's rules, only the specification.
  */
 import type { Tool } from '@modelcontextprotocol/server';
 import type { ToolChange, ToolSetting } from '../../contracts/schemas/catalog.ts';
@@ -13,13 +14,13 @@ interface ModelTool {
   readonly name: string;
   status: 'available' | 'missing';
   setting: ToolSetting;
-  /** The refresh that found the definition as it is now. */
+  /** Number of the refresh that found the current definition. */
   refresh: number;
   current: string;
   acknowledged: string;
 }
 
-/** The listing of a round, from 0: tools vanish and come back, and change what they say of themselves. */
+/** Returns the listing of a round, from 0. Tools vanish, come back, and change their definitions. */
 export function listedIn(round: number): Tool[] {
   return NAMES.flatMap((name, index) =>
     isListed(index, round) ? [{ name, description: textOf(index, round), inputSchema: { type: 'object' } }] : [],
@@ -34,7 +35,7 @@ function textOf(index: number, round: number): string {
   return `Does ${index} since ${Math.floor((round + index) / 7)}.`;
 }
 
-/** The change of this number, from 1: never one that changes nothing. */
+/** Returns the change with this number, from 1; it always changes something. */
 export function changeNumber(number: number): ToolChange {
   const tool = NAMES[number % TOOLS] ?? '';
   const approvers = { ids: [`approver-${number % 9}`], groups: [] };
@@ -49,7 +50,7 @@ export function changeNumber(number: number): ToolChange {
 }
 
 export class CatalogModel {
-  /** Connecting is the first. */
+  /** Connecting makes version 1. */
   policyVersion = 1;
   readonly refreshes: {
     readonly refresh: number;
@@ -61,7 +62,7 @@ export class CatalogModel {
   readonly edits: { readonly tool: string; readonly before: ToolSetting; readonly after: ToolSetting }[] = [];
   readonly #tools = new Map<string, ModelTool>();
 
-  /** The refresh of a round; the one of round 0 is the first. */
+  /** Applies the refresh of a round; the first refresh is round 0. */
   refresh(round: number): void {
     const [added, missing, returned, changed]: string[][] = [[], [], [], []];
     for (const [index, name] of NAMES.entries()) {
@@ -100,14 +101,14 @@ export class CatalogModel {
       if (tool === undefined) throw new Error(`there is no ${name}`);
       const before = tool.setting;
       const after = Object.fromEntries(Object.entries({ ...before, ...over }).filter(([, value]) => value !== null));
-      // Sound: a setting with some of its fields replaced; only those that may be absent can be null.
+      // Sound: the result is a setting with some fields replaced; only fields that may be absent can be null.
       tool.setting = after as ToolSetting;
       if (acknowledge !== undefined) tool.acknowledged = tool.current;
       this.edits.push({ tool: name, before, after: tool.setting });
     }
   }
 
-  /** By name. */
+  /** Returns the tools, sorted by name. */
   tools(): readonly ModelTool[] {
     return NAMES.flatMap((name) => this.#tools.get(name) ?? []);
   }

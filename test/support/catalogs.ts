@@ -1,4 +1,4 @@
-/** What tests of catalogs do again and again. */
+/** Holds steps that many tests of catalogs share. */
 import type { CatalogHandle } from '../../client/index.ts';
 import {
   type CatalogConnectInput,
@@ -11,11 +11,11 @@ import { entryOf } from '../../domain/catalog/state.ts';
 export const ANN = { id: 'ann' };
 export const BEN = { id: 'ben' };
 
-/** May all. */
+/** An administrator rule with every right. */
 export const ADMINISTRATOR = { ids: ['ann', 'ben'], may: [...CatalogRight.options] };
 export const ADMINISTRATORS = [ADMINISTRATOR];
 
-/** Connects and waits for the tools. */
+/** Connects a server and waits for its tools. */
 export async function connected(
   catalog: CatalogHandle,
   url: string,
@@ -36,14 +36,14 @@ export async function refreshed(catalog: CatalogHandle): Promise<CatalogSnapshot
   return await catalog.snapshot();
 }
 
-/** Changes tools on the version that is there now. */
+/** Changes tools in the catalog's current version. */
 export async function changed(catalog: CatalogHandle, ...changes: readonly ToolChange[]): Promise<CatalogSnapshot> {
   const { policyVersion } = await catalog.snapshot();
   await catalog.setToolPolicies({ by: ANN, expectedVersion: policyVersion, changes: [...changes] });
   return await catalog.snapshot();
 }
 
-/** As a person does who has looked at the tool: nothing of the catalog asks any more. */
+/** Allows tools as a person does who has looked at them: the catalog asks for nothing any more. */
 export async function allowed(catalog: CatalogHandle, ...tools: readonly string[]): Promise<CatalogSnapshot> {
   const snapshot = await catalog.snapshot();
   return await changed(

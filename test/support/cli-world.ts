@@ -1,4 +1,4 @@
-/** The command line against a service of its own, as in a terminal opened in the workers' folder. */
+/** Runs the command line against a service of its own, as in a terminal opened in the workers' folder. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
@@ -14,12 +14,12 @@ type Steps = Parameters<World['spec']>[0];
 
 export interface CliWorld {
   readonly world: World;
-  /** Server `bank` takes no token; server `vault`, the same one, takes the caller's. */
+  /** Server `bank` takes no token; server `vault`, at the same address, takes the caller's. */
   readonly bank: RecordingServer;
   cli(args: readonly string[], options?: CommandOptions): Promise<CommandResult>;
   spec(steps: Steps, over?: Partial<RunSpecInput>): RunSpecInput;
   start(id: string, spec: unknown, ...more: readonly string[]): Promise<CommandResult>;
-  /** Started by command, with calls that wait. */
+  /** Starts a run by command and waits for its requests. */
   waiting(id: string, calls?: readonly ReturnType<typeof pay>[]): Promise<readonly ApprovalRequest[]>;
   approve(id: string, callId: string, as?: string, ...more: readonly string[]): Promise<CommandResult>;
   stop(): Promise<void>;

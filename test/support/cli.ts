@@ -1,16 +1,16 @@
-/** The command line in this process: what a command prints, and the exit code with which it ends. */
+/** Runs a command in this process and returns its output and exit code. */
 import { runCli } from '../../cli/program.ts';
 import { plain } from '../../cli/session/terminal.ts';
 
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly directory?: string;
-  /** Standard input. */
+  /** Text of standard input. */
   readonly input?: string;
   readonly signal?: AbortSignal;
-  /** Sees each text that goes to standard output. */
+  /** Called with each text for standard output. */
   readonly onOut?: (text: string) => void;
-  /** To standard error. */
+  /** Called with each text for standard error. */
   readonly onErr?: (text: string) => void;
 }
 
@@ -41,7 +41,7 @@ export async function runCommand(args: readonly string[], options: CommandOption
   return { exitCode, out, err };
 }
 
-/** The one JSON document that `--json` promises. */
+/** Parses the one JSON document that `--json` promises. */
 export function documentOf<T>({ out }: CommandResult): T {
   if (!/^[^\n]+\n$/.test(out)) throw new Error(`not one line: ${out}`);
   // Sound: tests check what they use of it.
@@ -54,7 +54,7 @@ export interface ReportedError {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** What a failed command says with `--json`: the last line of standard error, behind what it said while it waited. */
+/** Parses the error of a failed command with `--json`: the last line of standard error, behind the lines about waiting. */
 export function errorOf({ out, err }: CommandResult): ReportedError {
   if (out !== '') throw new Error(`standard output is not empty: ${out}`);
   const lines = err.trimEnd().split('\n');

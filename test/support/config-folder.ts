@@ -1,4 +1,4 @@
-/** Configuration files in folders of their own, removed after the tests of the file that uses them. */
+/** Makes folders for configuration files, and removes them after the tests of the file that uses them. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,9 +6,9 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { type Environment, loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
 
 export interface ConfigFolders {
-  /** A new folder with these files. */
+  /** Makes a new folder with these files. */
   folder(files?: Readonly<Record<string, string>>): Promise<string>;
-  /** What a `countersign.yaml` of this text loads as. */
+  /** Loads a `countersign.yaml` with this text. */
   load(yaml: string, environment?: Environment): Promise<LoadedConfig>;
 }
 

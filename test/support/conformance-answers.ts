@@ -1,4 +1,7 @@
-/** What a run does with the questions of a server, in short: somebody who may answers each form with a yes, and the call goes on. */
+/**
+ * Answers a server's questions as a run does: a person who may answer accepts each form, and the call goes
+ * on.
+ */
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -10,7 +13,7 @@ const OPENED = Date.parse('2026-01-01T00:00:00.000Z');
 
 const at = (minutes: number): string => new Date(OPENED + minutes * 60_000).toISOString();
 
-/** Another worker sends it, which knows of the call what Temporal keeps. */
+/** The next dispatch runs in another worker, which knows of the call only what Temporal keeps. */
 export function answeredDispatch(
   dispatch: DispatchInput,
   asked: Extract<DispatchResult, { kind: 'input' }>,
@@ -18,7 +21,7 @@ export function answeredDispatch(
   const { round, requests, used, state } = asked;
   const leg = { round, requests, used, ...(state === undefined ? {} : { state }) };
   const provided = [...(dispatch.input?.provided ?? []), provision(dispatch, asked)];
-  // Each dispatch of a run is an attempt of its own. Sound: as Temporal keeps it.
+  // Each dispatch of a run is an attempt of its own. Sound: this is the form that Temporal keeps.
   const next = { ...dispatch, attempt: dispatch.attempt + 1, input: { provided, leg } };
   return JSON.parse(JSON.stringify(next)) as DispatchInput;
 }

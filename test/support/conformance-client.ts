@@ -1,9 +1,10 @@
 /**
- * What the conformance suite runs as the client under test: the tool activities of a worker, put together as workers do, in a mock
- * of an activity's environment. It discovers the tools of the server, then calls each one that is offered, and answers what it asks.
+ * This program is the client that the conformance suite tests. It runs a worker's tool activities, assembled as in a
+ * worker, in a mocked activity environment. It discovers the server's tools, calls each offered one, and answers the
+ * server's questions.
  *
- * `node --import tsx conformance-client.ts <server URL>`; `MCP_CONFORMANCE_*` say what is tested. Ends with 1 where a call did not
- * end as the scenario lets it end.
+ * Run it with `node --import tsx conformance-client.ts <server URL>`; `MCP_CONFORMANCE_*` say what is tested. The exit
+ * code is 1 if a call did not end as its scenario permits.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -23,26 +24,31 @@ import { allowedDispatch, inActivity, RUN } from './tool-activities.ts';
 
 const [url = ''] = process.argv.slice(2);
 const { MCP_CONFORMANCE_SCENARIO: scenario = '', MCP_CONFORMANCE_PROTOCOL_VERSION: version = '' } = process.env;
-// Sound: the suite writes it, and what is read of it is looked at where it is used.
+// Sound: the suite writes the value, and each field is checked where it is used.
 const context = JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as ConformanceContext & {
   readonly toolCalls?: readonly { readonly name: string; readonly arguments: JsonObject }[];
 };
 
 const SERVER = { name: 'peer', url: canonicalServerUrl(url) };
 
-/** Enough for a tool that names no arguments of its own in the scenario. */
+/** Arguments for tools whose scenario names none. */
 const ARGUMENTS: Readonly<Record<string, JsonObject>> = { add_numbers: { a: 5, b: 3 } };
 
-/** Takes the schema of the other tool, as the client has it, to be compared with what the server sent. */
+/** This tool takes the other tool's schema as the client has it, for comparison with what the server sent. */
 const ECHO = 'json_schema_echo';
 
-/** Scenarios that end with the listing: their servers list a tool that they cannot call. */
+/** Scenarios that end with the listing, because their servers list a tool that they cannot call. */
 const LISTED_ONLY: readonly string[] = ['json-schema-ref-no-deref'];
 
-/** Asks on the connection of a call, and wants what it proposes: a person accepts it here, and a worker never does. */
+/**
+ * This scenario asks on a call's connection and expects its own proposal back. A person accepts the proposal here; a
+ * worker never does.
+ */
 const PROPOSES = 'elicitation-sep1034-client-defaults';
 
-/** There is no catalog here, and no Temporal server that could have one; of the run, somebody who takes what a form proposes. */
+/**
+ * There is no catalog and no Temporal server here; of the run, only a person exists, who accepts a form's defaults.
+ */
 let dispatched: DispatchInput | undefined;
 const { client } = heldClient({
   dispatch: () => dispatched,
@@ -56,7 +62,7 @@ const { client } = heldClient({
   }),
 });
 
-/** The arguments that the scenario wants to see sent, else one call with what little the tool needs. */
+/** Returns the arguments that the scenario expects, or one call with the least that the tool needs. */
 function argumentsOf({ definition }: OfferedTool, all: readonly OfferedTool[]): readonly JsonObject[] {
   if (definition.name === ECHO) {
     const [described] = all.filter((other) => other.definition.name !== ECHO);

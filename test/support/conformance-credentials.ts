@@ -1,4 +1,7 @@
-/** How the client of the conformance suite authorizes itself: as the operator of the scenario's server would have configured it. */
+/**
+ * Authorizes the conformance suite's client, as the operator of the scenario's server would have configured
+ * it.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, exportPKCS8, generateKeyPair } from 'jose';
@@ -8,7 +11,7 @@ import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { SEALING } from '../../contracts/crypto.ts';
 import { RUN } from './tool-activities.ts';
 
-/** What the suite tells of a scenario's authorization. */
+/** Authorization context of a scenario, as the suite gives it. */
 export interface ConformanceContext {
   readonly client_id?: string;
   readonly client_secret?: string;
@@ -22,11 +25,11 @@ export interface ConformanceContext {
 interface Authorizing {
   readonly credentials: NonNullable<ConfigInput['servers']>[string]['credentials'];
   readonly grants?: NonNullable<ConfigInput['grants']>;
-  /** Of the run, where callers bring an assertion. */
+  /** Grant of the run, if callers bring an assertion. */
   readonly grant?: Grant;
 }
 
-/** @param directory of the configuration, for files of keys */
+/** @param directory of the configuration, for key files */
 export async function authorizing(
   server: { readonly name: string; readonly url: string },
   context: ConformanceContext,
@@ -54,7 +57,7 @@ export async function authorizing(
     key,
     expiresInSeconds: 600,
   });
-  // Its identity provider takes any client.
+  // The scenario's identity provider accepts any client.
   const identityProvider = { issuer: provider, clientId: providedTo, clientSecret: 'conformance' };
   return {
     credentials: { kind: 'enterprise-managed', issuer, clientId, clientSecret, identityProvider },
@@ -63,7 +66,7 @@ export async function authorizing(
   };
 }
 
-/** A key of the zone, with which workers also seal the states of servers. */
+/** Makes a zone key, with which workers also seal the states of servers. */
 export async function sealing(directory: string) {
   const { publicKey, privateKey } = await generateKeyPair(SEALING.alg, { crv: SEALING.curve, extractable: true });
   await writeFile(join(directory, 'zone.pem'), await exportPKCS8(privateKey));
@@ -71,7 +74,7 @@ export async function sealing(directory: string) {
   return { grants, key: { ...(await exportJWK(publicKey)), kid: 'zone' } };
 }
 
-/** Where the operator of a server that wants credentials would have read who issues them. */
+/** Finds the issuer that the operator of the server would have been told. */
 async function issuerOf(server: string): Promise<string> {
   const challenge = (await fetch(server, { method: 'POST' })).headers.get('www-authenticate') ?? '';
   const metadata = /resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '';

@@ -1,4 +1,7 @@
-/** For properties over whole runs: what people may say of calls, and a model of a few lines of what they have agreed to. */
+/**
+ * Supports property tests over whole runs: possible decisions, and a small model of what people have agreed
+ * to.
+ */
 import type { Decision, Remember } from '../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
@@ -8,14 +11,14 @@ import { askVerdict } from './builders/judgement.ts';
 import { runIds } from './builders/run.ts';
 import { rememberRule } from './builders/standing.ts';
 
-/** Arguments of which some are alike in part. */
+/** Arguments that partly agree with each other. */
 export const POOL: readonly JsonObject[] = [
   { path: 'a', content: '1' },
   { path: 'a', content: '2' },
   { path: 'b', content: '1' },
 ];
 
-/** Everything may be said of a call that is judged like this. */
+/** A verdict under which every kind of decision is possible. */
 export const OPEN_VERDICT = askVerdict({ approvers: rememberRule(['ann', 'bob'], { may: ['edit', 'respond'] }) });
 
 const REMEMBERED: readonly Remember[] = [
@@ -30,7 +33,7 @@ interface Consent {
   readonly covers: (args: JsonObject) => boolean;
 }
 
-/** What the test believes that people have agreed to: it shares no code with ours. */
+/** The test's own belief of what people have agreed to; it shares no code with the product. */
 export class Believed {
   readonly calls = new Map<string, string>();
   standing: Consent[] = [];
@@ -47,7 +50,7 @@ export class Believed {
     this.standing.push({ id: decision.decisionId, covers });
   }
 
-  /** Did somebody agree to this call as it is, or does something stand that answers it? */
+  /** Says whether somebody agreed to this call as it is, or a standing decision answers it. */
   agreed(callId: string, args: JsonObject): boolean {
     return this.calls.get(callId) === hashOf(args) || this.standing.some(({ covers }) => covers(args));
   }
@@ -56,12 +59,15 @@ export class Believed {
 export interface Saying {
   readonly what: string;
   readonly who: string;
-  /** Of the pool. */
+  /** Index in the pool. */
   readonly args: number;
   readonly scope: number;
 }
 
-/** As somebody would say it who reads the request now; undefined where nothing asks, or that is nothing to say. */
+/**
+ * Makes the decision of a person who reads the request now; undefined if nothing is asked, or the decision is
+ * impossible.
+ */
 export function decisionOf(
   run: Run,
   { what, who, args, scope }: Saying,

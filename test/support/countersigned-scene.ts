@@ -1,6 +1,7 @@
 /**
- * A worker that is an issuer, three servers that trust an issuer and verify every token, an authorization server that exchanges
- * what callers seal, and one run: a call that bob countersigned, one that policy lets pass, and one in the caller's name.
+ * Starts a worker that is an issuer, and three servers that trust an issuer and verify every token. An
+ * authorization server exchanges what callers seal.
+ * One run makes three calls: one that bob countersigned, one that policy allows, and one in the caller's name.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,20 +24,20 @@ export const PAYMENT = { amount: 5, to: 'ben', note: 'é €' };
 export interface CountersignedScene {
   readonly world: World;
   readonly provider: RunningProvider;
-  /** Both want a token for exactly the call; `pay` one that bob has countersigned. */
+  /** Two servers want a token for exactly the call; `pay` wants one that bob has countersigned. */
   readonly bank: GuardedServer;
   readonly other: GuardedServer;
-  /** Takes tokens of the authorization server. */
+  /** Accepts tokens of the authorization server. */
   readonly desk: GuardedServer;
-  /** Trusts another issuer than the one that is configured for it. */
+  /** Trusts another issuer than the configured one. */
   readonly strayed: GuardedServer;
-  /** Of the worker's health port. */
+  /** Address of the worker's health port. */
   readonly health: string;
-  /** What the caller sealed. */
+  /** The assertion that the caller sealed. */
   readonly assertion: string;
   readonly run: RunHandle;
   readonly request: ApprovalRequest;
-  /** All that tool servers received for the run, and nothing that a test sent itself. */
+  /** Everything that tool servers received for the run, without requests of the tests themselves. */
   readonly received: string;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** A server on this machine that counts who connects, and every attempt of this process to connect anywhere. */
+/** Counts connections to a server on this machine, and every attempt of this process to connect anywhere. */
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, Socket } from 'node:net';
 
@@ -31,7 +31,7 @@ export async function startCounting(
   };
 }
 
-/** Addresses to which sockets of this process have begun to connect. */
+/** Records the addresses to which sockets of this process begin to connect. */
 export function watchAttempts(): { readonly attempts: readonly string[]; stop(): void } {
   const attempts: string[] = [];
   const connect = Object.getOwnPropertyDescriptor(Socket.prototype, 'connect');

@@ -1,4 +1,7 @@
-/** Runs that a query has really damaged, in files: what the fault suite leaves without the guard, for the diagnosis. */
+/**
+ * Keeps runs that a query has really damaged. The fault suite makes them without the guard, for tests of the
+ * diagnosis.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -15,19 +18,19 @@ export const FOLDER = fileURLToPath(new URL('../replay/damaged', import.meta.url
 
 export interface DamagedRun {
   readonly workflowId: string;
-  /** Oldest first. */
+  /** Histories, oldest first. */
   readonly histories: readonly History[];
-  /** As the worker wrote it that a query had misled; and as the run tells it by now. Absent where the two cannot be had. */
+  /** The ledger as the misled worker wrote it, and as the run tells it now. Absent if the two cannot be had. */
   readonly ledger?: { readonly copy: readonly LedgerEntry[]; readonly run: readonly LedgerEntry[] };
 }
 
 export async function damagedRun(name: string): Promise<DamagedRun> {
-  // Sound: written below.
+  // Sound: `keepDamaged` wrote the file.
   const kept = JSON.parse(await readFile(join(FOLDER, `${name}.json`), 'utf8')) as DamagedRun;
   return { ...kept, histories: kept.histories.map((history) => historyFromJSON(history)) };
 }
 
-/** @param told ledger of the run before it was rebuilt */
+/** @param told the run's ledger before the run was rebuilt */
 export async function keepDamaged(world: FaultWorld, path: string, workflowId: string, told: string): Promise<void> {
   const histories = (await executions(world, workflowId)).map(({ history }) => historyToJSON(history));
   const ledger = await ledgersOf(world, workflowId, told);
@@ -45,7 +48,7 @@ async function ledgersOf(world: FaultWorld, workflowId: string, told: string): P
   const run = await readLedger(client, { workflowId, artifacts }).catch(() => undefined);
   if (run === undefined) return undefined;
   const stored = await storedLedger(world, { runId: workflowId });
-  // Sound: a ledger as it was answered to a query.
+  // Sound: the text is a ledger from the answer to a query.
   const copy = stored.length > 0 ? stored : (JSON.parse(told) as LedgerPage).entries;
   return JSON.stringify(copy) === JSON.stringify(run) || copy[0]?.seq !== 0 ? undefined : { copy, run };
 }

@@ -1,4 +1,7 @@
-/** One dispatch of a call that policy allows, through the activity, with everything that it reaches in the test's hands. */
+/**
+ * Runs one dispatch of an allowed call through the activity; the test controls everything that the activity
+ * reaches.
+ */
 import { Conditions } from '../../activities/policy/condition-clock.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import type { CallProgress } from '../../activities/mcp/port.ts';
@@ -23,9 +26,9 @@ const tool: OfferedTool = {
 const input: DispatchInput = allowedDispatch(tool, { path: 'a' }, [], { server: { name: 'files', url: DISPATCH_URL } });
 
 export interface DispatchScene {
-  /** What Temporal heard. */
+  /** Heartbeats that Temporal got. */
   readonly beats: CallProgress[];
-  /** What was done, in that order: listed, minted, called, released. */
+  /** Steps in order: listed, minted, called, released. */
   readonly done: string[];
   partsWith(over: Partial<CallToolParts>): CallToolParts;
   dispatched(over?: Partial<CallToolParts>, more?: Partial<DispatchInput>, tried?: Tried): Promise<DispatchResult>;

@@ -1,4 +1,4 @@
-/** A small schema that takes 2^levels steps to check: each definition asks for the next one twice. */
+/** Makes a small schema that takes 2^levels steps to check: each definition refers to the next one twice. */
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 
 export function doublingSchema(levels: number): JsonObject {

@@ -1,10 +1,10 @@
-/** The way out of tests, whose servers are all on this machine. */
+/** Makes the egress of tests, whose servers are all on this machine. */
 import { createEgress, type EgressOptions } from '../../activities/egress/fetch.ts';
 
-/** As an operator says it for development; all else as in production. */
+/** The operator's setting for development; everything else is as in production. */
 export const LOOPBACK = { allowLoopback: true } as const;
 
-/** To any server of a test. */
+/** Makes an egress to any server of a test. */
 export function loopbackEgress(over: Partial<EgressOptions> = {}) {
   return createEgress({
     rules: { allowLoopback: true, allowInsecure: false, allowPrivate: [] },

@@ -1,4 +1,4 @@
-/** One Temporal dev server for a test file, with what the file needs to look at it. */
+/** Starts one Temporal dev server for a test file. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,8 +10,9 @@ import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 import { askingAgain } from '../../workers/refused-queries.ts';
 
 /**
- * Temporal looks for timers that are due once a second, and lets an execution follow another one within a second only after a pause:
- * for load, where many runs share a server. Tests have one to themselves, and wait for nothing else.
+ * Settings that remove two pauses of the dev server. It looks for due timers once a second, and delays an execution
+ * that follows another within a second.
+ * Both pauses help servers that many runs share; a test has a server to itself.
  */
 const IMPATIENT = ['history.timerProcessorMaxTimeShift="5ms"', 'history.workflowIdReuseMinimalInterval="0s"'];
 
@@ -30,11 +31,11 @@ export async function startEngine({
 }: {
   persistent?: boolean;
   ui?: boolean;
-  /** As it is in production. */
+  /** Keeps the production settings. */
   patient?: boolean;
   dynamicConfig?: readonly string[];
 } = {}): Promise<TestEngine> {
-  // Tests kill servers and race updates: what the SDK warns of then is what they are about.
+  // Tests kill servers and race updates, so warnings of the SDK about that are expected.
   const filter = makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' });
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter } } });
   const directory = await mkdtemp(join(tmpdir(), 'countersign-test-'));
@@ -56,7 +57,7 @@ export async function startEngine({
       return new Client({
         connection,
         namespace: server.namespace,
-        // As the workers' own do.
+        // The workers' own clients have the same interceptor.
         interceptors: { workflow: [askingAgain()] },
         ...(dataConverter === undefined ? {} : { dataConverter }),
       });
@@ -70,7 +71,7 @@ export async function startEngine({
   };
 }
 
-/** As Temporal UI asks: a query that is refused is not asked again. */
+/** Makes a client like Temporal UI's, which does not repeat a refused query. */
 export function plainClient({ connection, options }: Client): Client {
   return new Client({ connection, namespace: options.namespace });
 }

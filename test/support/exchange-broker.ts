@@ -1,4 +1,7 @@
-/** Brokers of each strategy that asks somebody or signs, over one server `notes`, with what callers seal for it. */
+/**
+ * Makes brokers of each strategy that asks an authorization server or signs, over one server `notes`, and
+ * callers' sealed grants.
+ */
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { sealAuthorization } from '../../client/signing/sealing.ts';
@@ -19,9 +22,9 @@ export const RESOURCES = { [URL_OF.notes]: 'notes:read notes:write notes:delete'
 export interface ZonedBroker {
   readonly broker: TokenBroker;
   readonly zone: ZoneKey;
-  /** What a caller hands over, sealed for this run. */
+  /** Seals what a caller hands over for this run. */
   grant(authorization: string, run?: number): Promise<Grant>;
-  /** Of this run with this grant. */
+  /** Makes a token request of this run with this grant. */
   request(authorization: string, tool?: string, run?: number): Promise<TokenRequest>;
 }
 
@@ -61,7 +64,7 @@ export async function zonedBroker(
   };
 }
 
-/** What stood in the last token request, and is more than a name. */
+/** Returns the values of the last token request that are more than names. */
 export function shownAt(...servers: readonly RunningAuthorizationServer[]): string[] {
   return servers.flatMap(({ seen }) => {
     const { authorization, form } = seen.at(-1) ?? {};

@@ -1,15 +1,17 @@
-/** A Temporal dev server on a SQLite file that can be killed, and started again on the same port and file. */
+/**
+ * Starts a Temporal dev server on a SQLite file that can be killed, and restarted on the same port and file.
+ */
 import { join } from 'node:path';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
 import { startEngine, type TestEngine } from './engine.ts';
 
 export interface FaultEngine extends TestEngine {
   readonly dbFilename: string;
-  /** SIGKILL: what is not in the file is lost. */
+  /** Sends SIGKILL: what is not in the file is lost. */
   kill(): Promise<void>;
-  /** On the same port and file. */
+  /** Restarts on the same port and file. */
   restart(): Promise<void>;
-  /** SIGTERM, so that the file is complete; the folder stays until `stop`. */
+  /** Sends SIGTERM, so that the file is complete; the folder stays until `stop`. */
   close(): Promise<void>;
 }
 

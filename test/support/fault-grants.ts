@@ -1,4 +1,4 @@
-/** A zone with two tool servers that take the authorization that a caller gave, and the clients that seal it for them. */
+/** Makes a zone with two tool servers that take a caller's authorization, and the clients that seal it. */
 import type { SealingTargets } from '../../client/run/start-run.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
@@ -13,7 +13,7 @@ export interface GrantScene {
   readonly other: FaultServer;
   readonly world: World;
   readonly targets: SealingTargets;
-  /** As `world` has it, under another task queue. */
+  /** Returns the configuration of `world` under another task queue. */
   configOf(taskQueue: string, over?: ConfigInput): ConfigInput;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export async function startGrantScene(): Promise<GrantScene> {
   };
 }
 
-/** Headers under which a server got requests of one kind. */
+/** Returns the authorization headers under which a server got requests of one kind. */
 export function authorizationsOf(server: FaultServer, rpcMethod: string): (string | undefined)[] {
   return server.seen.filter((request) => request.rpcMethod === rpcMethod).map(({ headers }) => headers.authorization);
 }

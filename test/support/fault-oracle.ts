@@ -1,16 +1,19 @@
 /**
- * What must be true of a run after any fault, measured against the tool server's own log (the oracle of the fault suite).
+ * The oracle of the fault suite: it checks what must be true of a run after any fault, against the tool
+ * server's own log.
  *
- * 1. No call is sent without a verdict or a decision for it (INV-G1); every accepted decision stands in the ledger once (INV-D3).
- * 2. A call that is not repeatable runs at most once, and its outcome never claims more or less than the server knows (INV-X1).
- * 3. The ledger is intact, and an ended run has one outcome for every call.
+ * 1. No call is sent without a verdict or a decision for it (INV-G1). Every accepted decision stands in the ledger once
+ *    (INV-D3).
+ * 2. A call that is not repeatable runs at most once, and its outcome never claims more or less than the server knows
+ *    (INV-X1).
+ * 3. The ledger is valid, and an ended run has one outcome for every call.
  */
 import { expect } from '@jest/globals';
 import { assertIntact, type LedgerEntry, type RunHandle } from '../../client/index.ts';
 import { factsOf } from './run-record.ts';
 import type { ExecutedCall } from './recording-server.ts';
 
-/** How often a server acted on one call of a run, by the idempotency key that every attempt carries. */
+/** Counts how often a server acted on one call of a run, by the idempotency key that every attempt carries. */
 export function executionsOf(log: readonly ExecutedCall[], { runId }: RunHandle, callId: string): number {
   return log.filter(({ headers }) => headers['idempotency-key'] === `${runId}/${callId}`).length;
 }

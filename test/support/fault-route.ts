@@ -1,10 +1,12 @@
-/** A TCP way to a server that a test can cut and mend: the server lives on, nobody reaches it. */
+/**
+ * Makes a TCP route to a server that a test can cut and restore: the server lives on, but cannot be reached.
+ */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 export interface FaultRoute {
-  /** Of the server behind, at this way's own port. */
+  /** URL of the server behind, with this route's own port. */
   readonly url: string;
-  /** Connections are refused and those that stand are reset. */
+  /** Refuses connections and resets the existing ones. */
   cut(): Promise<void>;
   mend(): Promise<void>;
   close(): Promise<void>;

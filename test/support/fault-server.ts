@@ -1,12 +1,15 @@
-/** The misbehaving server with a way to fail for each of its tools, and a log of what it executed. */
+/** Serves the misbehaving server with a way to fail for each of its tools, and logs what it executed. */
 import { type CallExchange, type Era, type RawServer, startRawServer } from './mcp-raw-server.ts';
 import type { ExecutedCall } from './recording-server.ts';
 
-/** What a tool does with a call. @param attempt from 1, of the same call */
+/**
+ * Reaction of a tool to a call.
+ * @param attempt number of the attempt at the same call, from 1
+ */
 export type Behaviour = (exchange: CallExchange, attempt: number) => void;
 
 export interface FaultServer extends RawServer {
-  /** What was executed, in the order in which it was. */
+  /** Executed calls, in order. */
   readonly calls: readonly ExecutedCall[];
 }
 
@@ -33,7 +36,7 @@ export async function startFaultServer(era: Era, tools: Readonly<Record<string, 
   return { ...server, calls };
 }
 
-/** Acts, and answers with this text. */
+/** Makes a behaviour that acts and answers with this text. */
 export function succeedWith(text: string): Behaviour {
   return (exchange) => {
     exchange.execute();

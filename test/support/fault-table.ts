@@ -1,4 +1,7 @@
-/** The ways in which a tool fails, each with what must be true afterwards: at the server, in the ledger, and for the model. */
+/**
+ * Lists the ways in which a tool fails, with the required result of each: at the server, in the ledger, and
+ * for the model.
+ */
 import { type Behaviour, succeedWith } from './fault-server.ts';
 
 export const LARGE_BYTES = 5 * 1024 * 1024;
@@ -9,10 +12,10 @@ export interface Fault {
   readonly behave: Behaviour;
   readonly outcome: 'succeeded' | 'failed' | 'unknown';
   readonly code?: string;
-  /** At the server. */
+  /** Number of executions at the server. */
   readonly executions: 0 | 1;
   readonly told: RegExp;
-  /** Times the run sent it. */
+  /** Number of times that the run sent the call. */
   readonly sent?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A service under test whose workers are processes of their own, on a Temporal server that can be killed: models are scripts in
- * its configuration file, tool servers are what the test starts.
+ * Starts a service whose workers are processes of their own, on a Temporal server that can be killed. Models
+ * are scripts in the configuration file; the test starts the tool servers.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -30,9 +30,9 @@ export interface FaultWorld {
   /** Ids of all runs started with `start`. */
   readonly runs: readonly string[];
   startWorker(options?: Pick<WorkerProcessOptions, 'role' | 'shipped'>): Promise<WorkerProcess>;
-  /** Starts a run of the model with this name, with all configured servers unless told otherwise. */
+  /** Starts a run of this model, by default with all configured servers. */
   start(model: string, over?: Partial<RunSpecInput>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
-  /** Kills the workers that are left. */
+  /** Kills the remaining workers. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export interface FaultWorldOptions {
   /** Values for `${NAME}` in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
   readonly client?: Partial<CountersignOptions>;
-  /** Shared with another world of the file, which stops it; each world needs a task queue of its own. */
+  /** A server shared with another world of the file, which stops it. Each world needs a task queue of its own. */
   readonly engine?: FaultEngine;
   readonly bundle?: WorkflowBundle;
 }

@@ -1,10 +1,15 @@
-/** Workflows that somebody who may write to the namespace could run beside ours. Bundled for a worker of their own. */
+/**
+ * Holds workflows that a namespace writer could run beside ours. They are bundled for a worker of their own.
+ */
 import { RawValue } from '@temporalio/common';
 import { makeContinueAsNewFunc, proxyActivities, workflowInfo } from '@temporalio/workflow';
 
 type AnyActivity = (input: unknown) => Promise<unknown>;
 
-/** Schedules one activity of the real workers. `$self` in the input becomes the Temporal run id, which nobody knows before. */
+/**
+ * Schedules one activity of the real workers. `$self` in the input becomes the Temporal run id, which nobody knows
+ * before.
+ */
 async function schedule(
   taskQueue: string,
   activity: string,
@@ -20,7 +25,7 @@ async function schedule(
   return await call(input['runId'] === '$self' ? { ...input, runId: workflowInfo().runId } : input);
 }
 
-/** Bears the name of a run. */
+/** Has the name of the run workflow. */
 export async function agentRun(
   taskQueue: string,
   activity: string,
@@ -37,13 +42,13 @@ export async function somethingElse(
   return await schedule(taskQueue, activity, input);
 }
 
-/** A payload as it stood in a history, byte by byte, whatever goes with it. */
+/** A payload from a history, copied byte by byte with all its metadata. */
 export interface CopiedPayload {
   readonly metadata: Readonly<Record<string, readonly number[]>>;
   readonly data: readonly number[];
 }
 
-/** Goes on as a workflow of the real workers, with arguments of its own. */
+/** Continues as a workflow of the real workers, with arguments of its own. */
 export async function goesOn(taskQueue: string, workflowType: string, args: readonly CopiedPayload[]): Promise<void> {
   const payloads = args.map(({ metadata, data }) =>
     RawValue.fromPayload({

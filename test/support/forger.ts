@@ -1,4 +1,6 @@
-/** Somebody with write access to the namespace: a worker with workflows of its own, and the recorded inputs of a genuine run. */
+/**
+ * Plays a namespace writer: a worker with workflows of its own, and the recorded inputs of a genuine run.
+ */
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
@@ -19,13 +21,16 @@ import { decisionOn, openRequests, startWorld, type World } from './world.ts';
 export interface Forger {
   readonly bank: RecordingServer;
   readonly world: World;
-  /** How often any server has been asked for anything. */
+  /** Number of requests to any server. */
   contacts(): number;
-  /** What a genuine run scheduled, by activity. */
+  /** Inputs that a genuine run scheduled, by activity. */
   readonly genuine: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
-  /** The dispatch of a call that was countersigned, and made. */
+  /** The dispatch of a call that was countersigned and sent. */
   readonly approved: DispatchInput;
-  /** Schedules an activity of the real workers from a workflow of the forger's. `$self` as `runId` becomes its Temporal run. */
+  /**
+   * Schedules an activity of the real workers from a workflow of the forger. `$self` as `runId` becomes its Temporal
+   * run id.
+   */
   forge(
     type: 'agentRun' | 'somethingElse',
     activity: string,
@@ -35,7 +40,10 @@ export interface Forger {
   stop(): Promise<void>;
 }
 
-/** @param over what those who are asked may do besides @param rules of the organisation, before all else */
+/**
+ * @param over further rights of the people who are asked
+ * @param rules of the organisation, before all others
+ */
 export async function startForger(
   over: Pick<ApproverList, 'may' | 'remember'> = {},
   rules: NonNullable<PolicyInput['rules']> = [],
@@ -62,12 +70,12 @@ export async function startForger(
     digs: { url: tasks.url, credentials, tasks: {} },
     kept: { url: kept.url, credentials },
   };
-  // In a tenant of its own: no run here has a catalog.
+  // The catalog has a tenant of its own: no run here has a catalog.
   const catalog = { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] };
   const { grants } = zone;
   const world = await startWorld({ engine, config: { policy, servers, catalog, grants } });
   const genuine = new Map([...(await recordGenuine(world, bank.url)), ...(await recordOutlived(world, kept))]);
-  // Sound: recorded by our own workflow.
+  // Sound: our own workflow recorded it.
   const approved = genuine.get(ACTIVITIES.callTool) as unknown as DispatchInput;
 
   const connection = await NativeConnection.connect({ address: world.engine.server.address });
@@ -111,19 +119,19 @@ async function recordGenuine(world: World, url: string): Promise<Forger['genuine
   await run.result();
   const recorded = await scheduledInputs(world, run.runId);
   const ofCatalog = await scheduledInputs(world, shelf.workflowId);
-  // Sound: recorded by our own workflow.
+  // Sound: our own workflow recorded it.
   const { toolset, run: identity, name } = recorded.get(ACTIVITIES.callTool) as unknown as DispatchInput;
   const call = { callId: 't1.c0', providerCallId: 'p', name, arguments: {} };
   return new Map<string, Readonly<Record<string, unknown>>>([
     [ACTIVITIES.judge, { run: identity, toolset, runPolicy: undefined, calls: [call] }],
-    // Takes the name of a tenant, and answers nothing in trust mode `temporal`.
+    // The activity takes the name of a tenant, and answers nothing in trust mode `temporal`.
     [ACTIVITIES.readTrust, {}],
     ...ofCatalog,
     ...recorded,
   ]);
 }
 
-/** What runs schedule whose calls outlive the worker that sent them. */
+/** Records the inputs of runs whose calls outlive the worker that sent them. */
 async function recordOutlived(world: World, kept: ResumableServer): Promise<Forger['genuine']> {
   const ofOne = async (tool: string, given: object) =>
     await world.start([{ calls: [{ tool, arguments: given }] }, { text: 'done' }], {
@@ -144,7 +152,7 @@ async function recordOutlived(world: World, kept: ResumableServer): Promise<Forg
   );
 }
 
-/** A dispatch that would pass, from a forged run: everything in it fits everything else. */
+/** Makes a dispatch from a forged run in which everything fits everything else, so that it would pass. */
 export function consistent(
   approved: DispatchInput,
   workflowId: string,

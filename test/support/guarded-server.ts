@@ -1,6 +1,7 @@
 /**
- * An MCP server behind the bearer check of the MCP SDK: a token counts only when it is of one issuer, for this server, short, and
- * of the scope of what is asked; and, where it is to be countersigned, for exactly this call and for the first time.
+ * Serves an MCP server behind the bearer check of the MCP SDK. A token counts only if it comes from one
+ * issuer, is for this server, is short-lived, and has the scope of the request.
+ * A token for a countersigned tool must also be for exactly this call, and be used for the first time.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -21,11 +22,11 @@ import { listenOnLoopback } from './loopback-server.ts';
 
 export interface GuardedRules {
   readonly issuer: string;
-  /** Asked when a token comes. */
+  /** Called when a token comes. */
   readonly keysUrl: () => string;
-  /** Of `tools/list`, and of each tool. */
+  /** Scopes of `tools/list` and of each tool. */
   readonly scopes: Readonly<Record<string, string>>;
-  /** Tools that want a token for exactly the call; to each those who must have approved it, or nobody. */
+  /** Tools that want a token for exactly the call, each with the people who must have approved it, or nobody. */
   readonly countersigned?: Readonly<Record<string, readonly string[]>>;
   /** Wants a token for calls only. */
   readonly openListing?: boolean;
@@ -33,9 +34,9 @@ export interface GuardedRules {
 
 export interface GuardedServer {
   readonly url: string;
-  /** What was executed. */
+  /** Executed calls. */
   readonly calls: readonly { readonly tool: string; readonly arguments: unknown }[];
-  /** Every `Authorization` that came, with what was asked. */
+  /** Every `Authorization` header that came, with its request. */
   readonly seen: readonly { readonly method: string; readonly tool: string | undefined; readonly token: string }[];
   /** All headers and bodies that came, as text. */
   received(): string;
@@ -75,14 +76,14 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
     },
   };
 
-  /** Why it is not for this call. */
+  /** Returns why the token is not for this call. */
   const doubt = (claims: unknown, { name = '', arguments: args = {} }: NonNullable<Message['params']>) => {
     const wanted = rules.countersigned?.[name];
     if (wanted === undefined) return undefined;
     const parsed = IssuedClaims.safeParse(claims);
     const call = parsed.data?.countersign.call;
     if (parsed.data === undefined || call === undefined) return 'no call is named';
-    // Not with our own code: the promise is to anybody who can read two RFCs.
+    // The hash is not computed with our own code: the promise is made to anybody who can read two RFCs.
     const hash = createHash('sha256')
       .update(canonicalize(args) ?? '')
       .digest('hex');
@@ -121,7 +122,7 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
       return;
     }
     received.push(`${JSON.stringify(request.headers)}\n${text}`);
-    // Sound: what is no message has none of its fields.
+    // Sound: a body that is no message has none of its fields.
     const message = (text === '' ? {} : JSON.parse(text)) as Message;
     const { method = '', params = {} } = message;
     const header = request.headers.authorization;
@@ -161,7 +162,10 @@ export async function startGuardedServer(rules: GuardedRules): Promise<GuardedSe
   };
 }
 
-/** One `tools/call` as anybody can send it who got hold of a token. Status, and text. */
+/**
+ * Sends one `tools/call` like anybody who got hold of a token.
+ * @returns status and text
+ */
 export async function sendCall(
   url: string,
   token: string,

@@ -1,16 +1,16 @@
-/** The code blocks of a page for people, as they stand there: what a page shows is what tests run. */
+/** Reads the code blocks of a page for people, so that tests run exactly what the page shows. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 export interface GuideBlock {
-  /** From the repository root. */
+  /** Path from the repository root. */
   readonly page: string;
-  /** In the page, of the first line of code. */
+  /** Line number of the first line of code in the page. */
   readonly line: number;
   readonly text: string;
 }
 
-/** @param language what stands behind the fence, as a pattern */
+/** @param language pattern for the word behind the fence */
 export async function blocksOf(page: string, language: string): Promise<readonly GuideBlock[]> {
   const markdown = await readFile(fileURLToPath(new URL(`../../${page}`, import.meta.url)), 'utf8');
   const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');

@@ -1,6 +1,6 @@
 /**
- * A dispatch at a server that asks on its open connection, and a run that puts the question before somebody: the activities of a
- * worker, put together as workers do, in a mock of an activity's environment, with Temporal's client in short.
+ * Dispatches to a server that asks on its open connection, and plays a run that puts the question before
+ * somebody. The activities are assembled as in a worker; the activity environment and Temporal's client are mocks.
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
@@ -18,7 +18,7 @@ import { toolSideActivities } from '../../workers/composition.ts';
 import { allowedDispatch, inActivity, RUN, RUN_ID } from './tool-activities.ts';
 import type { ProvisionProof } from '../../contracts/wire/proofs.ts';
 
-/** What people answer to the one question of a request; undefined: nobody does. */
+/** People's answer to the one question of a request; undefined if nobody answers. */
 export type Answer = (asked: HeldQuestions) => InputResponse | undefined;
 
 export interface HeldScene {
@@ -30,25 +30,27 @@ export interface HeldScene {
 export interface HeldSceneOptions {
   readonly url: string;
   readonly answer: Answer;
-  /** What the run shows in the question's place: whoever answers means this. */
+  /** The question that the run shows instead; whoever answers means this one. */
   readonly shows?: (about: InputPause) => InputPause;
-  /** What the run makes of the proof. */
+  /** Changes the proof of the run. */
   readonly prove?: (proof: ProvisionProof) => ProvisionProof;
-  /** Of the server, in the configuration. */
+  /** Settings of the server in the configuration. */
   readonly server?: object;
   readonly policy?: object;
-  /** Before the run answers; it may change the configuration. */
+  /** Called before the run answers; may change the configuration. */
   readonly meanwhile?: (config: Config) => void;
 }
 
-/** What an activity asks of Temporal's client: there is no catalog, a run was never reset, and its questions are answered. */
+/**
+ * Temporal's client as an activity uses it. There is no catalog, a run was never reset, and its questions are answered.
+ */
 export interface HeldClient {
   readonly client: Client;
   readonly asked: readonly { readonly updateId: string; readonly questions: HeldQuestions }[];
 }
 
 type Answering = Pick<HeldSceneOptions, 'answer' | 'prove' | 'shows'> & {
-  /** The dispatch that is under way. */
+  /** The dispatch in flight. */
   readonly dispatch: () => DispatchInput | undefined;
   readonly meanwhile?: () => void;
 };
@@ -89,14 +91,14 @@ export function heldClient({ dispatch, answer, meanwhile, ...options }: Answerin
           _: 'inputAsked',
           { args: [questions], updateId }: { args: [HeldQuestions]; updateId: string },
         ): Promise<HeldAck> => {
-          // As Temporal keeps it.
+          // The copy has the form that Temporal keeps.
           asked.push({ updateId, questions: structuredClone(questions) });
           return await Promise.resolve({ deadline: '2026-01-01T01:00:00.000Z' });
         },
       }),
     },
   };
-  // Sound: the activities ask for a catalog and for what is answered here, and nothing else.
+  // Sound: the activities ask for a catalog and for what is answered here, and for nothing else.
   return { client: client as unknown as Client, asked };
 }
 
@@ -137,7 +139,7 @@ export async function heldScene(options: HeldSceneOptions): Promise<HeldScene> {
 
 const PERSON = { id: 'ann', groups: [], tenant: 'default' };
 
-/** A good proof of it. */
+/** Makes a valid proof of the answer. */
 export function answeredQuestion(
   { run, runId, callId, target, arguments: args }: DispatchInput,
   { round, requests }: HeldQuestions,

@@ -1,4 +1,4 @@
-/** Holds the judge of a world: what it needs is away, and workers that had read it are gone. */
+/** Makes the judge of a world wait: what it needs is away, and the workers that had read it are gone. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RunHandle } from '../../client/index.ts';
@@ -20,7 +20,7 @@ export async function holdJudge(world: World, run: RunHandle): Promise<() => Pro
   };
 }
 
-/** Waits until so many edits of a run are being judged. */
+/** Waits until this many edits of a run are being judged. */
 export async function judging(world: World, run: RunHandle, count = 1): Promise<void> {
   const handle = world.client.workflow.getHandle(run.runId);
   await until(

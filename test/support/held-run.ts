@@ -1,16 +1,16 @@
-/** A run that takes the questions of a dispatch, as a test tells it to, and remembers them. */
+/** Plays a run that accepts the questions of a dispatch as a test tells it to, and remembers them. */
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { type HeldRun, NotHeld } from '../../activities/gate/legacy-2025/held-run.ts';
 
 export interface FakeRun extends HeldRun {
   readonly asked: readonly HeldQuestions[];
-  /** Of how often it was asked what became of a question. */
+  /** Number of times that it was asked what became of a question. */
   looks(): number;
-  /** Resolves once so many questions are open, or were. */
+  /** Resolves once this many questions are or were open. */
   hasAsked(count: number): Promise<HeldQuestions>;
-  /** What it says of the newest question from now on; an error is thrown. */
+  /** Sets its answer about the newest question from now on; an error is thrown. */
   says(word: HeldWord | Error): void;
-  /** What it says to the next question; nothing: it is put before people. */
+  /** Sets its reaction to the next question; undefined puts the question before people. */
   takes(how: 'refuses' | Error | undefined): void;
 }
 
@@ -25,7 +25,7 @@ export function fakeRun(): FakeRun {
     looks: () => looks,
     async hasAsked(count) {
       while (asked.length < count) await new Promise<void>((resolve) => waiting.add(resolve));
-      // Sound: there are so many.
+      // Sound: there are that many questions.
       return asked[count - 1] as HeldQuestions;
     },
     says: (next) => (word = next),

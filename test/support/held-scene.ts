@@ -1,6 +1,6 @@
 /**
- * Runs whose tools are dispatched by the test itself: it stands where the activity stands that holds a server's connection open, and
- * tells the run of questions as that does. Everything else is real.
+ * Starts runs whose tools the test itself dispatches. The test plays the activity that holds a server's
+ * connection open, and reports questions to the run as that activity does. Everything else is real.
  */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { Context } from '@temporalio/activity';
@@ -19,13 +19,13 @@ import { replayOwn } from './run-record.ts';
 import { until } from './until.ts';
 import { startWorld, type World } from './world.ts';
 
-/** A call that the test has in its hands. */
+/** A dispatch that the test has taken. */
 export interface Flight {
   readonly input: DispatchInput;
-  /** Once Temporal says that nobody waits for it. */
+  /** True once Temporal reports that nobody waits for the dispatch. */
   isCancelled(): boolean;
   end(result: DispatchResult): void;
-  /** As Temporal tells of a worker that is gone. */
+  /** Ends the dispatch as Temporal does if its worker is lost. */
   lose(): void;
 }
 
@@ -33,9 +33,9 @@ export interface HeldScene {
   readonly world: World;
   /** Waits until this call of a run is dispatched. */
   flight(run: RunHandle, callId?: string, attempt?: number): Promise<Flight>;
-  /** All that were dispatched so far. */
+  /** Returns all dispatches so far. */
   flightsOf(run: RunHandle): readonly Flight[];
-  /** Waits until the answer to a call is asked for, whose worker is lost. */
+  /** Waits until the run asks for the answer to a call whose worker is lost. */
   asksForAnswer(run: RunHandle): Promise<Flight>;
 }
 
@@ -50,7 +50,7 @@ export const UNKNOWN: Ended = {
   kind: 'ended',
   outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message: 'Its worker has gone.' },
 };
-/** What a worker says that has to go, where another one can ask for the answer. */
+/** The result of a worker that must end, if another one can ask for the answer. */
 export const LOST: Ended = {
   ...UNKNOWN,
   resume: { protected: 'p', iv: 'i', ciphertext: 'c', tag: 't' },
@@ -152,25 +152,28 @@ function fly(input: DispatchInput, flights: Flight[]): Promise<DispatchResult> {
   });
 }
 
-/** What the dispatch tells of. */
+/** Makes the questions that the dispatch reports. */
 export function asking({ input }: Flight, over: Partial<HeldQuestions> = {}): HeldQuestions {
   const { callId, attempt } = input;
   return { callId, attempt, round: 1, requests: { who: NAME }, ...over };
 }
 
-/** As the dispatch tells its run. @throws the code with which it is refused */
+/**
+ * Reports questions to the run as the dispatch does.
+ * @throws the code of the refusal
+ */
 export async function tell({ client }: World, { input }: Flight, asked: unknown, updateId: string): Promise<HeldAck> {
   const handle = client.workflow.getHandle(input.run.workflowId, input.runId);
   return await handle.executeUpdate<HeldAck, [unknown]>(UPDATES.inputAsked, { args: [asked], updateId });
 }
 
-/** The question of this round, under the id that the dispatch uses. */
+/** Reports the question of this round, under the id that the dispatch uses. */
 export async function tellRound(world: World, flight: Flight, round = 1): Promise<HeldAck> {
   const { callId, attempt } = flight.input;
   return await tell(world, flight, asking(flight, { round }), `held/${callId}/${attempt}/${round}`);
 }
 
-/** The code with which the run refuses what the dispatch tells. */
+/** Returns the code with which the run refuses a report. */
 export async function refusalOfTold(told: Promise<unknown>): Promise<string | undefined> {
   try {
     await told;
@@ -181,7 +184,7 @@ export async function refusalOfTold(told: Promise<unknown>): Promise<string | un
   }
 }
 
-/** As the dispatch asks what became of its question. */
+/** Asks, as the dispatch does, what became of its question. */
 export async function wordOf({ client }: World, { input }: Flight, round = 1): Promise<HeldWord> {
   const { callId, attempt, runId, run } = input;
   const handle = client.workflow.getHandle(run.workflowId, runId);

@@ -1,12 +1,12 @@
 /**
- * For a worker process that is to be frozen with tasks in its hands, loaded before it starts: from SIGWINCH on it takes what Temporal
- * gives it and does nothing with it. All of the worker is real, save that its own code is never handed a task again.
+ * Loaded into a worker process before it starts, so that a test can freeze it with tasks in its hands.
+ * From SIGWINCH on, the process takes tasks from Temporal and does nothing with them. The worker is otherwise real.
  *
- * 1. It says on stdout of which Temporal run it holds something.
+ * 1. The process says on stdout which Temporal run each held task belongs to.
  */
 import { Worker } from '@temporalio/worker';
 
-/** Of the SDK's worker: what asks its native part for the next task. */
+/** The part of the SDK's worker that polls its native part for the next task. */
 interface Polling {
   readonly nativeWorker: { pollWorkflowActivation(): Promise<Buffer> };
 }
@@ -14,11 +14,11 @@ interface Polling {
 /** An activation begins with the Temporal run id (`coresdk.workflow_activation.WorkflowActivation`). */
 const RUN_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-/** More than tests have runs: each may hold a query and a task. */
+/** More than the runs of a test: each may hold a query and a task. */
 const AT_ONCE = 100;
 
 let isHolding = false;
-// A signal that nothing else is done at: with SIGUSR2 the SDK ends its workers.
+// SIGWINCH has no other use here; SIGUSR2 makes the SDK end its workers.
 process.on('SIGWINCH', () => {
   isHolding = true;
   process.stdout.write('holds tasks from now on\n');

@@ -1,6 +1,9 @@
-/** URLs and DNS answers that lead where nothing may be sent (F28). `{port}` is where a server of the test listens and counts. */
+/**
+ * Lists URLs and DNS answers that lead to forbidden destinations (F28). `{port}` stands for a test server
+ * that listens and counts.
+ */
 
-/** Refused whatever their transport. The name `public.example` is one that may be contacted. */
+/** URLs that are refused whatever their transport. The name `public.example` is one that may be contacted. */
 export const HOSTILE_URLS: readonly (readonly [what: string, url: string])[] = [
   ['loopback', 'http://127.0.0.1:{port}/'],
   ['loopback over TLS', 'https://127.0.0.1:{port}/'],
@@ -74,7 +77,7 @@ export const HOSTILE_URLS: readonly (readonly [what: string, url: string])[] = [
   ['no URL', '//127.0.0.1:{port}/'],
 ];
 
-/** What a resolver may say of `public.example`. */
+/** DNS answers for `public.example`. */
 export const HOSTILE_ANSWERS: readonly (readonly [what: string, addresses: readonly string[]])[] = [
   ['loopback', ['127.0.0.1']],
   ['loopback, IPv6', ['::1']],

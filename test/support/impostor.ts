@@ -1,7 +1,9 @@
 /**
- * Somebody who may write to the namespace and has no key: takes activities in the workers' place and ends them with what they like.
+ * Plays a namespace writer without a key, who takes activities in the workers' place and ends them with any
+ * result.
  *
- * Workflows go on by a worker of ours that has no activities (`workflowsOnly`), so that nobody is quicker.
+ * Workflows are served by one of our workers that has no activities (`workflowsOnly`), so that no other worker takes
+ * them first.
  */
 import { defaultPayloadConverter, type Payload, type ProtoFailure } from '@temporalio/common';
 import type { RunHandle } from '../../client/index.ts';
@@ -22,7 +24,7 @@ export interface TakenActivity {
   readonly input: readonly Payload[];
 }
 
-/** Ours, for workflows alone. The workers of the world must have stopped. */
+/** Starts our worker for workflows alone. The workers of the world must have stopped. */
 export async function workflowsOnly({ engine, config, bundle }: World): Promise<() => Promise<void>> {
   const connection = await NativeConnection.connect({ address: engine.server.address });
   const worker = await Worker.create({
@@ -49,7 +51,7 @@ export class Impostor {
     this.#world = world;
   }
 
-  /** The next activity on the queue of runs. */
+  /** Takes the next activity on the task queue of runs. */
   async take(taskQueue = this.#world.config.taskQueue): Promise<TakenActivity> {
     const { client, engine } = this.#world;
     for (;;) {
@@ -71,7 +73,7 @@ export class Impostor {
     }
   }
 
-  /** As `RespondActivityTaskCompletedById` takes it from anybody. */
+  /** Completes the task; `RespondActivityTaskCompletedById` accepts that from anybody. */
   async complete(task: TakenActivity, ...payloads: readonly Payload[]): Promise<void> {
     await this.#world.client.workflowService.respondActivityTaskCompletedById({
       ...this.#idOf(task),
@@ -92,7 +94,7 @@ export class Impostor {
   }
 }
 
-/** @param metadata beside the encoding */
+/** @param metadata further metadata beside the encoding */
 export function payloadOf(value: unknown, metadata: Readonly<Record<string, Uint8Array>> = {}): Payload {
   const payload = defaultPayloadConverter.toPayload(value);
   return { ...payload, metadata: { ...payload.metadata, ...metadata } };
@@ -103,7 +105,7 @@ export function valueOf<T>(payload: Payload | undefined): T {
   return defaultPayloadConverter.fromPayload<T>(payload);
 }
 
-/** A failure with one of our codes, as our activities would have it, and whatever else it is to say. */
+/** Makes a failure with one of our codes, in the form of our activities, with any further content. */
 export function failureWith(code: string, facts: object = {}, over: ProtoFailure = {}): ProtoFailure {
   return {
     message: `forged ${code}`,
@@ -113,7 +115,7 @@ export function failureWith(code: string, facts: object = {}, over: ProtoFailure
   };
 }
 
-/** Payloads of what an activity answered, the oldest first. */
+/** Returns the payloads of an activity's results, oldest first. */
 export async function answersOf(
   world: World,
   { runId }: Pick<RunHandle, 'runId'>,
@@ -134,7 +136,7 @@ export async function timesScheduled(world: World, { runId }: RunHandle, activit
   return events.filter(({ activityTaskScheduledEventAttributes: own }) => own?.activityType?.name === activity).length;
 }
 
-/** For a workflow that hands it on, with all that stands beside it. */
+/** Copies a payload for a workflow that hands it on, with all its metadata. */
 export function copyOf({ metadata, data }: Payload): CopiedPayload {
   const fields = Object.entries(metadata ?? {}).map(([name, bytes]) => [name, [...bytes]] as const);
   return { metadata: Object.fromEntries(fields), data: [...(data ?? [])] };

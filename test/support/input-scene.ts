@@ -1,4 +1,4 @@
-/** Workers, and a server that asks people in the middle of calls; and how a test answers it. */
+/** Starts workers and a server that asks people in the middle of calls, and answers its questions. */
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
@@ -16,7 +16,7 @@ export interface InputScene {
   readonly world: World;
 }
 
-/** Of each test file its own; every history is replayed. */
+/** Gives each test file a scene of its own, and replays every history. */
 export function useInputScene(): () => InputScene {
   let server: MrtrServer;
   let world: World;
@@ -69,7 +69,7 @@ export function answerTo(
     approver: { id: 'ann' },
     responses,
   };
-  // Sound: what is put over it is of the same kind, or leaves the answers unread.
+  // Sound: `over` has the same kind, or leaves the answers unread.
   return { ...answer, ...over } as ProvisionInput;
 }
 

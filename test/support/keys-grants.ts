@@ -1,4 +1,4 @@
-/** Sealed grants of one run and one server: sealed as a client does, opened as a worker does. */
+/** Makes sealed grants of one run and one server: sealed as a client does, opened as a worker does. */
 import type { SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { type SealingRequest, sealAuthorization } from '../../client/signing/sealing.ts';
 import type { MintedToken, TokenRequest } from '../../activities/tokens/port.ts';

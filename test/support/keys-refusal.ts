@@ -1,7 +1,7 @@
-/** Reading the coded error of something that must be refused. */
+/** Reads the coded error of an operation that must be refused. */
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 
-/** The coded error with which a promise is rejected. */
+/** Returns the coded error with which a promise rejects. */
 export async function refusalOf(promise: Promise<unknown>): Promise<CountersignError> {
   const error: unknown = await promise.then(
     () => undefined,

@@ -1,4 +1,4 @@
-/** Sealing keys of a zone: the public half as a client has it, the private half as a worker has it. */
+/** Makes a zone's sealing keys: the public half as a client has it, the private half as a worker has it. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
@@ -17,7 +17,7 @@ export async function zoneKey(kid = 'zone-1'): Promise<ZoneKey> {
   return { kid, publicJwk: { ...(await exportJWK(publicKey)), kid }, privateKey, pem: await exportPKCS8(privateKey) };
 }
 
-/** One whose private half lies in that folder, as a worker's configuration names it. */
+/** A key whose private half lies in a folder, as a worker's configuration names it. */
 export interface KeptZoneKey extends ZoneKey {
   readonly grants: { readonly keys: [{ readonly kid: string; readonly privateKeyFile: string }] };
 }

@@ -1,8 +1,9 @@
 /**
- * A tool server that holds a call at one step of its life, so that a worker can be killed exactly there.
+ * Serves a tool server that holds a call at one step of its life, so that a test can kill the worker exactly
+ * there.
  *
- * 1. Nothing is held before `arm` or after `disarm`: then it acts and answers.
- * 2. `calls` is what it acted on, also where nobody heard of it.
+ * 1. Nothing is held before `arm` or after `disarm`: the server then acts and answers.
+ * 2. `calls` is what the server acted on, even if nobody got the answer.
  */
 import { once } from 'node:events';
 import { type CallExchange, type Era, type RawServer, startRawServer } from './mcp-raw-server.ts';
@@ -10,13 +11,16 @@ import type { ExecutedCall } from './recording-server.ts';
 import { until } from './until.ts';
 
 export type KillPoint =
-  /** The worker asks what the tool is by now; the session of the call is not begun. */
+  /** The worker asks for the tool's current definition; the call's session has not begun. */
   | 'before the session'
-  /** The server has greeted, and no call was sent. A server of 2026-07-28 that is known is not greeted: the call is the first request. */
+  /**
+   * The server has greeted, and no call was sent. A known server of 2026-07-28 is not greeted: the call is the first
+   * request.
+   */
   | 'connected, not sent'
   | 'sent, not acted on'
   | 'acted on, not answered'
-  /** The worker has read the answer, and cannot tell Temporal. */
+  /** The worker has read the answer and cannot report it to Temporal. */
   | 'answered, not completed';
 
 export const KILL_POINTS: Readonly<Record<Era, readonly KillPoint[]>> = {
@@ -34,9 +38,9 @@ export interface KillServer extends Pick<RawServer, 'url' | 'close'> {
   readonly calls: readonly ExecutedCall[];
   arm(): void;
   disarm(): void;
-  /** Waits until so many calls are held. */
+  /** Waits until this many calls are held. */
   held(count: number): Promise<void>;
-  /** Answers those that wait for that alone, and waits until the worker has read it and left. */
+  /** Answers the calls that wait only for that, and waits until the worker has read the answer and left. */
   answer(): Promise<void>;
 }
 

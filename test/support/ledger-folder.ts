@@ -1,4 +1,4 @@
-/** What the directory sink holds of one run. */
+/** Reads what the directory sink holds of one run. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type AnyEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';

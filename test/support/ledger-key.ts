@@ -1,4 +1,4 @@
-/** A worker's key for ledger heads, as an operator makes it. */
+/** Makes a worker's key for ledger heads, as an operator does. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,10 @@ export function headKey(kid = 'worker-1'): HeadKey {
   return { kid, pem, publicPem, publicJwk: { ...(publicKey.export({ format: 'jwk' }) as JWK), kid } };
 }
 
-/** Beside a configuration. @returns its `ledger.sign` */
+/**
+ * Writes the key beside a configuration.
+ * @returns the configuration's `ledger.sign`
+ */
 export async function writeHeadKey(directory: string, { kid, pem }: HeadKey) {
   await writeFile(join(directory, `${kid}.pem`), pem);
   return { kid, privateKeyFile: `${kid}.pem` };

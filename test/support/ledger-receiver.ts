@@ -1,6 +1,6 @@
 /**
- * A receiver of ledger records over HTTP, as `docs/operations/ledger.md` tells an operator to write one: it believes no body
- * whose signature does not hold, and keeps entries by run and hash.
+ * Receives ledger records over HTTP, as `docs/operations/ledger.md` tells operators to do. It accepts no body
+ * whose signature is not valid, and keeps entries by run and hash.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -18,10 +18,10 @@ export interface Received {
 export interface LedgerReceiver {
   readonly url: string;
   readonly received: readonly Received[];
-  /** By number, then by hash; of the chain with this first run. */
+  /** Entries of the chain with this first run, by number and then by hash. */
   entries(firstRunId: string): readonly AnyEntry[];
   signedHeads(firstRunId: string): readonly string[];
-  /** Answers so instead, until it is called again without. */
+  /** Answers in this way instead, until it is called without an argument. */
   answer(instead?: 'keeps it and says nothing' | ((request: IncomingMessage, response: ServerResponse) => void)): void;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export async function startLedgerReceiver(secret = WEBHOOK_SECRET): Promise<Ledg
   };
 }
 
-/** @returns the status to answer with */
+/** @returns the HTTP status of the answer */
 function keep(chains: Map<string, Kept>, body: string): number {
   const { head, signedHead, entries } = LedgerRecord.parse(JSON.parse(body));
   const kept: Kept = chains.get(head.firstRunId) ?? { byHash: new Map(), after: new Map(), heads: [] };

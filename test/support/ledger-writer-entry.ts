@@ -1,7 +1,7 @@
 /**
- * Delivers a chain of so many entries into a ledger directory and says how it went, as a process of its own.
+ * This program delivers a chain of this many entries into a ledger directory, and reports the result.
  *
- * `node --import tsx ledger-writer-entry.ts <root> <length>`
+ * Run it with `node --import tsx ledger-writer-entry.ts <root> <length>`.
  */
 import { createLedgerDirectory } from '../../activities/ledger/directory.ts';
 import { CountersignError } from '../../contracts/errors.ts';

@@ -1,4 +1,6 @@
-/** Workers, servers whose results link to resources, and an issuer that writes down which scopes are asked for. */
+/**
+ * Starts workers, servers whose results link to resources, and an issuer that records the requested scopes.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { ADMINISTRATOR } from './catalogs.ts';
@@ -12,7 +14,7 @@ import { replayOwn, results } from './run-record.ts';
 import { startWorld, type World } from './world.ts';
 
 export interface LinkScene {
-  /** Two servers by the names `docs` and `more`; `kept` is a third, whose links nobody may read. */
+  /** One server under the names `docs` and `more`; `kept` is another, whose links nobody may read. */
   readonly server: LinkServer;
   readonly everything: RunningMcpServer;
   readonly issuer: HostileServer;
@@ -21,7 +23,7 @@ export interface LinkScene {
 
 const LONG_MS = 120_000;
 
-/** Of each test file its own; every history is replayed. */
+/** Gives each test file a scene of its own, and replays every history. */
 export function useLinkScene(): () => LinkScene {
   let scene: LinkScene;
   beforeAll(async () => {
@@ -50,7 +52,7 @@ export function useLinkScene(): () => LinkScene {
           kept: { url: server.url, credentials },
         },
         policy: { strategy: 'never', approvers: { ids: ['ann'], may: ['edit'] } },
-        // In a tenant of its own: no other run has a catalog.
+        // The catalog has a tenant of its own: no other run has a catalog.
         catalog: { administrators: [{ ...ADMINISTRATOR, tenant: 'shelf' }] },
         grants: zone.grants,
       },
@@ -70,7 +72,7 @@ export function useLinkScene(): () => LinkScene {
   return () => scene;
 }
 
-/** Of that scope, and as long as a token is. */
+/** Makes a token of this scope, with the length of a real one. */
 export function tokenFor(scope: string | null): string {
   return `token-of-${scope ?? 'nothing'}-0123456789abcdef`;
 }
@@ -79,11 +81,11 @@ export const END = { text: 'done' };
 export const links = (server: string, ...uris: string[]) => ({ tool: `${server}/link`, arguments: { uris } });
 export const read = (server: string, uri: unknown) => ({
   tool: `${server}/resources:read`,
-  // Sound: what a model may send.
+  // Sound: a model may send such arguments.
   arguments: { uri } as { uri: string },
 });
 
-/** How the calls ended, in the order in which the model was told. */
+/** Returns how the calls ended, in the order in which the model was told. */
 export async function ends(world: World, run: RunHandle): Promise<readonly object[]> {
   return (await results(world, run)).map(({ outcome }) => outcome);
 }

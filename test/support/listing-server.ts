@@ -1,13 +1,16 @@
-/** A tool server whose listing a test changes, and can hold back until it says so. */
+/** Serves a tool server whose listing a test changes, and can hold back. */
 import { type RawServer, startRawServer } from './mcp-raw-server.ts';
 import { until } from './until.ts';
 
 export interface ListingServer extends Pick<RawServer, 'url' | 'close'> {
-  /** Lists these tools from now on, each with a description of this mark. @param isHeld answered by `release` only */
+  /**
+   * Lists these tools from now on, each with a description of this mark.
+   * @param isHeld true if only `release` answers listings
+   */
   lists(names: readonly string[], mark: string, isHeld?: boolean): void;
   /** Waits until a listing is held. */
   held(): Promise<void>;
-  /** Answers what is held, whoever still waits for it, and holds nothing more. */
+  /** Answers what is held, even if nobody waits any more, and holds nothing from now on. */
   release(): void;
 }
 

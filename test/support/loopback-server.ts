@@ -1,4 +1,4 @@
-/** An HTTP server of a test: on loopback, on a port that nobody else has, and gone when the test is over. */
+/** Starts an HTTP server on loopback, on a free port, and closes it when the test is over. */
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { toNodeHandler } from '@modelcontextprotocol/node';
@@ -6,9 +6,9 @@ import type { toNodeHandler } from '@modelcontextprotocol/node';
 export interface LoopbackServer {
   /** `http://127.0.0.1:PORT` */
   readonly origin: string;
-  /** Cuts what is connected, and listens on. */
+  /** Closes existing connections and goes on listening. */
   disconnect(): void;
-  /** Waits for nobody's connection. */
+  /** Closes without waiting for any connection. */
   close(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export async function listenOnLoopback(listener: RequestListener): Promise<Loopb
   };
 }
 
-/** What the MCP SDK answers with, as Node's server calls it. */
+/** Adapts an answer of the MCP SDK to Node's server. */
 export function listenerOf(answer: ReturnType<typeof toNodeHandler>): RequestListener {
   return (request, response) => {
     // Sound: a request that a server was given has all that it reads; Node's types leave out what only clients lack.

@@ -1,4 +1,4 @@
-/** Calls whose answer is lost, and what people say became of them. */
+/** Makes calls whose answer is lost, and people's statements of what became of them. */
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
@@ -27,7 +27,7 @@ export async function lostCall(
   );
 }
 
-/** What somebody who may write to the namespace does to a call under way, so that Temporal would try it again after a pause. */
+/** Makes a call in flight fail as a namespace writer can, so that Temporal would try it again after a pause. */
 export async function failUnderWay({ client }: World, run: RunHandle, pauseMs: number, taskQueue?: string) {
   const { workflowService, options } = client;
   const { namespace } = options;
@@ -61,7 +61,7 @@ type Said =
   | { readonly kind: 'succeeded'; readonly result: string }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** What somebody says of it. */
+/** Makes a person's statement of what became of the call. */
 export function resolutionOf(request: ApprovalRequest, approver: string, said: Said): ResolutionInput {
   resolutions += 1;
   return {

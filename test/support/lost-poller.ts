@@ -1,12 +1,12 @@
 /**
- * The queue that a lost worker process kept for its own runs, polled by a process that never answers: it shows when a query has left
- * for that worker.
+ * Polls the sticky queue of a lost worker process and never answers. It shows when a query has been handed to
+ * that worker.
  */
 import type { Client } from '@temporalio/client';
 import { until } from './until.ts';
 
 const STICKY = 2;
-/** Temporal answers a poll that brought nothing shortly before its deadline. */
+/** Temporal answers an empty poll shortly before its deadline. */
 const POLL_MS = 30_000;
 
 export interface LostPoller {
@@ -15,7 +15,7 @@ export interface LostPoller {
   stop(): Promise<void>;
 }
 
-/** @param workflowId of any run that the lost worker had in memory */
+/** @param workflowId any run that the lost worker had in memory */
 export async function pollInstead(client: Client, workflowId: string, taskQueue: string): Promise<LostPoller> {
   const name = await stickyQueueOf(client, workflowId);
   const asked = new Set<string>();
@@ -24,7 +24,7 @@ export async function pollInstead(client: Client, workflowId: string, taskQueue:
   const poll = async (): Promise<void> => {
     while (!over.signal.aborted) {
       try {
-        // A signal of its own for each call: the connection never takes its listener off the one it is given.
+        // Each call gets a signal of its own, because the connection never removes its listener from a signal.
         const task = await connection.withAbortSignal(AbortSignal.any([over.signal]), async () =>
           connection.withDeadline(Date.now() + POLL_MS, async () =>
             connection.workflowService.pollWorkflowTaskQueue({

@@ -1,4 +1,4 @@
-/** An artifact store that remembers everything that was put into it, for tests that ask what was stored. */
+/** Makes an artifact store that remembers everything put into it, for tests that ask what was stored. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
 

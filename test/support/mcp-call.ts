@@ -1,4 +1,4 @@
-/** Builders of what a `ToolServer` is given, with defaults that every test can do without naming. */
+/** Builds the arguments of a `ToolServer`, with defaults for what a test does not name. */
 import type { CallProgress, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 
@@ -11,7 +11,7 @@ export function aDefinition(fields: Partial<ToolDefinition> = {}): ToolDefinitio
 }
 
 export interface RecordedCall extends ToolCall {
-  /** Heartbeat details in the order they came. */
+  /** Heartbeat details, in order. */
   readonly beats: readonly CallProgress[];
 }
 

@@ -1,4 +1,4 @@
-/** The reference server that has one of everything: legacy era, stateful, on the v1 SDK. */
+/** Starts the reference server, which has one of everything: legacy era, stateful, on the v1 SDK. */
 import { moduleFile, type RunningMcpServer, startMcpProcess } from './mcp-process.ts';
 
 export function startEverythingServer(): Promise<RunningMcpServer> {

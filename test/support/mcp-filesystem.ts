@@ -1,16 +1,19 @@
-/** The filesystem server behind mcp-proxy: both protocol eras on one URL, with side effects that can be looked at on disk. */
+/**
+ * Starts the filesystem server behind mcp-proxy: both protocol eras on one URL, with side effects that tests
+ * see on disk.
+ */
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { moduleFile, type RunningMcpServer, startMcpProcess } from './mcp-process.ts';
 
 export interface FilesystemServer extends RunningMcpServer {
-  /** The folder it may touch; removed at the end. */
+  /** The folder that the server may change; removed at the end. */
   readonly folder: string;
 }
 
 export async function startFilesystemServer(): Promise<FilesystemServer> {
-  // Resolved: the server compares real paths.
+  // The path is resolved, because the server compares real paths.
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'countersign-files-')));
   const proxy = moduleFile('mcp-proxy/dist/bin/mcp-proxy.mjs');
   const files = moduleFile('@modelcontextprotocol/server-filesystem/dist/index.js');

@@ -1,7 +1,8 @@
 /**
- * MCP servers that no one here wrote, as processes on loopback: started, waited for, and ended with everything they started.
+ * Starts MCP servers that no one here wrote as processes on loopback, waits for them, and ends them with
+ * everything they started.
  *
- * 1. What a test leaves behind is killed with the test's own process.
+ * 1. A server that a test leaves behind is killed with the test's own process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +17,7 @@ export interface RunningMcpServer {
 
 const modules = fileURLToPath(new URL('../../node_modules/', import.meta.url));
 
-/** @param path below node_modules */
+/** @param path path below node_modules */
 export function moduleFile(path: string): string {
   return `${modules}${path}`;
 }
@@ -30,7 +31,8 @@ export async function startMcpProcess({ args, env }: McpProcess): Promise<Runnin
   const port = await freePort();
   const url = `http://127.0.0.1:${port}/mcp`;
   const said: string[] = [];
-  // A process group of its own, so that what it starts ends with it. No environment of ours: tools show theirs.
+  // A process group of its own lets everything the server starts end with it. The environment is empty, since some
+  // tools show theirs.
   const child = spawn(process.execPath, args(port), {
     detached: true,
     env: { PATH: process.env['PATH'] ?? '', ...env?.(port) },
@@ -49,7 +51,7 @@ export async function startMcpProcess({ args, env }: McpProcess): Promise<Runnin
       async () => {
         if (child.exitCode !== null || child.signalCode !== null)
           throw new Hopeless(`it ended with ${child.exitCode ?? child.signalCode}`);
-        // Any answer will do, also a refusal.
+        // Any answer shows that the server is up, even a refusal.
         await (await fetch(url, { method: 'OPTIONS' })).text();
         return true;
       },

@@ -1,7 +1,8 @@
 /**
- * An MCP server on loopback that misbehaves as told, and counts what it executed: the truth that an outcome is measured against.
+ * Serves an MCP server on loopback that misbehaves as told, and counts what it executed: the truth against
+ * which outcomes are measured.
  *
- * Written on `node:http` alone, so that it can break every rule that an SDK keeps.
+ * The server uses `node:http` alone, so that it can break every rule that an SDK keeps.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { listenOnLoopback } from './loopback-server.ts';
@@ -13,7 +14,7 @@ export interface SeenRequest {
   readonly rpcMethod: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly params: Readonly<Record<string, unknown>>;
-  /** Where it is the client's answer to a request of the server. */
+  /** Present if the message is the client's answer to a request of the server. */
   readonly answer?: { readonly id: unknown; readonly result?: unknown; readonly error?: unknown };
 }
 
@@ -23,15 +24,15 @@ export interface CallExchange {
   readonly response: ServerResponse;
   readonly id: unknown;
   readonly params: Readonly<Record<string, unknown>>;
-  /** The side effect. */
+  /** Performs the side effect. */
   execute(): void;
   result(fields: Readonly<Record<string, unknown>>): void;
   error(code: number, message: string): void;
   status(code: number, headers?: Readonly<Record<string, string>>, body?: string): void;
   json(body: string): void;
-  /** Opens an event stream and writes what is given as it is. */
+  /** Opens an event stream and writes the text unchanged. */
   stream(text: string): void;
-  /** The JSON of an answer, for scripts that send it in their own way. */
+  /** Writes the JSON of an answer, for scripts that send it in their own way. */
   answerWith(fields: Readonly<Record<string, unknown>>): string;
   reset(): void;
 }
@@ -39,16 +40,16 @@ export interface CallExchange {
 export interface RawServerScript {
   readonly era: Era;
   readonly onCall?: (exchange: CallExchange) => void;
-  /** Takes `resources/read`; where it is there, the server says that it has resources. */
+  /** Handles `resources/read`; if present, the server declares that it has resources. */
   readonly onRead?: (exchange: CallExchange) => void;
-  /** Takes a request before anything else does; true means that it was answered. */
+  /** Handles a request before anything else; returns true if it has answered. */
   readonly intercept?: (
     request: IncomingMessage,
     response: ServerResponse,
     rpcMethod: string | undefined,
     id: unknown,
   ) => boolean;
-  /** Takes a listing; what it says is sent once the test says so. */
+  /** Handles a listing; the answer is sent when the test calls `answer`. */
   readonly onList?: (answer: () => void) => void;
   /** Pages of `tools/list`. */
   readonly pages?: readonly (readonly unknown[])[];
@@ -59,9 +60,9 @@ export interface RawServer {
   readonly url: string;
   readonly seen: readonly SeenRequest[];
   executions(): number;
-  /** Resolves once a request fits, at once where one did already. */
+  /** Resolves once a request fits, or at once if one has. */
   sees(fits: (request: SeenRequest) => boolean): Promise<SeenRequest>;
-  /** What it does from now on. */
+  /** Changes the script from now on. */
   become(script: RawServerScript): void;
   close(): Promise<void>;
 }
@@ -147,7 +148,7 @@ function serve(script: RawServerScript, incoming: Incoming): void {
   const complete = modern ? { resultType: 'complete' } : {};
   if (request.method === 'GET') return void response.writeHead(405).end();
   if (request.method === 'DELETE') return void response.writeHead(200).end();
-  // What the v1 SDK's transport says to a request of the other era (@modelcontextprotocol/sdk 1.32).
+  // The v1 SDK's transport gives this answer to a request of the other era (@modelcontextprotocol/sdk 1.32).
   if (!modern && request.headers['mcp-protocol-version'] === '2026-07-28' && message.method !== 'server/discover') {
     return refuse(
       response,

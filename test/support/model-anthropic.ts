@@ -1,4 +1,4 @@
-/** Anthropic Messages on the wire (anthropic-sdk-typescript: `RawMessageStreamEvent`). */
+/** Speaks Anthropic Messages on the wire (anthropic-sdk-typescript: `RawMessageStreamEvent`). */
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { type Dialect, type SaidPart, halves, objects, sse, stringOf } from './model-dialect.ts';
 

@@ -1,4 +1,4 @@
-/** An AI SDK model that asks a provider on loopback. */
+/** Makes an AI SDK model that asks a provider on loopback. */
 import { createAiSdkModel } from '../../activities/models/ai-sdk.ts';
 import type { Model } from '../../activities/models/port.ts';
 import type { ProviderConfig } from '../../activities/models/provider.ts';
@@ -44,7 +44,7 @@ export function failed(status: number, body: string, headers: Readonly<Record<st
   return { status, headers, chunks: [body], ending: 'end' };
 }
 
-/** The error with which it fails, as anything that could print it sees it. */
+/** Returns the error of a rejected promise as any code that prints errors sees it. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {

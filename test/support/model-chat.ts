@@ -1,4 +1,7 @@
-/** Chat completions on the wire (openai-openapi: `CreateChatCompletionStreamResponse`), with `reasoning_content` as servers send it. */
+/**
+ * Speaks Chat Completions on the wire (openai-openapi: `CreateChatCompletionStreamResponse`), with
+ * `reasoning_content` as servers send it.
+ */
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import { type Dialect, type SaidPart, halves, objects, sse, stringOf } from './model-dialect.ts';
 

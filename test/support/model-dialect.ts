@@ -1,12 +1,15 @@
-/** What the tests say of an answer, whatever protocol carries it; each provider's dialect is one file beside this. */
+/**
+ * Describes a model's answer for tests, whatever protocol carries it. Each provider's dialect is a file
+ * beside this one.
+ */
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 
 export type SaidPart =
-  /** `seal`: what only the provider can read (encrypted content, signature); must come back unchanged. */
+  /** `seal` holds what only the provider can read (encrypted content, signature); it must come back unchanged. */
   | { readonly type: 'reasoning'; readonly text: string; readonly seal: string }
   | { readonly type: 'text'; readonly text: string }
-  /** `json`: the arguments as the model wrote them. */
+  /** `json` holds the arguments as the model wrote them. */
   | { readonly type: 'call'; readonly id: string; readonly name: string; readonly json: string };
 
 export interface Said {
@@ -16,9 +19,9 @@ export interface Said {
   readonly finish: 'stop' | 'length' | 'refused';
 }
 
-/** What a request shows of the conversation before it. */
+/** The earlier conversation, as a request contains it. */
 export interface Echo {
-  /** Ids of calls and results in the order in which they stand. */
+  /** Ids of calls and results, in order. */
   readonly calls: readonly string[];
   readonly results: readonly { readonly id: string; readonly text: string; readonly isError?: boolean }[];
   readonly reasoning: readonly { readonly text: string; readonly seal?: string }[];
@@ -28,18 +31,18 @@ export interface Echo {
 
 export interface Dialect {
   readonly provider: Exclude<ModelConfig['provider'], 'scripted'>;
-  /** The provider's name of a model that reasons. */
+  /** The provider's name of a reasoning model. */
   readonly model: string;
   readonly schema: string;
   readonly path: string;
   readonly keyHeader: string;
   readonly key: (apiKey: string) => string;
-  /** Has the protocol a place for what `seal` holds, and for the failure of a result? */
+  /** True if the protocol has a place for `seal`, and for the failure of a result. */
   readonly seals: boolean;
   readonly flagsErrors: boolean;
-  /** The events of a streamed answer, in order; the last one or more end it. */
+  /** Events of a streamed answer, in order; the last ones end it. */
   events(said: Said): readonly string[];
-  /** An error inside a stream that has begun. */
+  /** Makes an error inside a stream that has begun. */
   errorEvent(type: string, message: string): string;
   errorBody(type: string, code: string, message: string): string;
   echo(body: JsonObject): Echo;
@@ -54,7 +57,7 @@ export function sse(event: string | undefined, data: JsonValue | string): string
   return `${event === undefined ? '' : `event: ${event}\n`}data: ${text}\n\n`;
 }
 
-/** Two pieces, so that what reads them must join them. */
+/** Splits a text, so that its reader must join the pieces. */
 export function halves(text: string): string[] {
   const middle = Math.ceil(text.length / 2);
   return [text.slice(0, middle), text.slice(middle)].filter((piece) => piece !== '');
@@ -65,7 +68,7 @@ export function objects(value: JsonValue | undefined): readonly JsonObject[] {
 }
 
 export function object(value: JsonValue | undefined): JsonObject {
-  // Sound: excludes every JSON value but an object.
+  // Sound: the checks exclude every JSON value but an object.
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 

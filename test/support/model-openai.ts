@@ -1,4 +1,4 @@
-/** OpenAI Responses on the wire (openai-openapi: `ResponseStreamEvent`, `Response`). */
+/** Speaks OpenAI Responses on the wire (openai-openapi: `ResponseStreamEvent`, `Response`). */
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { type Dialect, type Said, type SaidPart, halves, object, objects, sse, stringOf } from './model-dialect.ts';
 
@@ -111,7 +111,7 @@ function idOf({ type }: SaidPart, index: number): string {
   return `${{ reasoning: 'rs', text: 'msg', call: 'fc' }[type]}_${index}`;
 }
 
-/** A refusal in words completes; what the content filter withheld is incomplete. */
+/** A refusal in words is a complete answer; content that the filter withheld makes it incomplete. */
 function incompleteReason({ finish, parts }: Said): string | undefined {
   if (finish === 'length') return 'max_output_tokens';
   return finish === 'refused' && parts.some(({ type }) => type === 'call') ? 'content_filter' : undefined;

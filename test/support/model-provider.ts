@@ -1,6 +1,6 @@
 /**
- * A provider on loopback: answers from a queue in the provider's own protocol, and checks each request against the shape
- * that the provider publishes.
+ * Serves a model provider on loopback. It answers from a queue in the provider's own protocol, and checks
+ * each request against the shape that the provider publishes.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
@@ -20,7 +20,7 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: JsonObject;
-  /** Against the published shape; empty where the request fits. */
+  /** Violations of the published shape; empty if the request fits. */
   readonly violations: readonly string[];
 }
 
@@ -28,12 +28,12 @@ export interface ModelProvider {
   readonly baseUrl: string;
   readonly received: readonly Received[];
   enqueue(...replies: readonly Reply[]): void;
-  /** Resolves when a `hang` reply has sent its chunks, with a promise of the client's leaving. */
+  /** Resolves when a `hang` reply has sent its chunks. The result resolves when the client leaves. */
   hanging(): Promise<{ readonly left: Promise<void> }>;
   close(): Promise<void>;
 }
 
-/** @param schema file in `provider-schemas/` */
+/** @param schema name of a file in `provider-schemas/` */
 export async function startModelProvider(schema: string): Promise<ModelProvider> {
   const shape: unknown = JSON.parse(readFileSync(new URL(`provider-schemas/${schema}.json`, import.meta.url), 'utf8'));
   // Sound: the files beside this one are JSON Schemas.
@@ -86,7 +86,7 @@ async function read(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Things that happen, to be awaited before or after they do. */
+/** Events that can be awaited before or after they happen. */
 class Arrivals<T> {
   readonly #arrived: T[] = [];
   readonly #waiting: ((value: T) => void)[] = [];

@@ -1,4 +1,4 @@
-/** Builders for model requests and the conversations in them. */
+/** Builds model requests and the conversations in them. */
 import { callIdOf } from '../../contracts/ids.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
@@ -37,7 +37,7 @@ export function succeeded(text: string): Outcome {
   return { kind: 'succeeded', result: { content: [{ type: 'text', text }] } };
 }
 
-/** One outcome of each kind, with a mark in its text by which it is recognised. */
+/** One outcome of each kind, recognisable by a mark in its text. */
 export const EVERY_OUTCOME: Readonly<Record<Outcome['kind'], Outcome>> = {
   succeeded: succeeded('mark-succeeded'),
   failed: { kind: 'failed', code: 'TOOL_FAILED', message: 'mark-failed', executed: true },
@@ -49,7 +49,7 @@ export const EVERY_OUTCOME: Readonly<Record<Outcome['kind'], Outcome>> = {
   answered: { kind: 'answered', by: 'ann', answer: 'mark-answered' },
 };
 
-/** The two messages that a turn leaves behind: what the model said, and how its calls ended. */
+/** Makes the two messages of a turn: the model's answer, and the outcomes of its calls. */
 export function turnMessages(turn: number, answer: ModelAnswer, outcomes: readonly Outcome[]): readonly Message[] {
   let index = 0;
   const parts = answer.parts.map((part) => {

@@ -1,4 +1,4 @@
-/** The activity `modelStep` in a mock of its environment, with builders for what it takes. */
+/** Runs the activity `modelStep` in a mocked environment, and builds its input. */
 import { expect } from '@jest/globals';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
@@ -67,7 +67,7 @@ export function failing(error: Error): () => Promise<never> {
   };
 }
 
-/** The default logger writes every expected failure to the console. */
+/** The default logger would write every expected failure to the console. */
 export function mockEnvironment(): MockActivityEnvironment {
   return new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
 }
@@ -95,6 +95,6 @@ export async function failureOfRun(...args: Parameters<typeof run>): Promise<App
     (reason: unknown) => reason,
   );
   expect(error).toBeInstanceOf(ApplicationFailure);
-  // Sound: asserted the line before.
+  // Sound: asserted in the line before.
   return error as ApplicationFailure;
 }

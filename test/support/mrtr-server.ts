@@ -1,6 +1,6 @@
 /**
- * An MCP server of 2026-07-28 that asks people before it goes on, on the SDK's own server: what it makes of answers and states is
- * not ours. It writes down every `tools/call` and every execution.
+ * Serves an MCP server of 2026-07-28 that asks people before it goes on. It uses the SDK's own server, so its
+ * handling of answers and states is not ours. It records every `tools/call` and every execution.
  */
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
@@ -16,25 +16,25 @@ import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
 export interface MrtrServer {
   readonly url: string;
-  /** Of every `tools/call`, in the order they came. */
+  /** Every `tools/call`, in order. */
   readonly legs: readonly {
     readonly tool: string;
     readonly key: string;
     readonly state: string | undefined;
-    /** Names of the questions that it answers. */
+    /** Names of the questions that the call answers. */
     readonly answers: readonly string[];
   }[];
-  /** What was done, in the words of the tool. */
+  /** Executed work, in the words of the tool. */
   readonly executed: readonly string[];
-  /** States that were given out, as the client gets them. */
+  /** States that were issued, as the client gets them. */
   readonly states: readonly string[];
-  /** Calls that come wait until what it returns is called. */
+  /** Makes calls wait until the returned function is called. */
   hold(): () => void;
-  /** From now on no state that was given out is taken. */
+  /** Refuses, from now on, every state that was issued. */
   expireStates(): void;
-  /** From now on `deploy` asks with another text, `book` for another field in its second question. */
+  /** Changes the question of `deploy` from now on, and the field of the second question of `book`. */
   changeQuestions(): void;
-  /** As it was at first, with nothing written down; states that were given out stay dead. */
+  /** Restores the first behaviour and clears the records; states that were issued stay invalid. */
   reset(): void;
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export async function startMrtrServer(): Promise<MrtrServer> {
   ): ReturnType<typeof inputRequired.elicit> =>
     inputRequired.elicit({
       message,
-      // Sound: the tests write schemas as the wire has them.
+      // Sound: the tests write schemas in their wire form.
       requestedSchema: { ...object, properties: properties as Record<string, { type: 'boolean' }>, required },
     });
 

@@ -1,4 +1,4 @@
-/** Token brokers over configured servers with client credentials, and requests to them. */
+/** Makes token brokers over configured servers with client credentials, and requests to them. */
 import type { CountersignError } from '../../contracts/errors.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
@@ -7,7 +7,7 @@ import { createScrubber } from '../../activities/kit/scrubber.ts';
 import { loopbackEgress } from './egress.ts';
 
 export const URL_OF = { notes: 'https://notes.example.com/mcp', files: 'https://files.example.com/mcp' };
-/** Characters that form encoding changes, so that each form of the secret differs. */
+/** Form encoding changes some of these characters, so each form of the secret differs. */
 export const SECRET = 'canary s3cret+/=&%~!*()';
 export const CLIENT = { id: 'countersign', secret: SECRET };
 
@@ -38,9 +38,9 @@ export function requestFor(server: 'notes' | 'files', tool?: string): TokenReque
   return { run: runOf(1), server, serverUrl: URL_OF[server], ...(tool === undefined ? {} : { tool }) };
 }
 
-/** Which of the strings a credential could hide in hold the secret, in any form in which it travels. */
+/** Asserts that no string in which a credential could hide holds the secret, in any form in which it travels. */
 export function expectNoSecret(error: CountersignError, ...secrets: string[]): void {
   const text = `${error.message} ${JSON.stringify(error.facts)} ${String(error.stack)} ${String(error.cause)}`;
-  // No `expect`: worker processes of tests load this file too.
+  // `expect` is not used, since worker processes of tests load this file too.
   if (createScrubber(secrets).text(text) !== text) throw new Error(`a secret stands in: ${text}`);
 }

@@ -1,6 +1,7 @@
 /**
- * Grants that oidc-provider leaves to its operator: token exchange (RFC 8693), ID-JAG, and assertions (RFC 7523). Each checks what
- * it is given as strictly as its specification says, so that a token that comes out proves what went in.
+ * Adds grants that oidc-provider leaves to its operator: token exchange (RFC 8693), ID-JAG, and assertions
+ * (RFC 7523). Each checks its input as strictly as its specification says. A token that comes out therefore proves what
+ * went in.
  */
 import { randomUUID } from 'node:crypto';
 import { type JWK, type JWTPayload, SignJWT, createLocalJWKSet, jwtVerify } from 'jose';
@@ -12,11 +13,11 @@ export const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 export const BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const TYPE = 'urn:ietf:params:oauth:token-type:';
 
-/** Who says who a person is. */
+/** An identity provider that vouches for people. */
 export interface Identity {
   readonly issuer: string;
   readonly key: TestSigningKey;
-  /** An assertion of a person, for an authorization server. */
+  /** Makes an assertion of a person, for an authorization server. */
   assertion(subject: string, audience: string): Promise<string>;
 }
 
@@ -42,11 +43,11 @@ export interface ExchangeRules {
   readonly people: Identity;
   /** Resource URI → scopes. */
   readonly resources: Readonly<Record<string, string>>;
-  /** Of the client, with which its actor token is verified; without it none is wanted. */
+  /** Key of the client, which verifies its actor token; without it no actor token is wanted. */
   readonly actor?: JWK;
 }
 
-/** A token for a person, with the service that acts for them. */
+/** Gives a token for a person, with the service that acts for them. */
 export function exchangeGrant({ people, resources, actor }: ExchangeRules): GrantHandler {
   return async (context, provider) => {
     const { params, client } = context.oidc;
@@ -64,7 +65,7 @@ export function exchangeGrant({ people, resources, actor }: ExchangeRules): Gran
   };
 }
 
-/** At the identity provider of an enterprise: an ID-JAG for the authorization servers that it lists. */
+/** Gives an ID-JAG for the listed authorization servers, as the identity provider of an enterprise. */
 export function idJagGrant(people: Identity, audiences: readonly string[], over: JWTPayload = {}): GrantHandler {
   return async (context, provider) => {
     const { params } = context.oidc;
@@ -95,7 +96,10 @@ export function idJagGrant(people: Identity, audiences: readonly string[], over:
   };
 }
 
-/** At the authorization server of a tool server: a token for whom the enterprise vouches, each ID-JAG once. */
+/**
+ * Gives a token for a person whom the enterprise vouches for, as a tool server's authorization server; accepts each
+ * ID-JAG once.
+ */
 export function bearerGrant(
   people: Identity,
   identityProvider: () => string,
@@ -160,7 +164,7 @@ async function verified(
   }
 }
 
-/** Imported when it is first needed: oidc-provider speaks on the console when it is. */
+/** The module is imported on first use, since oidc-provider writes to the console on import. */
 async function refusal(kind: 'InvalidGrant' | 'InvalidTarget' | 'InvalidScope', detail: string): Promise<Error> {
   const { errors } = await import('oidc-provider');
   switch (kind) {

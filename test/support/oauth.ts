@@ -1,5 +1,6 @@
 /**
- * Authorization servers on loopback: one that we did not write (oidc-provider), and one that does whatever a test says.
+ * Starts authorization servers on loopback: one that no one here wrote (oidc-provider), and one that does
+ * whatever a test says.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type JWK, exportJWK, generateKeyPair } from 'jose';
@@ -19,7 +20,7 @@ export interface RunningAuthorizationServer {
 }
 
 export interface RunningProvider extends RunningAuthorizationServer {
-  /** At other endpoints than that for tokens: revocation, introspection. */
+  /** Requests at endpoints other than the token endpoint: revocation, introspection. */
   readonly elsewhere: readonly TokenRequestSeen[];
 }
 
@@ -27,11 +28,11 @@ export interface Client {
   readonly id: string;
   readonly secret?: string;
   readonly authMethod?: 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt';
-  /** Of a client that signs. */
+  /** Public key of a client that signs. */
   readonly publicJwk?: JWK;
   /** Default: client credentials alone. */
   readonly grantTypes?: readonly string[];
-  /** Scopes it may ask for, separated by spaces; absent means all. */
+  /** Scopes that the client may request, separated by spaces; absent means all. */
   readonly scope?: string;
 }
 
@@ -40,19 +41,22 @@ export interface ProviderOptions {
   /** Resource URI → its scopes, separated by spaces. */
   readonly resources: Readonly<Record<string, string>>;
   readonly authMethods?: readonly string[];
-  /** Default: those of the resources. */
+  /** Default: the scopes of the resources. */
   readonly scopes?: readonly string[];
   /** Default: the resource itself. */
   readonly audience?: string;
   readonly format?: 'jwt' | 'opaque';
-  /** Further grants, by their names (`oauth-grants.ts`). */
+  /** Further grants by name (`oauth-grants.ts`). */
   readonly grants?: Readonly<Record<string, GrantHandler>>;
 }
 
 /** Answers a token request of one grant. */
 export type GrantHandler = (context: KoaContext, provider: Provider) => Promise<void>;
 
-/** Client credentials with resource indicators (RFC 8707); JWT access tokens (RFC 9068) of 120 s. */
+/**
+ * Starts a provider of client credentials with resource indicators (RFC 8707); its JWT access tokens (RFC 9068) live
+ * 120 s.
+ */
 export async function startProvider(options: ProviderOptions): Promise<RunningProvider> {
   const seen: TokenRequestSeen[] = [];
   const elsewhere: TokenRequestSeen[] = [];
@@ -78,7 +82,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
     ),
     scopes: options.scopes ?? [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
     ...(options.authMethods === undefined ? {} : { clientAuthMethods: options.authMethods }),
-    // Of what was exchanged, who acts for the subject (RFC 8693 §4.1).
+    // An exchanged token names who acts for the subject (RFC 8693 §4.1).
     extraTokenClaims: ({ oidc: { params, client } }) =>
       params?.['subject_token'] === undefined ? undefined : { act: { sub: client.clientId } },
     cookies: { keys: ['test'] },
@@ -133,11 +137,11 @@ export interface HostileAnswer {
 }
 
 export interface HostileBehaviour {
-  /** Closes a connection as soon as a second request comes on it, as one that was idle for too long. */
+  /** Closes a connection when a second request comes on it, like a connection that was idle too long. */
   readonly closesIdle?: true;
-  /** Instead of correct metadata. */
+  /** Replaces the correct metadata. */
   readonly metadata?: (issuer: string) => HostileAnswer | undefined;
-  /** What the token endpoint says; `hang` answers nothing, `drop` cuts the connection. */
+  /** Answer of the token endpoint; `hang` answers nothing, `drop` cuts the connection. */
   readonly token?: (request: TokenRequestSeen) => HostileAnswer | 'hang' | 'drop';
 }
 
@@ -145,11 +149,11 @@ export interface HostileServer extends RunningAuthorizationServer {
   /** Resolves when a token request has arrived. */
   readonly arrived: Promise<void>;
   behave(next: HostileBehaviour): void;
-  /** Metadata requests so far. */
+  /** Number of metadata requests so far. */
   discoveries(): number;
 }
 
-/** An authorization server that does what the test says, with correct metadata unless told otherwise. */
+/** Starts an authorization server that does what the test says, with correct metadata by default. */
 export async function startHostile(first: HostileBehaviour): Promise<HostileServer> {
   let behaviour = first;
   let discoveries = 0;
@@ -221,7 +225,7 @@ async function signingKey(): Promise<JWK> {
   return { ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' };
 }
 
-/** Under jest the clones of Node come from another realm, and oidc-provider takes a client's key for no object. */
+/** Under jest, Node's clones come from another realm, and oidc-provider does not accept a client's key from there. */
 function withOwnClones<Made>(make: () => Made): Made {
   const native = globalThis.structuredClone;
   globalThis.structuredClone = cloned;
@@ -233,7 +237,7 @@ function withOwnClones<Made>(make: () => Made): Made {
 }
 
 function cloned<Value>(value: Value): Value {
-  // Sound: a copy has the type of what was copied.
+  // Sound: a copy has the type of its original.
   return copied(value) as Value;
 }
 

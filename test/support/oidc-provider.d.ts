@@ -1,4 +1,4 @@
-/** The part of oidc-provider that tests use; the package has no types of its own. */
+/** Types the part of oidc-provider that tests use; the package has no types of its own. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -6,7 +6,7 @@ declare module 'oidc-provider' {
     scope: string;
     audience?: string;
     accessTokenFormat: 'jwt' | 'opaque';
-    /** Seconds. */
+    /** Lifetime in seconds. */
     accessTokenTTL: number;
   }
 
@@ -25,7 +25,7 @@ declare module 'oidc-provider' {
     clientId: string;
   }
 
-  /** Of one request to the token endpoint. */
+  /** Context of one request to the token endpoint. */
   export interface KoaContext {
     readonly oidc: { readonly client: OidcClient; readonly params: Readonly<Record<string, string | undefined>> };
     body: unknown;

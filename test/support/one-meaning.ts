@@ -1,4 +1,4 @@
-/** That an id which was used for one message answers no other, however it is sent. */
+/** Checks that an id used for one message never answers another one, however that one is sent. */
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import canonicalize from 'canonicalize';
@@ -11,10 +11,10 @@ export interface Message {
   readonly [field: string]: unknown;
 }
 
-/** An update, and the message that it brings. */
+/** An update and its message. */
 export type Sent = readonly [update: string, message: Message];
 
-/** As the guide says, without our own code. */
+/** Computes the update id as the guide says, without our own code. */
 export function idByTheGuide(update: string, { signature: _, ...message }: Message): string {
   const payload = createHash('sha256')
     .update(canonicalize(message) ?? '')
@@ -23,7 +23,7 @@ export function idByTheGuide(update: string, { signature: _, ...message }: Messa
   return `${update}/${String(id)}/${payload.slice(0, 16)}`;
 }
 
-/** The answer, or the code of the refusal and the field that it names. */
+/** Returns the answer, or the code of the refusal and the field that it names. */
 async function answerOf(send: () => Promise<unknown>): Promise<unknown> {
   try {
     return await send();
@@ -34,7 +34,7 @@ async function answerOf(send: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** Straight to Temporal, under the id that the guide says. */
+/** Sends straight to Temporal, under the id that the guide prescribes. */
 export const sentPlain = ({ client }: World, workflowId: string, [update, message]: Sent): Promise<unknown> =>
   answerOf(() =>
     client.workflow
@@ -42,14 +42,17 @@ export const sentPlain = ({ client }: World, workflowId: string, [update, messag
       .executeUpdate<unknown, [Message]>(update, { args: [message], updateId: idByTheGuide(update, message) }),
   );
 
-/** The library's, by the names of the updates. */
+/** Sends with the library's method of the same name. */
 export function sentByLibrary(handle: RunHandle | CatalogHandle, [update, message]: Sent): Promise<unknown> {
   // Sound: each update has its method, which checks the message itself.
   const methods = handle as unknown as Readonly<Record<string, (message: Message) => Promise<unknown>>>;
   return answerOf(async () => await methods[update]?.call(handle, message));
 }
 
-/** The first is taken, and answered the same when it comes again; each of the others is refused, whichever way it comes. */
+/**
+ * Checks that the first message is accepted and always gets the same answer, and that every other one is refused in
+ * both ways.
+ */
 export async function expectOneMeaning(
   world: World,
   handle: RunHandle | CatalogHandle,
@@ -70,7 +73,7 @@ export async function expectOneMeaning(
   const refused = Object.keys(others).map((what) => [what, [refusal, refusal]] as const);
   const expected = new Map<string, readonly unknown[]>([['again', [ack, ack]], ...refused]);
   expect(await answers()).toEqual(expected);
-  // Nor does the next execution take one for the other.
+  // The next execution does not confuse the messages either.
   const before = await runIdOf(world, workflowId);
   await world.client.workflow.getHandle(workflowId).signal('nudge');
   await until(async () => ((await runIdOf(world, workflowId)) === before ? undefined : true), {

@@ -1,4 +1,6 @@
-/** Servers of every kind that a run may wait for, and a service that knows them. */
+/**
+ * Starts servers of every kind for which a run may wait, and the configuration of a service that knows them.
+ */
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { ADMINISTRATORS } from './catalogs.ts';
 import { type FaultServer, startFaultServer, succeedWith } from './fault-server.ts';
@@ -13,7 +15,7 @@ import { startTaskServer, type TaskServer } from './task-server.ts';
 
 export interface PointServers {
   readonly office: RecordingServer;
-  /** Its tools are nobody else's, so that what is stored of them can be taken away. */
+  /** Only this server has its tools, so a test can remove what is stored of them. */
   readonly books: RecordingServer;
   readonly desk: MrtrServer;
   readonly notes: FaultServer;
@@ -52,7 +54,7 @@ export async function startPointServers(): Promise<PointServers> {
     pages: [[TOOL]],
     intercept: (_, response) => response.writeHead(401).end() !== undefined,
   });
-  // Asked about once, and then not for a while: the run is at rest.
+  // The task is polled once and then not for a while, so that the run is at rest.
   digs.become({ begins: { pollInterval: 120_000 }, get: () => ({ status: 'working', pollInterval: 120_000 }) });
   const all = { office, books, desk, notes, closed, digs, catalogued, provider };
   return {
@@ -64,7 +66,7 @@ export async function startPointServers(): Promise<PointServers> {
   };
 }
 
-/** Tools have a queue of their own: its workers live on while those of runs are lost. */
+/** Tools have a queue of their own, whose workers live on while those of runs are lost. */
 export function pointsConfig(servers: PointServers, taskQueue: string): ConfigInput {
   const onTools = { taskQueue: `${taskQueue}-tools` };
   const none = { credentials: { kind: 'none' as const } };
@@ -102,7 +104,7 @@ export function pointsConfig(servers: PointServers, taskQueue: string): ConfigIn
     grants: { keys: [{ kid: zone.kid, privateKeyFile: 'zone.pem' }] },
     models: {
       approval: calling('office/pay', { amount: 1 }),
-      // More tasks than are looked at one after the other (`workers/replay/diagnosis.ts`).
+      // More workflow tasks than a diagnosis examines one after the other (`workers/replay/diagnosis.ts`).
       long: {
         provider: 'scripted',
         script: {
@@ -127,7 +129,7 @@ export function pointsConfig(servers: PointServers, taskQueue: string): ConfigIn
         timeoutSeconds: 120,
       },
     },
-    // The longest that may be set: what follows has this long.
+    // The longest timeout that may be set, so that the following steps have time.
     worker: { stickyQueueTimeoutMs: 3_000, shutdownGraceSeconds: 1 },
   };
 }

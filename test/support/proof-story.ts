@@ -1,4 +1,4 @@
-/** A run of two entries with what was signed for them, and one part of it forged. */
+/** Makes a run of two entries with the messages signed for them, and forges one part of it. */
 import type { RecordedDeeds } from '../../client/ledger/history.ts';
 import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -29,11 +29,11 @@ export const TRUSTED: readonly TrustedJwk[] = [ann, ben, backend, elsewhere].map
 const SPEC = { agent: { name: 'clerk', model: 'main' }, input: 'Look.', initiator: { id: 'acme|ann' } };
 export const ANN = { id: 'acme|ann', groups: ['ops'] };
 
-/** What is signed, how, and what the ledger says of it: each test forges one of them. */
+/** The signed message, its signature, and the ledger's entry: each test forges one of them. */
 export interface Forgery {
   readonly key?: TestKey;
   readonly claims?: TestClaims;
-  /** What is sent with the signature of the former. */
+  /** Message sent with the signature of the original one. */
   readonly sent?: object;
   readonly signature?: string | null;
   readonly fact?: object;
@@ -52,7 +52,7 @@ async function signatureOf(message: object, about: TestClaims, { key = ann, clai
 
 export const base = { decisionId: 'd-1', approver: ANN } as const;
 
-/** A run of two entries: its start, and a decision that was taken a second later. */
+/** Makes a run of two entries: its start, and a decision that was accepted a second later. */
 export async function story(
   decision: Decision = approval({ ...base, comment: 'seen' }),
   forged: Forgery = {},
@@ -62,7 +62,10 @@ export async function story(
   return await storyOf(decision, { purpose: 'decide', told }, forged, start);
 }
 
-/** The same, of any answer to a request. @param told what its entry says besides who gave it to what */
+/**
+ * Makes the same with any answer to a request.
+ * @param told fields of the entry beside the person and the request
+ */
 export async function storyOf(
   answer: Answerable,
   { purpose, told }: { readonly purpose: AnswerPurpose; readonly told: object },

@@ -1,6 +1,6 @@
 /**
- * Histories as a query damages them: made from sound ones, by taking a workflow task out whose commands then stand under the next one
- * (docs/adr/0045). Where the next one begins with an update, no worker can replay it.
+ * Damages valid histories as a query does (docs/adr/0045): a workflow task is removed, and its commands then
+ * stand under the next one. If the next task begins with an update, no worker can replay the history.
  */
 import type { History } from '../../workers/replay/recorded-history.ts';
 import { commandsOf, type HistoryEvent, historyOf } from '../../workers/replay/replayed-run.ts';
@@ -8,7 +8,7 @@ import { commandsOf, type HistoryEvent, historyOf } from '../../workers/replay/r
 const TIMED_OUT = 8;
 const START_TO_CLOSE = 1;
 
-/** The task was given to a worker that never did it; or had not come when what belongs to it was taken in. */
+/** The task was given to a worker that never did it, or had not come when its messages were taken in. */
 export type Form = 'never done' | 'not come';
 
 export function damagedByQuery({ events: given }: History, form: Form): History {
@@ -44,18 +44,18 @@ export function damagedByQuery({ events: given }: History, form: Form): History 
 }
 
 function renumbered(events: readonly object[]): History {
-  // Sound: events of a history, of which one was made in their shape.
+  // Sound: these are events of a history, one of which was made in their shape.
   const known = events as readonly HistoryEvent[];
   const numbers = new Map(known.map(({ eventId }, index) => [Number(eventId), index + 1]));
   const own = known.map((event, index) => ({
     ...withIds(event, (_field, id) => numbers.get(Number(id)) ?? id),
     eventId: index + 1,
   }));
-  // Sound: as above; an id may be a number where it is encoded.
+  // Sound: as above; an encoded id may be a number.
   return historyOf(own as unknown as readonly HistoryEvent[]);
 }
 
-/** With other references to events. */
+/** Replaces the references to other events. */
 export function withIds(event: HistoryEvent, to: (field: string, id: unknown) => unknown): HistoryEvent {
   const entries = Object.entries(event).map(([name, attributes]: [string, unknown]): [string, unknown] => {
     if (!name.endsWith('EventAttributes') || typeof attributes !== 'object' || attributes === null)
@@ -66,6 +66,6 @@ export function withIds(event: HistoryEvent, to: (field: string, id: unknown) =>
     ]);
     return [name, Object.fromEntries(own) as unknown];
   });
-  // Sound: the same event with other numbers in it.
+  // Sound: the result is the same event with other numbers.
   return Object.fromEntries(entries) as HistoryEvent;
 }

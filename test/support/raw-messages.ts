@@ -1,4 +1,7 @@
-/** Messages as anybody may send them who may write to the namespace: by gRPC, with payloads and headers that no client library makes. */
+/**
+ * Sends messages as any namespace writer can: by gRPC, with payloads and headers that no client library
+ * makes.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
@@ -18,7 +21,7 @@ export function readable(value: unknown): Payload {
   return defaultPayloadConverter.toPayload(value);
 }
 
-/** None of them can be read as a message; each would make the SDK's converter, or a handler, throw. */
+/** Payloads that cannot be read as a message; each would make the SDK's converter or a handler throw. */
 export const BAD_PAYLOADS: Readonly<Record<string, readonly Payload[]>> = {
   'no payload': [],
   'a brace': [encoded('json/plain', '{')],
@@ -34,17 +37,17 @@ export const BAD_PAYLOADS: Readonly<Record<string, readonly Payload[]>> = {
   'two of them': [encoded('json/plain', '{'), encoded('binary/encrypted', 'xyz')],
 };
 
-/** In place of a trace. */
+/** Headers in place of a trace. */
 export const BAD_HEADERS: readonly Payload[] = [
   encoded('json/plain', '{'),
   {},
   encoded('binary/encrypted', 'xyz'),
   encoded('json/plain', 'null'),
-  // Made a text, it throws.
+  // Converting this value to text throws.
   encoded('json/plain', '{"traceparent":"00","tracestate":[{"toString":1,"valueOf":1}]}'),
 ];
 
-/** To one workflow id of a namespace. */
+/** Sends to one workflow id of a namespace. */
 export class RawSender {
   readonly #client: Client;
   readonly #workflowId: string;
@@ -76,11 +79,14 @@ export class RawSender {
     });
   }
 
-  /** The type of the failure with which it is answered; undefined where it is taken. */
+  /**
+   * Sends an update.
+   * @returns the type of its failure; undefined if it is accepted
+   */
   async update(name: string, payloads: readonly Payload[], header?: Payload): Promise<string | undefined> {
     const { outcome } = await this.#client.workflowService.updateWorkflowExecution({
       ...this.#about,
-      // Completed.
+      // Lifecycle stage "completed".
       waitPolicy: { lifecycleStage: 3 },
       request: {
         meta: { updateId: randomUUID() },
@@ -91,7 +97,10 @@ export class RawSender {
     return outcome.failure?.applicationFailureInfo?.type ?? undefined;
   }
 
-  /** Whether it is answered; else the words of the error. */
+  /**
+   * Sends a query.
+   * @returns the text of its error; undefined if it is answered
+   */
   async query(queryType: string, payloads: readonly Payload[], header?: Payload): Promise<string> {
     try {
       await this.#client.workflowService.queryWorkflow({

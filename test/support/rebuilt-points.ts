@@ -1,6 +1,6 @@
 /**
- * Points at which a run or a catalog waits, how a test gets there, what then happens that no workflow task has handed on, and how a
- * person answers at once.
+ * Lists points at which a run or catalog waits. For each it has the way there, an event that no workflow task
+ * has handed on, and an answer that a person sends at once.
  */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,15 +19,15 @@ import { decisionOn, openRequests } from './world.ts';
 export interface Reached {
   readonly workflowId: string;
   readonly query: string;
-  /** What comes into history while no worker takes tasks. */
+  /** Makes the event that enters history while no worker takes tasks. */
   happens(): Promise<unknown>;
-  /** What somebody sends as soon as the query is over, and the end of it. */
+  /** Sends the message that follows right after the query, and waits for its end. */
   answered(): Promise<unknown>;
 }
 
 export type Point = (world: FaultWorld, servers: PointServers) => Promise<Reached>;
 
-/** Refused, with its time in the ledger: the plainest event that any run takes note of. */
+/** Sends a refused message, which the ledger records with its time: the simplest event that any run notes. */
 async function unfit(world: FaultWorld, run: RunHandle): Promise<void> {
   const handle = world.client.workflow.getHandle(run.runId);
   await handle.signal('decide', {
@@ -40,7 +40,7 @@ async function unfit(world: FaultWorld, run: RunHandle): Promise<void> {
   });
 }
 
-/** A pause of any kind: something happens, and its initiator ends the run at once. */
+/** Makes a point at a pause of any kind: something happens, and the initiator ends the run at once. */
 function paused(world: FaultWorld, run: RunHandle, happens = () => unfit(world, run)): Reached {
   return {
     workflowId: run.runId,
@@ -205,7 +205,7 @@ export const POINTS: Readonly<Record<string, Point>> = {
   },
 };
 
-/** Waits until it has continued as new. */
+/** Waits until the run has continued as new. */
 export async function handedOver(world: FaultWorld, workflowId: string): Promise<void> {
   await until(async () => ((await executions(world, workflowId)).length > 1 ? true : undefined), {
     what: `another execution of ${workflowId}`,
@@ -213,8 +213,8 @@ export async function handedOver(world: FaultWorld, workflowId: string): Promise
 }
 
 /**
- * An edit that is being judged: what its judge needs is away, and the workers that had read it are gone.
- * @returns sends the edit, to be called once the others are there: it is not judged for ever
+ * Makes an edit that is being judged: what its judge needs is away, and the workers that had read it are gone.
+ * @returns sends the edit; call it once the other parts are ready, since judging does not last for ever
  */
 export async function editBeingJudged(
   world: FaultWorld,
@@ -231,7 +231,7 @@ export async function editBeingJudged(
   return async () => {
     await rename(stored, `${stored}.away`);
     const decision = { ...decisionOn(request, 'bob'), kind: 'approve' as const, arguments: { amount: 3 } };
-    // Answered only when it is judged, or the run has ended.
+    // The edit is answered only when it is judged, or when the run has ended.
     const edited = run.decide(decision).catch((error: unknown) => error);
     const handle = world.client.workflow.getHandle(run.runId);
     await until(

@@ -1,7 +1,8 @@
 /**
- * A well-behaved MCP server on loopback that writes down every `tools/call`: the truth about what was executed.
+ * Serves a well-behaved MCP server on loopback that records every `tools/call`: the truth about what was
+ * executed.
  *
- * 1. A call is in `calls` from the moment the server acts on it, also where nobody waits for its answer any more.
+ * 1. A call is in `calls` from the moment the server acts on it, even if nobody waits for its answer any more.
  * 2. `slow` answers when the test says so, never after a time.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -20,22 +21,22 @@ export interface ExecutedCall {
 export interface RecordingServer {
   readonly url: string;
   readonly calls: readonly ExecutedCall[];
-  /** Every JSON-RPC method that came, calls and others. */
+  /** Every JSON-RPC method that came. */
   readonly methods: readonly string[];
-  /** Calls of a tool, told apart by an argument that each test sets: one log serves all tests of a file. */
+  /** Returns the calls with this purpose, an argument that each test sets: one log serves all tests of a file. */
   callsFor(purpose: string, tool?: string): readonly ExecutedCall[];
-  /** Waits until so many `slow` calls of this purpose are held. */
+  /** Waits until this many `slow` calls of this purpose are held. */
   held(purpose: string, count?: number): Promise<void>;
-  /** Lets the held calls of this purpose, and those to come, finish. */
+  /** Lets held and later calls of this purpose finish. */
   release(purpose: string): void;
-  /** Slow calls of this purpose that the client gave up. */
+  /** Number of slow calls of this purpose that the client gave up. */
   abandoned(purpose: string): number;
   close(): Promise<void>;
 }
 
 const object = { type: 'object' } as const;
 
-/** `pay` changes things, `lookup` says that it does not, `slow` waits for the test, `fail` reports an error. */
+/** `pay` changes things, `lookup` declares that it does not, `slow` waits for the test, `fail` reports an error. */
 export const TOOLS: readonly Tool[] = [
   { name: 'pay', description: 'Pays an amount.', inputSchema: object, annotations: { destructiveHint: true } },
   { name: 'lookup', description: 'Looks something up.', inputSchema: object, annotations: { readOnlyHint: true } },
@@ -66,7 +67,7 @@ export async function startRecordingServer({
     await new Promise<void>((resolve) => {
       holds.push({ purpose, release: resolve });
       signal.addEventListener('abort', () => {
-        // A request that was answered is aborted too, to clean up after it.
+        // A request that was answered is aborted too, as part of its clean-up.
         if (!released.has(purpose)) abandoned.push(purpose);
         resolve();
       });
@@ -77,7 +78,7 @@ export async function startRecordingServer({
     const server = new Server({ name: 'recording', version: '1' }, { capabilities: { tools: {} } });
     server.setRequestHandler('tools/list', () => {
       methods.push('tools/list');
-      // The SDK's own schema drops an annotation of the wrong type; a server in the wild does not.
+      // The SDK's own schema drops an annotation of the wrong type; a real server does not.
       return {
         tools: tools.map((tool) =>
           tool.name === 'odd' ? { ...tool, annotations: { readOnlyHint: 'true' } as object } : tool,

@@ -1,4 +1,4 @@
-/** Brokers of workers that share a vault, over an issuer that gives refresh tokens. */
+/** Makes brokers of workers that share a vault, over an issuer of refresh tokens. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ export function workerOf(
   });
 }
 
-/** Of a run of ann, whose grant names the entry. */
+/** Makes a token request of ann's run, whose grant names the vault entry. */
 export function vaultRequest(over: Partial<TokenRequest> = {}, run = 1): TokenRequest {
   return {
     ...requestFor('notes', 'write'),
@@ -70,7 +70,7 @@ export async function putTokenFor(
   await vault.write(ref, entryOf({ secret, bound: { initiators: ['ann'], server } }), before?.version);
 }
 
-/** A vault on disk, that processes share. */
+/** Makes a vault on disk that processes share. */
 export async function vaultFolder(): Promise<{ root: string; open: () => Vault; remove: () => Promise<void> }> {
   const parent = await mkdtemp(join(tmpdir(), 'countersign-grants-'));
   const root = join(parent, 'vault');

@@ -1,6 +1,6 @@
 /**
- * An authorization server that we did not write (oidc-provider), which replaces a refresh token with each use and revokes the whole
- * grant when it sees one a second time (RFC 9700 §4.14.2); and what it saw.
+ * Starts an authorization server that no one here wrote (oidc-provider), and records what it saw. It replaces
+ * a refresh token with each use, and revokes the whole grant when it sees one a second time (RFC 9700 §4.14.2).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { exportJWK, generateKeyPair } from 'jose';
@@ -8,11 +8,13 @@ import { listenOnLoopback } from './loopback-server.ts';
 
 export interface RefreshProvider {
   readonly issuer: string;
-  /** Refresh tokens as they were used, in order; scopes and resource beside them. */
+  /** Refresh tokens in the order of their use, with scope and resource. */
   readonly used: readonly { readonly token: string; readonly scope: string | null; readonly resource: string | null }[];
-  /** A refresh token of a user who has consented to these scopes. */
+  /** Makes a refresh token of a user who has consented to these scopes. */
   grant(account: string, scope: string, resource: string): Promise<string>;
-  /** Of the next request: the server acts on it, and its answer is lost on the way, or does not come before it is let go. */
+  /**
+   * Handles the next request specially: the server acts on it, and its answer is lost, or comes only after `release`.
+   */
   next(what: 'lose' | 'hold'): { readonly arrived: Promise<void>; release(): void };
   close(): Promise<void>;
 }
@@ -21,7 +23,7 @@ export interface RefreshProviderOptions {
   readonly client: { readonly id: string; readonly secret: string };
   /** Resource URI → its scopes, separated by spaces. */
   readonly resources: Readonly<Record<string, string>>;
-  /** Default: with each use. */
+  /** Default: the token is replaced with each use. */
   readonly rotate?: boolean;
 }
 
@@ -52,7 +54,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
         response_types: ['code'],
       },
     ],
-    // Without offline access it gives no refresh tokens to anybody.
+    // Without offline access the server gives nobody a refresh token.
     scopes: ['openid', 'offline_access', ...new Set(Object.values(resources).flatMap((scope) => scope.split(' ')))],
     rotateRefreshToken: rotate,
     cookies: { keys: ['test'] },
@@ -110,7 +112,7 @@ export async function startRefreshProvider(options: RefreshProviderOptions): Pro
   }
 }
 
-/** The server has done what it was asked when it answers. */
+/** The server has done what it was asked by the time it answers. */
 function intercept(
   request: IncomingMessage,
   response: ServerResponse,

@@ -1,7 +1,7 @@
 /**
- * Mints tokens through the refresh token of a vault, as a worker process of its own, and says how each went.
+ * This program mints tokens through the refresh token of a vault, and reports the result of each request.
  *
- * `node --import tsx refresh-worker-entry.ts <vault root> <issuer> <how many at once>`
+ * Run it with `node --import tsx refresh-worker-entry.ts <vault root> <issuer> <how many at once>`.
  */
 import { createVaultDirectory } from '../../activities/vault/directory.ts';
 import { CountersignError } from '../../contracts/errors.ts';

@@ -1,4 +1,7 @@
-/** A run over continue-as-new and resets, as Temporal keeps it: what stands in history is applied again, and what is sent is held to what was agreed to since. */
+/**
+ * Models a run over continue-as-new and resets, as Temporal keeps it. Events in history are applied again,
+ * and every dispatch is checked against what was agreed to since the reset.
+ */
 import { expect } from '@jest/globals';
 import { checkProof, checkScheduler } from '../../activities/gate/dispatch-check.ts';
 import { checkStanding } from '../../activities/gate/statement-checks.ts';
@@ -24,12 +27,12 @@ const NOW = START + 1_000;
 const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };
 const limits = Limits.parse({});
 
-/** What stands in a history, as the run applies it whenever it is read: live, in replay, and in the run that a reset made. */
+/** An event in history, which the run applies whenever it reads it: live, in replay, and after a reset. */
 interface Event {
   apply(run: Run, ids: RunIds): Run;
-  /** People's own, which Temporal applies again after a reset. */
+  /** A person's message, which Temporal applies again after a reset. */
   readonly message?: { readonly decision: Decision; readonly by: 'update' | 'signal' };
-  /** An activity that was scheduled, or the one that has ended. */
+  /** An activity that was scheduled, or one that has ended. */
   readonly scheduled?: DispatchInput;
   readonly ended?: string;
 }
@@ -37,20 +40,20 @@ interface Event {
 /** One Temporal run. */
 interface Lived {
   readonly execution: Execution;
-  /** What continue-as-new handed over; the first has none. */
+  /** State handed over by continue-as-new; absent in the first execution. */
   readonly carry: string | undefined;
   readonly events: Event[];
 }
 
 type Shown = Pick<Decision, 'callId' | 'digest' | 'runId'> & { readonly resets: number };
 
-/** A run as Temporal keeps it, and a server that notes what reaches it. */
+/** A run as Temporal keeps it, with a server that records what reaches it. */
 export class Story {
   chain: Lived[] = [
     { execution: { runId: 'run-0', originalRunId: 'run-0', earlier: [] }, carry: undefined, events: [] },
   ];
   run: Run = startRun(START);
-  /** Since the last reset: what was agreed to before counts for nothing. */
+  /** The belief since the last reset: earlier agreements do not count. */
   believed = new Believed();
   sentSince = new Set<string>();
   resets = 0;
@@ -78,13 +81,16 @@ export class Story {
     this.#note();
   }
 
-  /** Whoever looks now sees this. */
+  /** Notes what a person who looks now sees. */
   #note(): void {
     for (const { call, status } of this.run.calls)
       if (status === 'asking') this.shown.push({ ...shown(this.run, call.callId, this.ids), resets: this.resets });
   }
 
-  /** As the validator and the handler do it. @returns the code of what is refused */
+  /**
+   * Applies a decision as validator and handler do.
+   * @returns the code of a refusal
+   */
   decides(decision: Decision, by: 'update' | 'signal'): string | undefined {
     if (by === 'update') {
       const admission = admit(this.run, decision, this.ids, NOW);
@@ -100,7 +106,7 @@ export class Story {
     return undefined;
   }
 
-  /** As `workflows/run/call.ts` does it, up to where an activity is scheduled. */
+  /** Schedules a dispatch as `workflows/run/call.ts` does. */
   schedule(callId: string): void {
     const state = callOf(this.run, callId);
     if (state?.status !== 'approved') return;
@@ -126,7 +132,7 @@ export class Story {
     );
   }
 
-  /** The activity runs, in the Temporal run that lives. */
+  /** Runs the activity in the living Temporal run. */
   dispatch(input: DispatchInput): void {
     const { callId } = input;
     const refused = this.check(input);
@@ -136,7 +142,7 @@ export class Story {
       if (refused.code === 'DISPATCH_STALE_RUN') this.told.staleDispatch += 1;
       if (refused.code === 'DECISION_STALE_RUN') this.told.staleRun += 1;
     }
-    // Our own workflow asks for nothing that is forbidden.
+    // Our own workflow never asks for a forbidden dispatch.
     expect(refused?.kind).not.toBe('refused');
     this.happens({ apply: (run, ids) => answered(run, callId, refused, ids), ended: callId });
   }
@@ -161,7 +167,7 @@ export class Story {
     );
   }
 
-  /** What reaches the server. */
+  /** Checks and records a call that reaches the server. */
   #arrives(input: DispatchInput): void {
     const { callId, proof } = input;
     expect(this.believed.agreed(callId, input.arguments)).toBe(true);
@@ -172,7 +178,7 @@ export class Story {
     if (proof.kind !== 'decision') return;
     const { decision } = proof;
     if (decision.runId !== this.ids.runId) this.told.carried += 1;
-    // The same consent with what was shown before a reset, under its own run or under the one that lives: none of it is enough.
+    // Consent to what was shown before a reset is not enough, under its own Temporal run or under the living one.
     for (const { digest, runId } of this.shown.filter((each) => each.callId === callId && each.resets < this.resets))
       for (const named of [runId, decision.runId]) {
         const forged = { ...input, proof: { ...proof, decision: { ...decision, digest, runId: named } } };
@@ -180,13 +186,13 @@ export class Story {
       }
   }
 
-  /** Requests stay open; only what is under way is waited for. */
+  /** Continues as new. Requests stay open; only activities in flight must end first. */
   rolls(): void {
     if (this.underWay.length > 0) return;
     const { execution } = this.living;
     const runId = `run-${(this.#made += 1)}`;
     const carry = JSON.stringify({ run: this.run, earlier: carriedExecutions(execution) });
-    // Sound: it is what was written in the line before.
+    // Sound: the line before wrote it.
     const { run, earlier } = JSON.parse(carry) as { run: Run; earlier: string[] };
     expect(run).toEqual(this.run);
     this.chain.push({ execution: { runId, originalRunId: runId, earlier }, carry, events: [] });
@@ -194,7 +200,10 @@ export class Story {
     this.#note();
   }
 
-  /** @param which of the executions, counted from the newest @param kept how many of its events */
+  /**
+   * @param which index of the execution, counted from the newest
+   * @param kept number of its events that are kept
+   */
   isReset(which: number, kept: number): void {
     const at = Math.max(0, this.chain.length - 1 - which);
     const old = this.chain[at];
@@ -217,14 +226,14 @@ export class Story {
       this.told.reapplied += 1;
       this.decides(message.decision, message.by);
     }
-    // What was scheduled before is scheduled again, with the input that stands in history.
+    // Activities that were in flight are scheduled again, with the input in history.
     for (const input of this.underWay) {
       expect(this.check(input)).toMatchObject({ kind: 'reopen', code: 'DISPATCH_STALE_RUN' });
       this.dispatch(input);
     }
   }
 
-  /** Somebody answers what they were shown before a reset: under its run, and under the one that lives. */
+  /** Answers what was shown before a reset, under its own Temporal run and under the living one. */
   isAnsweredLate(at: number, decisionId: string, by: 'update' | 'signal'): void {
     const old = this.shown.filter(({ resets }) => resets < this.resets);
     const { callId, digest, runId } = old[at % Math.max(1, old.length)] ?? {};
@@ -232,7 +241,7 @@ export class Story {
     const stale = approval({ decisionId, callId, digest, runId });
     const before = this.run;
     expect(this.decides(stale, 'update')).toBeDefined();
-    // Nobody was shown this under that run: it is refused by its digest alone.
+    // Nobody was shown this request under that Temporal run, so its digest alone refuses the answer.
     expect(this.decides({ ...stale, runId: this.ids.runId }, 'update')).toBeDefined();
     expect(this.run).toBe(before);
     this.told.refused += 1;
@@ -240,7 +249,7 @@ export class Story {
   }
 }
 
-/** As the handlers do it: which Temporal run it was made in is none of their business. */
+/** Applies a decision as the handlers do, which do not look at its Temporal run. */
 function handled(run: Run, decision: Decision, ids: RunIds): Run {
   const admission = admit(run, decision, ids, NOW);
   if (admission.kind !== 'accept') return run;
@@ -264,9 +273,9 @@ function answered(run: Run, callId: string, refused: Refused | undefined, ids: R
   return ended(dropped, callId, { kind: 'denied', code: refused.code, message: refused.message }).run;
 }
 
-/** The state that a history makes. */
+/** Returns the state that a history makes. */
 function replayed({ carry }: Lived, events: readonly Event[], runId: string): Run {
-  // Sound: as `rolls` wrote it.
+  // Sound: `rolls` wrote it.
   const begun = carry === undefined ? startRun(START) : (JSON.parse(carry) as { run: Run }).run;
   return events.reduce((run, event) => event.apply(run, runIds({ runId })), begun);
 }

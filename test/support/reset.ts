@@ -1,14 +1,20 @@
-/** An operator resets a run: it begins anew behind one of its workflow tasks, and what was sent to it after that is applied again. */
+/**
+ * Resets a run like an operator: the run begins anew behind one of its workflow tasks, and later messages are
+ * applied again.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { History } from '../../workers/replay/recorded-history.ts';
 
 export type HistoryEvent = NonNullable<History['events']>[number];
 
-/** Behind the first or last workflow task that has completed, or the last one before the first such event, which is undone with all after it. */
+/** Resets behind the first or last completed workflow task, or behind the last one before the first matching event. */
 type Place = 'first' | 'last' | ((event: HistoryEvent) => boolean);
 
-/** @param runId of the execution; the newest where it is left out. @returns the one that the run has now */
+/**
+ * @param runId id of the execution; default: the newest
+ * @returns the Temporal run id after the reset
+ */
 export async function resetRun(
   client: Client,
   { workflowId, runId: given }: { readonly workflowId: string; readonly runId?: string },

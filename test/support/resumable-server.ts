@@ -1,7 +1,8 @@
 /**
- * A legacy MCP server on the v1 SDK that keeps its events: whoever comes with the id of the last one gets what came after it.
+ * Serves a legacy MCP server on the v1 SDK that keeps its events: a client with the id of the last event gets
+ * the later ones.
  *
- * 1. `executed` is what it did, also where nobody heard of it.
+ * 1. `executed` is what the server did, even if nobody got the answer.
  * 2. A call is held until the test says so, never for a time.
  */
 import { randomUUID } from 'node:crypto';
@@ -15,9 +16,9 @@ import { listenOnLoopback } from './loopback-server.ts';
 
 export interface ResumableServer {
   readonly url: string;
-  /** Purposes of the calls that it acted on. */
+  /** Purposes of the calls that the server acted on. */
   readonly executed: readonly string[];
-  /** The same calls. */
+  /** The same calls, whole. */
   readonly calls: readonly ExecutedCall[];
   /** Purposes of the calls that a client has cancelled. */
   readonly cancelled: readonly string[];
@@ -26,11 +27,11 @@ export interface ResumableServer {
     readonly rpc: string | undefined;
     readonly lastEventId?: string;
   }[];
-  /** All that it gave to identify sessions and events. */
+  /** All ids of sessions and events that the server gave. */
   readonly secrets: { readonly sessions: readonly string[]; readonly events: readonly string[] };
   held(purpose: string): Promise<void>;
   progress(purpose: string, progress: number): Promise<void>;
-  /** Answers what is held with this purpose, and what comes. */
+  /** Answers held and later calls with this purpose. */
   release(purpose: string): void;
   /** Ends all connections, as a proxy does; sessions and events stay. */
   disconnect(): void;
@@ -135,7 +136,10 @@ export async function startResumableServer(): Promise<ResumableServer> {
   };
 }
 
-/** Events in the order in which they came, each found by its id. @param ids all that are given */
+/**
+ * Keeps events in order, each found by its id.
+ * @param ids collects all ids that are given
+ */
 function createEventStore(ids: string[]): EventStore {
   const events: { id: string; streamId: string; message: JSONRPCMessage }[] = [];
   return {
@@ -150,7 +154,7 @@ function createEventStore(ids: string[]): EventStore {
       const from = events[at];
       if (from === undefined) throw new Error('there is no such event');
       for (const { id, streamId, message } of events.slice(at + 1))
-        // What only says that the stream can be resumed is no message.
+        // An event that only says that the stream can be resumed is no message.
         if (streamId === from.streamId && 'jsonrpc' in message) await send(id, message);
       return from.streamId;
     },

@@ -1,4 +1,7 @@
-/** What a run left behind: its executions, histories, transcript and ledger, and whether all of it replays. */
+/**
+ * Reads what a run left behind (executions, histories, transcript, ledger), and checks that all of it
+ * replays.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultPayloadConverter } from '@temporalio/common';
@@ -14,7 +17,7 @@ import { replayHistories } from '../../workers/replay/replay.ts';
 import { until } from './until.ts';
 import type { World } from './world.ts';
 
-/** Where runs were started and left something behind. */
+/** The part of a world in which runs were started and left something behind. */
 export type RecordedWorld = Pick<World, 'client' | 'artifacts' | 'bundle' | 'config' | 'runs'> &
   Partial<Pick<World, 'replaysAtEnd'>>;
 
@@ -27,7 +30,7 @@ export interface Execution {
   readonly events: Events;
 }
 
-/** Every execution of a run that continue-as-new linked, oldest first. */
+/** Returns every execution of a run that continue-as-new linked, oldest first. */
 export async function executions({ client }: RecordedWorld, workflowId: string): Promise<readonly Execution[]> {
   const chain: Execution[] = [];
   for (
@@ -45,15 +48,15 @@ export async function executions({ client }: RecordedWorld, workflowId: string):
 const replayed = new WeakMap<RecordedWorld, Set<string>>();
 
 /**
- * INV-D1: what was recorded replays on the code that recorded it.
+ * Checks INV-D1: recorded histories replay on the code that recorded them.
  * @param workflowIds default: every run of the world that was not replayed before, however it was started
- * @throws where one does not, or where there is none
+ * @throws if one does not replay, or if there is none
  */
 export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly string[]): Promise<void> {
   const before = replayed.get(world) ?? new Set<string>();
   replayed.set(world, before);
   const all = workflowIds.length > 0 ? workflowIds : await runsOf(world);
-  // A world that looks again at its end may be without runs until then.
+  // A world that replays again at its end may have no runs until then.
   if (all.length === 0 && world.replaysAtEnd !== true) throw new Error('there is no run to replay');
   const wanted = workflowIds.length > 0 ? all : all.filter((id) => !before.has(id));
   const recorded: Recorded[] = [];
@@ -68,7 +71,10 @@ export async function replayOwn(world: RecordedWorld, ...workflowIds: readonly s
   }
 }
 
-/** By its end a world has replayed something, or it shows nothing of INV-D1. @throws */
+/**
+ * Checks that the world has replayed something by its end; otherwise it shows nothing of INV-D1.
+ * @throws if nothing was replayed
+ */
 export async function replayAtEnd(world: RecordedWorld): Promise<void> {
   await replayOwn(world);
   if ((replayed.get(world)?.size ?? 0) === 0)
@@ -77,7 +83,10 @@ export async function replayAtEnd(world: RecordedWorld): Promise<void> {
     );
 }
 
-/** Visibility knows those that were started without the world too, a moment later than the world knows its own. */
+/**
+ * Lists runs through visibility, which also knows runs started without the world, a moment later than the world knows
+ * its own.
+ */
 async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly string[]> {
   const query = `WorkflowType IN ('${RUN_WORKFLOW}', '${CATALOG_WORKFLOW}') AND TaskQueue = '${config.taskQueue}'`;
   const ids = new Set(runs);
@@ -85,7 +94,7 @@ async function runsOf({ client, config, runs }: RecordedWorld): Promise<readonly
   return [...ids];
 }
 
-/** The whole conversation, stored segments and the living execution. */
+/** Returns the whole conversation, from stored segments and the living execution. */
 export async function transcript({ client, artifacts }: RecordedWorld, run: RunHandle): Promise<readonly Message[]> {
   const page = await client.workflow
     .getHandle(run.runId)
@@ -99,7 +108,7 @@ export async function transcript({ client, artifacts }: RecordedWorld, run: RunH
   return stretches.flat();
 }
 
-/** What the model was told of each call, in the order in which it was told. */
+/** Returns what the model was told of each call, in order. */
 export async function results(
   world: RecordedWorld,
   run: RunHandle,
@@ -122,7 +131,7 @@ export function factsOf<Kind extends LedgerFact['kind']>(
     );
 }
 
-/** Waits until the ledger holds a fact of this kind, for this call where one is named. */
+/** Waits until the ledger holds a fact of this kind, for this call if one is named. */
 export async function ledgerShows<Kind extends LedgerFact['kind']>(
   run: RunHandle,
   kind: Kind,
@@ -133,12 +142,12 @@ export async function ledgerShows<Kind extends LedgerFact['kind']>(
   });
 }
 
-/** Outcome kind of each call, from the ledger. */
+/** Returns the outcome kind of each call, from the ledger. */
 export async function outcomes(run: RunHandle): Promise<Readonly<Record<string, string>>> {
   return Object.fromEntries(factsOf(await run.ledger(), 'outcome').map(({ callId, outcome }) => [callId, outcome]));
 }
 
-/** What a run last gave to each activity that it scheduled, as history has it. */
+/** Returns the last input of each activity that a run scheduled, from history. */
 export async function scheduledInputs(
   world: World,
   workflowId: string,
@@ -155,7 +164,7 @@ export async function scheduledInputs(
   return inputs;
 }
 
-/** The ledger as it stands in the artifact store, for a run whose execution nobody can ask any more. */
+/** Reads the ledger from the artifact store, for a run that cannot be asked any more. */
 export async function storedLedger(
   {
     engine,
@@ -184,7 +193,7 @@ export async function storedLedger(
   return stretches.flat();
 }
 
-/** What a refused message must leave untouched. */
+/** Returns what a refused message must leave unchanged. */
 export async function traceOf(
   { client }: RecordedWorld,
   workflowId: string,
@@ -195,8 +204,7 @@ export async function traceOf(
   return { historyLength, types: (events ?? []).map(({ eventType }) => String(eventType)) };
 }
 
-/** The coded error with which a promise rejects. */
-/** What Temporal UI shows as the run's current details. */
+/** Returns the run's current details, as Temporal UI shows them. */
 export async function detailsOf({ client }: Pick<RecordedWorld, 'client'>, workflowId: string): Promise<string> {
   const handle = client.workflow.getHandle(workflowId);
   const { currentDetails = '' } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');

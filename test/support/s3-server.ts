@@ -1,4 +1,7 @@
-/** An S3-compatible server that no one here wrote (Versity S3 Gateway over a folder), as a process on loopback. */
+/**
+ * Starts an S3-compatible server that no one here wrote (Versity S3 Gateway over a folder), as a process on
+ * loopback.
+ */
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,13 +13,13 @@ import { Hopeless, until } from './until.ts';
 
 export interface S3Server {
   readonly endpoint: string;
-  /** The folder of buckets: what the server keeps, as files. */
+  /** Folder of the buckets: the server keeps its objects as files there. */
   readonly root: string;
-  /** With an empty bucket of its own. */
+  /** Makes an adapter configuration with an empty bucket of its own. */
   bucket(changes?: Partial<BucketConfig>): Promise<BucketConfig>;
-  /** A request of somebody else with rights: what the adapter would never send. */
+  /** Sends a request of another authorised client, which the adapter would never send. */
   ask(method: string, path: string, body?: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** Gone as by kill -9; `start` brings it back at the same address. */
+  /** Kills the server with SIGKILL; `start` brings it back at the same address. */
   kill(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
@@ -32,7 +35,7 @@ export async function startS3Server(): Promise<S3Server> {
     throw new Error('S3_SERVER_PATH is not set: run this through `npm test -- slow`, which finds or builds a server.');
   const folder = await mkdtemp(join(tmpdir(), 'countersign-s3-'));
   const root = join(folder, 'buckets');
-  // Beside the files: not every file system keeps attributes of them.
+  // Attributes are kept beside the files, because not every file system keeps them.
   const sidecar = join(folder, 'attributes');
   await Promise.all([mkdir(root), mkdir(sidecar)]);
   const port = await freePort();

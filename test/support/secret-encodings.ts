@@ -1,4 +1,7 @@
-/** Ways to write a text down so that it stands there no more, and is all there: what a hostile server may echo a secret in. */
+/**
+ * Lists ways to write a text so that it no longer stands there but is complete: forms in which a hostile
+ * server may echo a secret.
+ */
 
 export type Encode = (text: string) => string;
 
@@ -33,7 +36,7 @@ const NAMES: Readonly<Record<string, string>> = {
   '.': 'period',
 };
 
-/** Each by its name; all of them are promised to be found (INV-S1, SECURITY.md), also one inside another. */
+/** Encodings by name. All of them are promised to be found (INV-S1, SECURITY.md), also one inside another. */
 export const ENCODINGS: Readonly<Record<string, Encode>> = {
   'as it is': (text) => text,
   'in capitals': (text) => text.toUpperCase(),
@@ -73,7 +76,7 @@ export const ENCODINGS: Readonly<Record<string, Encode>> = {
   'in lines': (text) => lines(text, 5),
 };
 
-/** One inside the other. */
+/** Applies each encoding to the result of another. */
 export function encodedTwice(text: string): readonly string[] {
   const all = Object.values(ENCODINGS);
   return all.flatMap((outer) => all.map((inner) => outer(inner(text))));

@@ -1,6 +1,6 @@
 /**
- * The workflow bundle of the sources as they are, made once and kept in `.build/`: every suite with a server needs it, and making it
- * costs seconds of a core.
+ * Makes the workflow bundle of the current sources once, and keeps it in `.build/`. Every suite with a server
+ * needs the bundle, and making it costs a core several seconds.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { bundleWorkflows, type WorkflowBundle } from '../../workers/bundle.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PLACE = join(ROOT, '.build/bundles');
-/** All that a bundle is made of; the lock file stands for what is installed. */
+/** Folders from which a bundle is made; the lock file stands for installed packages. */
 const FOLDERS = ['contracts', 'domain', 'workflows'];
 const FILES = ['workers/bundle.ts', 'workers/tracing.ts', 'package-lock.json'];
 
@@ -17,11 +17,11 @@ export async function sharedBundle(): Promise<WorkflowBundle> {
   const sources = await hashOfSources();
   const path = join(PLACE, `${sources}.json`);
   const kept = await readFile(path, 'utf8').catch(() => undefined);
-  // Sound: written below.
+  // Sound: the text was written below.
   if (kept !== undefined) return JSON.parse(kept) as WorkflowBundle;
   const { code, buildId } = await bundleWorkflows();
   await mkdir(PLACE, { recursive: true });
-  // Two suites may make it at once: whoever is last puts the same in place, whole.
+  // Two suites may make the bundle at once. Each puts the same whole file in place.
   const partial = `${path}.${process.pid}`;
   await writeFile(partial, JSON.stringify({ code, buildId }));
   await rename(partial, path);

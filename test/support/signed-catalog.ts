@@ -1,4 +1,4 @@
-/** A catalog in trust mode `signed`, and whoever sends to it straight through Temporal's own client. */
+/** Starts a catalog in trust mode `signed`, and sends messages to it through Temporal's own client. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
@@ -10,7 +10,7 @@ import { executions } from './run-record.ts';
 import { claimsFor, person, service, signedWith, type TestClaims, type TestKey, writeTrust } from './trust.ts';
 import { startWorld, type World } from './world.ts';
 
-/** One service key, and the keys of people; `theirs` is of another tenant. */
+/** One service key, and the keys of people; `theirs` belongs to another tenant. */
 export const backend = service('backend', ['admins']);
 export const ann = person('ann', 'ann');
 export const ben = person('ben', 'ben');
@@ -34,7 +34,7 @@ export class SignedCatalog {
   readonly bank: RecordingServer;
   readonly world: World;
   readonly handle: CatalogHandle;
-  /** Temporal run that messages are signed for. */
+  /** The Temporal run for which messages are signed. */
   runId = '';
 
   constructor(engine: TestEngine, bank: RecordingServer, world: World) {
@@ -57,12 +57,12 @@ export class SignedCatalog {
     await writeTrust(join(this.engine.directory, 'trust.jwks'), ...keys);
   }
 
-  /** Of all executions, in events. */
+  /** Number of events in all executions. */
   async length(workflowId = this.handle.workflowId): Promise<number> {
     return (await executions(this.world, workflowId)).reduce((sum, { events }) => sum + events.length, 0);
   }
 
-  /** The code of a refusal of which nothing stands in history: neither an acceptance nor a refusal. */
+  /** Returns the code of a refusal that left no trace in history. */
   async refused(update: string, message: object, workflowId = this.handle.workflowId): Promise<string> {
     const before = await this.length(workflowId);
     const code = await this.sent(update, message, workflowId);
@@ -80,7 +80,7 @@ export class SignedCatalog {
     }
   }
 
-  /** As an honest signer would sign it; what a test forges goes over its claims. */
+  /** Signs a message as an honest signer would; a test's forgery overrides the claims. */
   async signedBy<T extends Message>(
     key: TestKey,
     message: T,
@@ -102,12 +102,15 @@ export class SignedCatalog {
   }
 }
 
-/** A change that only tightens. */
+/** Makes a change that only tightens. */
 export function tighten(expectedVersion: number, over: object = {}) {
   return { requestId: randomUUID(), by: ANN, expectedVersion, changes: [{ tool: 'pay', denied: true }], ...over };
 }
 
-/** Connected by ann; a loosening takes both administrators. @param taskQueue of its server's tools; default: that of catalogs */
+/**
+ * Starts a catalog connected by ann, in which a loosening needs both administrators.
+ * @param taskQueue queue of its server's tools; default: that of catalogs
+ */
 export async function startSignedCatalog(taskQueue?: string): Promise<SignedCatalog> {
   const engine = await startEngine();
   const bank = await startRecordingServer();

@@ -1,4 +1,4 @@
-/** A dispatch of a signed run, with everything that it has to prove: tests forge one part at a time. */
+/** Makes a dispatch of a signed run with everything that it must prove; tests forge one part at a time. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createSignatureCheck } from '../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../activities/trust/executions.ts';
@@ -44,7 +44,7 @@ export const first: ExecutionFacts = {
   continued: true,
 };
 
-/** What tests change. */
+/** The state that tests change. */
 export const world: { trusted: readonly TrustedJwk[]; known: Record<string, ExecutionFacts> } = {
   trusted: [],
   known: {},
@@ -74,7 +74,7 @@ export async function vote(key: TestKey, id: string, over: object = {}, claims: 
   const [iss, sub] = id.split('|');
   const where = { namespace: 'default', tenant: 'default', workflowId: 'run-1', runId: message.runId, groups: [] };
   const about = { purpose: 'decide', ...where, iss, sub };
-  // Sound: a test forges what it likes.
+  // Sound: a test may forge any value.
   return {
     ...message,
     signature: await signedWith(key, claimsFor(message, about, { jti: message.decisionId, ...claims })),

@@ -1,4 +1,7 @@
-/** A ledger as a deployment keeps it: cut into records, each under a head that a worker's key has signed. */
+/**
+ * Makes a ledger as a deployment keeps it: cut into records, each under a head that a worker's key has
+ * signed.
+ */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

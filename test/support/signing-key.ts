@@ -1,10 +1,10 @@
-/** Keys with which a worker signs: the file as its configuration names it, the public half as others have it. */
+/** Makes keys with which a worker signs: the file named in the configuration, and the public half. */
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
 import type { SigningKeys } from '../../activities/tokens/private-keys.ts';
 
 export interface TestSigningKey {
-  /** As it stands in a configuration. */
+  /** The key's entry in a configuration. */
   readonly config: SigningKey;
   readonly privateKey: CryptoKey;
   readonly publicJwk: JWK;
@@ -22,7 +22,7 @@ export async function signingKey(kid: string, alg: SigningKey['alg'] = 'ES256'):
   };
 }
 
-/** As `loadSigningKeys` has them. */
+/** Returns keys in the form of `loadSigningKeys`. */
 export function signingKeysOf(...keys: readonly TestSigningKey[]): SigningKeys {
   return ({ kid }) => {
     const found = keys.find(({ config }) => config.kid === kid);

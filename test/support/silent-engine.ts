@@ -1,4 +1,4 @@
-/** Something on Temporal's port that takes every call and answers none, but the first that a connection makes. */
+/** Listens on Temporal's port and accepts every call. It answers only the first call of each connection. */
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,7 @@
-/** A build that does otherwise: it sets a timer where a decision is taken, or tools of a catalog are set. Bundled into the workflows of a worker of its own. */
+/**
+ * A build that behaves differently: it sets a timer when a decision is accepted, or when a catalog's tools
+ * are set. It is bundled into the workflows of a worker of its own.
+ */
 import { sleep, type WorkflowInterceptors } from '@temporalio/workflow';
 import { CATALOG_UPDATES, UPDATES } from '../../contracts/names.ts';
 

@@ -1,10 +1,10 @@
 /**
- * The product's code by what it says, found in its syntax: layout, comments, parentheses, types, and the files in which
- * things stand do not matter, and names only where a pattern says them.
+ * Finds code of the product by its syntax. Layout, comments, parentheses, types and file names do not matter;
+ * names matter only if a pattern gives them.
  *
- * A pattern is a statement, which ends with `;`, a property of an object, which begins with `name:` or `...`, or else an
- * expression. In it `$_` is anything, `$name` anything, the same wherever it is named; `$$` and `$$name` are any number of
- * arguments, properties or statements.
+ * A pattern is a statement (ends with `;`), a property (begins with `name:` or `...`), or an expression. `$_` matches
+ * anything. `$name` matches anything, but the same at each place. `$$` and `$$name` match any number of arguments,
+ * properties or statements.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export const PARTS = [
 export type Sources = ReadonlyMap<string, string>;
 /** A node of the syntax, or a part of one. */
 export type Tree = Readonly<Record<string, unknown>>;
-/** Code by the hole of a pattern in which it stands. */
+/** Code by the hole of the pattern that it fills. */
 export type Holes = ReadonlyMap<string, unknown>;
 
 export interface Found {
@@ -34,7 +34,7 @@ export interface Found {
 
 let read: Sources | undefined;
 
-/** By paths from the root. */
+/** Sources by path from the root. */
 export function product(): Sources {
   read ??= new Map(
     PARTS.flatMap((part) =>
@@ -46,7 +46,10 @@ export function product(): Sources {
   return read;
 }
 
-/** All that fits, anywhere or in one place. @param place a function, a constant, or `Class.method`; private ones without `#` */
+/**
+ * Returns all matches, anywhere or in one place.
+ * @param place a function, a constant, or `Class.method`; private methods without `#`
+ */
 export function found(pattern: string, place?: string, sources = product()): readonly Found[] {
   const [wanted] = readingOf(pattern)(pattern);
   const words = pattern.match(/(?<![\w$])[a-z]\w*/gi) ?? [];
@@ -61,7 +64,7 @@ export function found(pattern: string, place?: string, sources = product()): rea
 
 const modules = new Map<string, Module>();
 
-/** Declarations of a name; without one, each module. */
+/** Returns the declarations of a name; without a name, each module. */
 export function declared(place: string | undefined, sources = product()): readonly Omit<Found, 'holes'>[] {
   const name = place?.slice(place.indexOf('.') + 1) ?? '';
   return [...sources].flatMap(([path, text]) => {
@@ -102,14 +105,14 @@ function expressionOf(code: string): unknown {
   return treeOf(statements(`(${code});`)[0])['expression'];
 }
 
-/** The wrapper lets `await` and `this.#name` parse. */
+/** Wraps the code so that `await` and `this.#name` parse. */
 function statements(code: string): readonly unknown[] {
   const [wrapper] = parsed(`class _ extends _ { async _() { ${code} } }`).body;
   const [method] = listOf(treeOf(wrapper)['body']);
   return listOf(treeOf(treeOf(treeOf(method)['function'])['body'])['stmts']);
 }
 
-/** Syntax around an expression that leaves it the same. */
+/** Syntax around an expression that does not change it. */
 const AROUND = new Set(['ParenthesisExpression', 'TsAsExpression', 'TsConstAssertion', 'TsSatisfiesExpression']);
 
 function bare(node: unknown): unknown {
@@ -122,10 +125,10 @@ export function within(value: unknown): readonly unknown[] {
   return typeof treeOf(value)['type'] === 'string' && bare(value) === value ? [value, ...children] : children;
 }
 
-/** `start` and `end` are of spans, which stand for tokens also. */
+/** `start` and `end` belong to spans; tokens have spans, too. */
 const IMMATERIAL = new Set('span ctxt raw start end typeAnnotation typeArguments typeParameters returnType'.split(' '));
 
-/** Holes of a pattern that the code fits, filled; else undefined. */
+/** Returns the filled holes if the code fits the pattern; otherwise undefined. */
 function fitted(pattern: unknown, code: unknown, holes: Holes): Holes | undefined {
   const hole = holeOf(pattern);
   if (hole !== undefined) return filling(hole, code, holes);
@@ -160,7 +163,7 @@ export function holeOf(node: unknown): string | undefined {
   return treeOf(node)['type'] === 'Identifier' && nameOf(node).startsWith('$') ? nameOf(node) : undefined;
 }
 
-/** A hole for arguments, properties or statements. */
+/** Returns the name of a hole for arguments, properties or statements. */
 export function holeInList(item: unknown): string | undefined {
   const hole = holeOf(item) ?? holeOf(treeOf(item)['expression']);
   return hole?.startsWith('$$') === true ? hole : undefined;

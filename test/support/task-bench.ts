@@ -1,4 +1,4 @@
-/** The two activities by which a run has a task, at a server of tests, without a run. */
+/** Runs the two activities that handle a task, at a test server, without a run. */
 import { generateKeyPairSync } from 'node:crypto';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
@@ -30,10 +30,10 @@ const FIRST_TRY: Tried = { attempt: 1 };
 const LAST_TRY: Tried = { attempt: MOST_TRIES };
 
 export interface TaskBench {
-  /** Requests for tokens, and the tokens. */
+  /** Token requests, and the tokens. */
   readonly minted: { readonly request: TokenRequest; readonly token: string }[];
   dispatch(over?: Partial<DispatchInput>): Promise<DispatchResult>;
-  /** @param tried default: the first time, and the last time where it is given up */
+  /** @param tried default: the first attempt, or the last one if the task is given up */
   poll(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): Promise<PollResult>;
   polling(begun: DispatchResult, over?: Partial<PollInput>, tried?: Tried): GoingActivity<PollResult>;
 }
@@ -41,11 +41,11 @@ export interface TaskBench {
 export interface TaskBenchOptions {
   readonly sealing?: StateSeal | 'none' | undefined;
   readonly mints?: (request: TokenRequest, count: number) => string;
-  /** What the list before the call was asked with. */
+  /** Secrets that the listing before the call used, and tokens that the server has seen. */
   readonly listedWith?: Pick<CurrentTool, 'secrets' | 'shown'>;
-  /** Of the worker that polls. */
+  /** Artifact store of the worker that polls. */
   readonly artifacts?: ArtifactStore;
-  /** By the operator's word the server may ask people. */
+  /** Set if the operator lets the server ask people. */
   readonly asks?: true;
 }
 
@@ -68,7 +68,7 @@ export async function taskBench(
   const [tool] = await loadToolset(toolset);
   if (tool === undefined) throw new Error('no tool');
   const egress = loopbackEgress();
-  // Two names, one address.
+  // Two names share one address.
   const at = { url: server.url, ...(asks === undefined ? {} : { elicitation: { holdSeconds: 60 } }) };
   const servers = { mine: at, other: at };
   const common = {

@@ -1,4 +1,7 @@
-/** Workers, and servers that work on calls as tasks: one that does as it is told, and the same under a name that has little time. */
+/**
+ * Starts workers, and a server that works on calls as tasks. The same server has a second name with a short
+ * time limit.
+ */
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
@@ -14,7 +17,7 @@ export interface TaskScene {
   readonly world: World;
 }
 
-/** Of each test file its own; every history is replayed. */
+/** Gives each test file a scene of its own, and replays every history. */
 export function useTaskScene(): () => TaskScene {
   let server: TaskServer;
   let world: World;
@@ -30,7 +33,7 @@ export function useTaskScene(): () => TaskScene {
       config: {
         servers: {
           mine: { ...at, tasks: { seconds: 600 } },
-          // As a URL of its own: a server is its address.
+          // A server is its address, so the second name needs a URL of its own.
           brief: { ...at, url: `${server.url}?brief`, tasks: { optional: ['dig'], seconds: 3 } },
         },
         policy: { servers: { mine: { tools }, brief: { tools } }, approvers: { ids: ['ann'] } },
@@ -61,12 +64,12 @@ export async function taskOf(run: RunHandle, fits: (task: RunningTask) => boolea
   return await until(async () => (await run.state()).tasks?.find(fits), { what: `a task of ${run.runId}` });
 }
 
-/** What Temporal keeps of a run, as text in which payloads stand in base64. */
+/** Returns what Temporal keeps of a run, as text with payloads in base64. */
 export async function keptOf(world: World, run: RunHandle): Promise<string> {
   return JSON.stringify(await executions(world, run.runId));
 }
 
-/** Every form in which a text may stand in what Temporal keeps, whatever its place among the bytes of a payload. */
+/** Returns every form in which a text may stand in base64 payloads, at any position. */
 export function formsOf(text: string): readonly string[] {
   const encoded = [0, 1, 2].map((offset) =>
     Buffer.concat([Buffer.alloc(offset), Buffer.from(text)])
@@ -76,13 +79,13 @@ export function formsOf(text: string): readonly string[] {
   return [text, ...encoded];
 }
 
-/** How often a task was begun since. */
+/** Counts the tasks that begin from now on. */
 export function begunSince({ calls }: TaskServer): () => number {
   const before = calls.length;
   return () => calls.length - before;
 }
 
-/** The task that was begun last. */
+/** Returns the newest task. */
 export function newestOf({ tasks }: TaskServer): ServedTask {
   const task = tasks.at(-1);
   if (task === undefined) throw new Error('nothing was begun');

@@ -1,6 +1,6 @@
 /**
- * A server of MCP 2025-11-25 that works on calls as tasks, and does with them what it is told: the hostile half of the protocol. On
- * `node:http` alone, so that it can break every rule that an SDK keeps. It counts what it began.
+ * Serves a server of MCP 2025-11-25 that works on calls as tasks and misbehaves as told. It uses `node:http`
+ * alone, so that it can break every rule that an SDK keeps. It counts the tasks that it began.
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,44 +10,44 @@ export interface ServedTask {
   readonly id: string;
   readonly session: string;
   readonly argument: Readonly<Record<string, unknown>>;
-  /** Times that it was asked about. */
+  /** Number of times that the task was polled. */
   polls: number;
   cancelled: boolean;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-/** What the server says of a task that it is asked about; `undefined`: it knows none. */
+/** The server's answer about a task; `undefined` means that it knows none. */
 type Word = (task: ServedTask) => Fields | undefined;
 
 export interface TaskScript {
   readonly support?: 'required' | 'optional';
-  /** Of the session; default: with the capability. */
+  /** Capabilities of the session; default: with tasks. */
   readonly capabilities?: Fields;
-  /** What is said of a task when it is begun. */
+  /** Fields of a task when it begins. */
   readonly begins?: Fields;
   readonly get?: Word;
-  /** A result, or an error of JSON-RPC. */
+  /** Makes a result, or a JSON-RPC error. */
   readonly result?: (task: ServedTask) => { readonly result: Fields } | { readonly error: Fields };
   readonly cancel?: Word;
-  /** Takes a request before anything else does; true means that it was answered. */
+  /** Handles a request before anything else; returns true if it has answered. */
   readonly intercept?: (method: string, response: ServerResponse, request: IncomingMessage, id: unknown) => boolean;
   /** Answers as an event stream. */
   readonly streams?: true;
-  /** Its tool is there only in sessions of clients that can be asked, as with the reference server. */
+  /** Lists its tool only to clients that can be asked, like the reference server. */
   readonly asks?: true;
 }
 
 export interface TaskServer {
   readonly url: string;
   readonly tasks: readonly ServedTask[];
-  /** `tools/call` that were taken, as tasks or not. */
+  /** Accepted `tools/call` requests, as tasks or not. */
   readonly calls: readonly Fields[];
-  /** Of every request, in order. */
+  /** Method and session of every request, in order. */
   readonly asked: readonly { readonly method: string; readonly session: string | undefined }[];
-  /** Open connections by which somebody waits for an answer. */
+  /** Number of open connections that wait for an answer. */
   waiting(): number;
   become(script: TaskScript): void;
-  /** Nothing that was begun is known any more, nor any session. */
+  /** Forgets all tasks and sessions. */
   restart(): void;
   close(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
   const asked: { method: string; session: string | undefined }[] = [];
   const sessions = new Set<string>();
   const known = new Set<string>();
-  /** Whose client can be asked. */
+  /** Sessions whose client can be asked. */
   const askable = new Set<string>();
   /** Session and id of every request. */
   const ids = new Set<string>();
@@ -82,7 +82,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
 
   const about = (response: ServerResponse, message: Message, session: string, word: Word): void => {
     const task = tasks.find(({ id }) => id === message.params?.['taskId']);
-    // As the SDK's own store: a task belongs to its session.
+    // A task belongs to its session, as in the SDK's own store.
     const said = task === undefined || !known.has(task.id) || task.session !== session ? undefined : word(task);
     if (said === undefined || task === undefined)
       return answer(response, message.id, {
@@ -119,7 +119,7 @@ export async function startTaskServer(first: TaskScript = {}): Promise<TaskServe
       sessions.delete(session);
       return void response.writeHead(200).end();
     }
-    // Its ids must not come twice in a session ("Requests").
+    // A request id must not occur twice in a session ("Requests").
     const used = `${session} ${JSON.stringify(message.id)}`;
     if (message.id !== undefined && ids.has(used))
       return answer(response, message.id, { error: { code: -32_600, message: 'the id was used before' } });

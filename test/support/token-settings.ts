@@ -1,4 +1,6 @@
-/** Each strategy as one setting of the port's suite, at authorization servers that we did not write. */
+/**
+ * Makes each token strategy a setting of the port's suite, at authorization servers that no one here wrote.
+ */
 import type { TokenSetting } from '../conformance/tokens.suite.ts';
 import { SCOPES, RESOURCES, shownAt, zonedBroker } from './exchange-broker.ts';
 import { CLIENT, SECRET, runOf, requestFor } from './oauth-broker.ts';
@@ -128,7 +130,7 @@ export async function issuedSetting(): Promise<TokenSetting> {
   };
 }
 
-/** What a private key is known by, wherever its file is quoted. */
+/** Returns the lines by which a private key is recognised wherever its file is quoted. */
 export function privateLines(pem: string): string[] {
   return pem.split('\n').filter((line) => /^[^-]{32,}$/.test(line));
 }

@@ -1,4 +1,4 @@
-/** The tool activities of a run, in a mock of their environment: what Temporal would say of them, without Temporal. */
+/** Runs the tool activities of a run in a mocked environment, without Temporal. */
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
@@ -16,16 +16,19 @@ export const RUN: RunIdentity = {
 };
 export const RUN_ID = 'run-1';
 
-/** Which try of an activity it is. */
+/** The attempt of an activity that is run. */
 export interface Tried {
   readonly attempt: number;
-  /** Epoch ms. All tries have four minutes. */
+  /** Epoch ms. All attempts together have four minutes. */
   readonly scheduledAt?: number;
-  /** Of this try; default: as the first. */
+  /** Start of this attempt; default: that of the first. */
   readonly attemptAt?: number;
 }
 
-/** Runs an activity as Temporal would for the one run that there is. @param tried default: the first time */
+/**
+ * Runs an activity as Temporal would, for the one run that exists.
+ * @param tried default: the first attempt
+ */
 export async function inActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
@@ -53,13 +56,13 @@ export function environmentOfRun(tried: Tried = { attempt: 1 }): MockActivityEnv
 
 export interface GoingActivity<Output> {
   readonly result: Promise<Output>;
-  /** What Temporal was told, in the order in which it was told. */
+  /** Heartbeats, in order. */
   readonly beats: readonly unknown[];
-  /** As Temporal does where the worker is stopped and its time is over. */
+  /** Shuts down as Temporal does when a worker is stopped and its grace time is over. */
   shutDown(): void;
 }
 
-/** As `inActivity`, of a worker that is stopped while it runs. */
+/** Does the same as `inActivity`, in a worker that is stopped meanwhile. */
 export function goingActivity<Input, Output>(
   activity: (input: Input) => Promise<Output>,
   input: Input,
@@ -75,7 +78,7 @@ export function goingActivity<Input, Output>(
   };
 }
 
-/** What the run sends for a call that policy allows. */
+/** Makes the dispatch of a call that policy allows. */
 export function allowedDispatch(
   tool: OfferedTool,
   args: JsonObject,

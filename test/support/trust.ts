@@ -1,4 +1,7 @@
-/** Keys of people and services, and signatures made by a library that is not ours (jose): what is forged is forged freely. */
+/**
+ * Makes keys of people and services. Signatures come from a library that is not ours (jose), so that tests
+ * can forge freely.
+ */
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { CompactSign, importJWK, type JWK } from 'jose';
@@ -41,7 +44,7 @@ export function service(kid: string, groups: string[] = [], over: object = {}): 
   return testKey(kid, { kind: 'service', iss: 'acme', groups, ...over });
 }
 
-/** Replaced in one step, as an operator should. */
+/** Replaces the file in one step, as an operator should. */
 export async function writeTrust(path: string, ...keys: readonly (TestKey | TrustedJwk)[]): Promise<void> {
   const entries = keys.map((key) => ('entry' in key ? key.entry : key));
   const draft = `${path}.${randomUUID()}`;
@@ -53,7 +56,7 @@ export interface TestClaims {
   readonly [claim: string]: unknown;
 }
 
-/** As an honest signer would make them for this message; what a test forges goes over them. */
+/** Makes the claims of an honest signer for this message; a test's forgery overrides them. */
 export function claimsFor(message: object, about: TestClaims, over: TestClaims = {}): TestClaims {
   const iat = Math.floor(Date.now() / 1_000);
   return { groups: [], ...about, payload: hashOf(message), iat, exp: iat + 300, jti: randomUUID(), ...over };
@@ -66,10 +69,10 @@ export async function signedWith(key: TestKey, claims: TestClaims, header: objec
     .sign(await importJWK(key.privateJwk, 'EdDSA'));
 }
 
-/** As all workers of a test have it. */
+/** The zone key that all workers of a test share. */
 export const ZONE_KEY = { id: 'zone', key: Buffer.alloc(32, 7).toString('base64') };
 
-/** A configuration whose workers can prove what they write, where its trust mode wants that and it names no keys itself. */
+/** Adds a zone key to a configuration whose trust mode needs one and that has none. */
 export function withZone<T extends { trust?: unknown }>(config: T): T {
   const { trust } = config;
   if (typeof trust !== 'object' || trust === null || !('mode' in trust) || trust.mode !== 'signed' || 'zone' in trust)

@@ -1,4 +1,7 @@
-/** The workflow bundle with another guard of queries (docs/adr/0044): shows that tests of the guard can fail. */
+/**
+ * Makes workflow bundles with another guard of queries (docs/adr/0044), so that tests of the guard can be
+ * seen to fail.
+ */
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 
 const KNOWN = "const DIRECT = 'legacy_query';";
@@ -10,7 +13,7 @@ export function withoutGuard({ code, buildId }: WorkflowBundle): WorkflowBundle 
   return { code: without, buildId: `${buildId}-bare` };
 }
 
-/** The bundle with a guard that refuses whatever it doubts, be it a workflow task: shows what the first rule of the guard is worth. */
+/** Makes a bundle whose guard also refuses doubtful workflow tasks, to show what the guard's first rule is worth. */
 export function refusingTasks({ code, buildId }: WorkflowBundle): WorkflowBundle {
   const without = code.replace(DIRECT_ONLY, 'return isDoubtful;');
   if (without === code) throw new Error('the bundle holds no guard that spares workflow tasks');

@@ -1,6 +1,8 @@
-/** Waits for a condition, never for a time: polls until there is an answer, and fails with what it waited for. */
+/**
+ * Polls until a condition holds, and fails with the name of the condition. It never waits for a fixed time.
+ */
 
-/** Thrown by a probe: the condition cannot come about any more. Any other error of a probe is only "not yet". */
+/** A probe throws this if the condition can no longer come about. Any other error of a probe means "not yet". */
 export class Hopeless extends Error {}
 
 export async function until<T>(
@@ -8,13 +10,13 @@ export async function until<T>(
   {
     what = 'the condition',
     withinMs = 30_000,
-    /** What stood in its place, for who reads the failure. */
+    /** Returns what stood in place of the condition, for the reader of the failure. */
     instead = (): Promise<unknown> | undefined => undefined,
   } = {},
 ): Promise<T> {
   const end = Date.now() + withinMs;
   let last: unknown;
-  // Ever more slowly: what takes long is not to be slowed down by being asked about.
+  // The pauses grow, so that polling does not slow down what takes long.
   for (let pauseMs = 20; ; pauseMs = Math.min(250, pauseMs * 1.4)) {
     try {
       const answer = await probe();

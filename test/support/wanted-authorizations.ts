@@ -1,4 +1,4 @@
-/** Calls whose server wants another authorization, and what people say to that. */
+/** Makes calls whose server wants another authorization, and people's answers to that. */
 import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
 import type { AuthorizationInput } from '../../contracts/schemas/answer.ts';
@@ -38,7 +38,7 @@ export function authorizationOf(request: ApprovalRequest, approver: string, said
   };
 }
 
-/** 403 until the token has the scope. */
+/** Answers 403 until the token has the scope. */
 export const wants = (scope: string) => (exchange: Parameters<ReturnType<typeof succeedWith>>[0], attempt: number) => {
   const token = exchange.request.headers.authorization?.replace(/^Bearer /, '') ?? '';
   if (String(decodeJwt(token)['scope']).split(' ').includes(scope)) return succeedWith('done')(exchange, attempt);

@@ -1,4 +1,6 @@
-/** Servers that want another authorization, an issuer for one of them, and workers that may ask people for it. */
+/**
+ * Starts servers that want another authorization, an issuer for one of them, and workers that may ask people.
+ */
 import type { CountersignOptions } from '../../client/index.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { startEngine, type TestEngine } from './engine.ts';
@@ -18,7 +20,7 @@ export interface WantedScene {
   close(): Promise<void>;
 }
 
-/** `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token `fresh-token`. */
+/** Starts the scene: `notes/admin` and `notes/gated` want a scope; `mine/fresh` wants the token `fresh-token`. */
 export async function startWantedScene(
   over: (engine: TestEngine) => Promise<{ config: ConfigInput; client?: Partial<CountersignOptions> }>,
 ): Promise<WantedScene> {

@@ -1,8 +1,9 @@
 /**
- * A worker as an operating-system process, for tests that kill one: what `countersign worker` does, with a bundle that is made
- * once for all processes of a test.
+ * This program is a worker process for tests that kill one. It does what `countersign worker` does, with a bundle that
+ * is made once for all processes of a test.
  *
- * `node --import tsx worker-process-entry.ts <countersign.yaml> <role> <bundle>`; Temporal is where `TEMPORAL_*` says.
+ * Run it with `node --import tsx worker-process-entry.ts <countersign.yaml> <role> <bundle>`; `TEMPORAL_*` give
+ * Temporal's address.
  */
 import { readFile } from 'node:fs/promises';
 import type { WorkflowBundle } from '../../workers/bundle.ts';

@@ -1,5 +1,5 @@
 /**
- * Workers as operating-system processes that a test can freeze, end and kill, each by its pid.
+ * Starts workers as processes that a test can freeze, end and kill, each by its pid.
  *
  * 1. A process that a test leaves behind is killed with the test's own process.
  */
@@ -10,41 +10,41 @@ import type { WorkerRole } from '../../workers/config/role.ts';
 import { Hopeless, until } from './until.ts';
 
 export interface WorkerProcessOptions {
-  /** `countersign.yaml`. */
+  /** Path of `countersign.yaml`. */
   readonly configFile: string;
-  /** Workflow bundle as JSON, for a worker that does not make its own. */
+  /** Path of a workflow bundle as JSON, for a worker that does not make its own. */
   readonly bundleFile?: string;
   readonly address: string;
   readonly namespace: string;
   readonly role?: WorkerRole;
   /** Values for `${NAME}` in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
-  /** `countersign worker` itself, which makes its own bundle and so takes longer. */
+  /** Runs `countersign worker` itself, which makes its own bundle and so takes longer. */
   readonly shipped?: boolean;
-  /** Its file, as `npm run build` made it, run by Node alone. */
+  /** Path of the file that `npm run build` made, run by Node alone. */
   readonly built?: string;
 }
 
 export interface WorkerProcess {
   readonly pid: number;
-  /** All it wrote so far, stdout and stderr. */
+  /** All output so far, stdout and stderr. */
   output(): string;
-  /** What it wrote to stderr. */
+  /** Output to stderr. */
   log(): string;
-  /** SIGKILL: nothing is told to anybody, sockets are reset. */
+  /** Sends SIGKILL: nothing is reported to anybody, and sockets are reset. */
   kill(): Promise<void>;
-  /** From now on it takes tasks and does not do them (`held-tasks.ts`); not for `shipped`. */
+  /** Makes the worker take tasks and not do them (`held-tasks.ts`); not for `shipped`. */
   hold(): Promise<void>;
-  /** SIGSTOP: it holds what it was given and does nothing. */
+  /** Sends SIGSTOP: the process keeps what it was given and does nothing. */
   freeze(): void;
   thaw(): void;
-  /** SIGTERM, as an orchestrator sends it. */
+  /** Sends SIGTERM, like an orchestrator. */
   terminate(): void;
-  /** Exit code, or the signal that ended it. */
+  /** Exit code, or the signal that ended the process. */
   readonly ended: Promise<number | NodeJS.Signals>;
 }
 
-/** What a worker process says on stdout once it polls. */
+/** Line that a worker process writes to stdout once it polls. */
 export const POLLING = 'the worker polls';
 
 const ENTRY = fileURLToPath(new URL('worker-process-entry.ts', import.meta.url));

@@ -1,6 +1,6 @@
 /**
- * A service under test, real parts only: workers in this process on a Temporal dev server, the client library beside them.
- * Models are scripts; tool servers are what the test starts.
+ * Starts a service with real parts only: workers in this process on a Temporal dev server, and the client
+ * library. Models are scripts; the test starts the tool servers.
  */
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
@@ -35,25 +35,28 @@ export interface World {
   readonly runs: readonly string[];
   workers: Workers;
   restartWorkers(): Promise<void>;
-  /** A spec whose model follows these steps. */
+  /** Makes a spec whose model follows these steps. */
   spec(steps: Steps, over?: Partial<RunSpecInput>): RunSpecInput;
   /** Starts a run whose model follows these steps. */
   start(steps: Steps, over?: Partial<RunSpecInput>, options?: Partial<StartRunOptions>): Promise<RunHandle>;
-  /** A client that waits no longer than this. */
+  /** Makes a client with this deadline. */
   hurried(deadlineMs: number): Countersign;
   readonly replaysAtEnd: true;
-  /** Replays what was not replayed before. @throws where there was never anything to replay (INV-D1) */
+  /**
+   * Replays what was not replayed before, and stops.
+   * @throws if there was never anything to replay (INV-D1)
+   */
   stop(): Promise<void>;
 }
 
 export interface WorldOptions {
   readonly config: ConfigInput;
   readonly client?: Partial<CountersignOptions>;
-  /** Shared with another world of the file, which stops it. */
+  /** A server shared with another world of the file, which stops it. */
   readonly engine?: TestEngine;
   readonly bundle?: WorkflowBundle;
   readonly role?: WorkerRole;
-  /** Whose policy the workers follow. */
+  /** Path of the configuration file whose policy the workers follow. */
   readonly path?: string;
 }
 
@@ -90,7 +93,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     },
     spec: (steps, over = {}) => {
       const model = `script-${(started += 1)}`;
-      // Read anew for every run, so that a test may bring its own script.
+      // The script is read for every run, so that a test may bring its own.
       config.models[model] = { provider: 'scripted', script: Script.parse({ steps }) };
       const servers = Object.keys(config.servers).map((name) => ({ name }));
       return { agent: { name: 'clerk', model }, input: 'Do it.', initiator: { id: 'ann' }, servers, ...over };
@@ -116,7 +119,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   return world;
 }
 
-/** Waits until so many requests of a run are open, and returns them. */
+/** Waits until this many requests of a run are open, and returns them. */
 export async function openRequests(run: RunHandle, count = 1): Promise<readonly ApprovalRequest[]> {
   return await until(
     async () => {
@@ -136,7 +139,7 @@ export async function requestFor(run: RunHandle, callId: string): Promise<Approv
 
 let decisions = 0;
 
-/** A decision on a request, as its approver would make it. */
+/** Makes a decision on a request, as its approver would. */
 export function decisionOn(request: ApprovalRequest, approver: string, kind: 'approve' | 'reject' = 'approve') {
   decisions += 1;
   const base = {

@@ -4,7 +4,7 @@ import { requestDigest } from '../../../domain/request/digest.ts';
 import { approverRule } from './judgement.ts';
 import { toolTarget } from './tool.ts';
 
-/** As the `requests` query shows it, with the digest of what it shows. */
+/** Makes a request as the `requests` query shows it, with the digest of its fields. */
 export function approvalRequest(args: JsonObject = { path: 'notes.txt' }): ApprovalRequest {
   const { server, serverUrl, tool, definitionHash } = toolTarget();
   const about = { namespace: 'default', tenant: 'default', workflowId: 'run/1', runId: 'run-1', callId: 't1.c0' };

@@ -3,7 +3,10 @@ import fc from 'fast-check';
 import type { JsonObject, JsonValue } from '../../../contracts/schemas/json.ts';
 import type { ApproverList, Policy } from '../../../contracts/schemas/policy.ts';
 
-/** A code point. Not fast-check's unit `binary`: the table of all of Unicode behind it takes each test file half a second. */
+/**
+ * Any code point. fast-check's unit `binary` is not used: its table of all of Unicode costs each test file half a
+ * second.
+ */
 const unicode = fc
   .oneof(
     { weight: 4, arbitrary: fc.integer({ min: 0x20, max: 0x7e }) },
@@ -11,11 +14,11 @@ const unicode = fc
     { weight: 1, arbitrary: fc.integer({ min: 0xe000, max: 0x10ffff }) },
   )
   .map((codePoint) => String.fromCodePoint(codePoint));
-/** Any text with two whole halves to each surrogate pair. */
+/** Any text in which each surrogate pair is whole. */
 export const unicodeText = (maxLength?: number): fc.Arbitrary<string> =>
   fc.string({ unit: unicode, maxLength: maxLength ?? 10 });
 
-/** Any text that JSON can carry: also control characters, and surrogates without their other half. */
+/** Any text that JSON can carry, including control characters and lone surrogates. */
 const unit = fc.oneof({ weight: 8, arbitrary: unicode }, { weight: 1, arbitrary: fc.constantFrom('\ud800', '\udfff') });
 export const anyText = (most = 40): fc.Arbitrary<string> => fc.string({ unit, maxLength: most });
 
@@ -31,7 +34,7 @@ export const jsonObject: fc.Arbitrary<JsonObject> = fc.dictionary(anyText(8), js
 
 export const hex64 = fc.stringMatching(/^[0-9a-f]{64}$/);
 
-/** Legal tool names, many of them made to be mistaken for something else. */
+/** Legal tool names, many of which are easily mistaken for something else. */
 export const toolName = fc.oneof(
   fc.stringMatching(/^[a-z_.]{1,12}$/),
   fc.stringMatching(/^[a-z]{1,4}__[a-z]{1,4}$/),
@@ -50,7 +53,7 @@ export const toolName = fc.oneof(
   fc.string({ unit, minLength: 1, maxLength: 64 }),
 );
 
-/** Legal server names; some differ only in what a model name cannot hold. */
+/** Legal server names; some differ only in characters that a model name cannot hold. */
 export const serverName = fc.oneof(
   fc.constantFrom('files', 'files.a', 'files_a', 'files-a', 'files__a', 'a', 'a__b'),
   fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
@@ -72,11 +75,11 @@ export const approverList: fc.Arbitrary<ApproverList> = fc.record(
 const action = fc.constantFrom('allow', 'ask', 'deny');
 const deadlineSeconds = fc.integer({ min: 1, max: 31_536_000 });
 
-/** Policies over few names, so that layers often speak of the same tool. */
+/** Few names, so that layers of a policy often match the same tool. */
 const glob = fc.constantFrom('*', 'files', 'mail', 'write_*', 'read_file', 'f*s');
 const listed = fc.array(fc.constantFrom('files/*', 'files/write_file', '*/read_file', 'mail/send'), { maxLength: 3 });
 
-/** Ids are distinct by their place. */
+/** The position of a rule makes its id distinct. */
 const rules = fc
   .array(
     fc.record(

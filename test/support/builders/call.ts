@@ -11,7 +11,7 @@ export function proposedCall(over: Partial<ProposedCall> = {}): ProposedCall {
   };
 }
 
-/** Calls of one turn with the same tool and the same arguments: nothing but the id tells them apart. */
+/** Makes calls of one turn with the same tool and arguments: only the id tells them apart. */
 export function identicalCalls(count: number, turn = 1): ProposedCall[] {
   return Array.from({ length: count }, (_, index) =>
     proposedCall({ callId: callIdOf(turn, index), providerCallId: `call_${index}` }),

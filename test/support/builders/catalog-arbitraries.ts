@@ -5,7 +5,7 @@ import type { CatalogView } from '../../../domain/policy/catalog-layer.ts';
 import { approverList } from './arbitraries.ts';
 import { definition } from './catalog.ts';
 
-/** Names that are something else in JavaScript, in paths, or under a model's name. */
+/** Names with a special meaning in JavaScript, in paths, or as a model's tool name. */
 export const ODD_NAMES = [
   'constructor',
   'toString',
@@ -18,11 +18,11 @@ export const ODD_NAMES = [
 ];
 export const catalogTool = fc.constantFrom(...ODD_NAMES);
 
-/** Words of definitions (`definition`). */
+/** Words that tell definitions apart (`definition`). */
 export const word = fc.constantFrom('first', 'second', 'third');
 const seen = fc.record({ hash: word.map(definition), refresh: fc.integer({ min: 1, max: 9 }) });
 
-/** Around the 24 hours that silence means. */
+/** Values around the default of 24 hours. */
 const deadlineSeconds = fc.constantFrom(1, 60, 86_399, 86_400, 86_401, 604_800);
 const sane = { noNullPrototype: true };
 
@@ -37,7 +37,7 @@ export const toolSetting: fc.Arbitrary<ToolSetting> = fc.record(
   { requiredKeys: ['enabled', 'requiresApproval', 'denied'], ...sane },
 );
 
-/** Without an acknowledgement, which must name what is there. */
+/** Changes without an acknowledgement, which must name an existing definition. */
 export const ruleChange: fc.Arbitrary<ToolChange> = fc.record(
   {
     tool: catalogTool,
@@ -75,7 +75,7 @@ export const catalogView: fc.Arbitrary<CatalogView> = fc.record({
   entries: catalogEntries,
 });
 
-/** What a server lists at one time: tool → word of its definition. */
+/** A server's listing at one time: tool → word of its definition. */
 export const listed: fc.Arbitrary<Readonly<Record<string, string>>> = fc.dictionary(catalogTool, word, {
   noNullPrototype: false,
 });

@@ -15,12 +15,12 @@ import { sha256Hex } from '../../../domain/text/canonical.ts';
 export const ann = { id: 'ann', groups: ['ops'] };
 export const bob = { id: 'bob', groups: [] };
 
-/** The hash of some definition, told from others by a word. */
+/** Returns the hash of a definition that this word tells from others. */
 export function definition(word: string): string {
   return sha256Hex(word);
 }
 
-/** What a tool gets where nobody has said more than that agents may use it. */
+/** Makes the setting of a tool that agents may use, with no other setting. */
 export function toolSetting(over: Partial<ToolSetting> = {}): ToolSetting {
   return { enabled: true, requiresApproval: false, denied: false, ...over };
 }
@@ -47,7 +47,7 @@ export function listing(refresh: number): ArtifactRef {
   return { sha256: definition(`listing ${refresh}`), bytes: 10, contentType: 'application/json' };
 }
 
-/** Connected, and with these tools. */
+/** Makes a connected catalog with these tools. */
 export function catalogOf(entries: readonly CatalogEntry[] = [], over: Partial<Catalog> = {}): Catalog {
   return {
     ...startCatalog({ tenant: 'acme', server: 'files' }),
@@ -60,7 +60,7 @@ export function catalogOf(entries: readonly CatalogEntry[] = [], over: Partial<C
   };
 }
 
-/** What a server listed: tool → word of its definition. */
+/** Makes a server's listing from tool → word of its definition. */
 export function foundTools(refresh: number, tools: Readonly<Record<string, string>>, over: Partial<Found> = {}): Found {
   return {
     refresh,
@@ -71,7 +71,7 @@ export function foundTools(refresh: number, tools: Readonly<Record<string, strin
   };
 }
 
-/** ISO time of a refresh: one a minute. */
+/** Returns the ISO time of a refresh; refreshes are one minute apart. */
 export function at(refresh: number): string {
   return new Date(Date.UTC(2026, 0, 1, 0, refresh)).toISOString();
 }
@@ -80,12 +80,12 @@ export function refreshed(catalog: Catalog, refresh: number, tools: Readonly<Rec
   return discovered(catalog, foundTools(refresh, tools), at(refresh)).catalog;
 }
 
-/** The plan of changes that can be made, or a test that is wrong. */
+/** Plans changes that are possible; throws if the test is wrong. */
 export function planOf(catalog: Catalog, changes: readonly ToolChange[]): CatalogPlan {
   return taken(planned(catalog, changes));
 }
 
-/** The catalog after changes that can be made. */
+/** Applies changes that are possible. */
 export function withPolicies(catalog: Catalog, ...changes: readonly ToolChange[]): Catalog {
   return policiesSet(catalog, planOf(catalog, changes), ann).catalog;
 }

@@ -41,14 +41,14 @@ export function edit(args: JsonObject, over: Partial<Approval> = {}): EditDecisi
   return { ...approval(over), arguments: args };
 }
 
-/** The open request of a call, or a test that is wrong. */
+/** Returns the open request of a call; throws if the test is wrong. */
 export function askingOf(run: Run, callId: string): Asking {
   const state = callOf(run, callId);
   if (state?.status !== 'asking') throw new Error(`${callId} does not ask, it is ${state?.status ?? 'unknown'}`);
   return state;
 }
 
-/** What a person who read the request of `callId` would send back. */
+/** Returns the fields that a person who read the request of `callId` would send back. */
 export function shown(run: Run, callId: string, ids: RunIds = runIds()): Pick<Decision, 'callId' | 'digest' | 'runId'> {
   return { callId, digest: digestOf(askingOf(run, callId), ids), runId: ids.runId };
 }

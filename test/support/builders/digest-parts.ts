@@ -12,7 +12,7 @@ export const arbitraryDigestParts: fc.Arbitrary<DigestParts> = fc.record({
   runId: text,
   generation: fc.integer({ min: 1, max: 9 }),
   target: fc.record({ server: text, serverUrl: text, tool: toolName, definitionHash: hex64 }),
-  // `path` and `extra` are what tests change.
+  // Tests change `path` and add `extra`, so every value has the first and none has the second.
   arguments: jsonObject.map(({ extra: _, ...rest }) => ({ ...rest, path: 'here' })),
   approvers: fc.record({
     allOf: fc.array(
@@ -22,7 +22,7 @@ export const arbitraryDigestParts: fc.Arbitrary<DigestParts> = fc.record({
   }),
 });
 
-/** The same value, the fields of every object in reverse order. */
+/** Returns the same value with the fields of every object in reverse order. */
 export function reversedFields<T>(value: T): T {
   if (Array.isArray(value)) {
     const items: readonly unknown[] = value;

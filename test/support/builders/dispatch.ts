@@ -5,7 +5,7 @@ import type { Run } from '../../../domain/state/run.ts';
 import { proofOf } from '../../../domain/request/standing.ts';
 import { runIds } from './run.ts';
 
-/** What the run would send for an approved call, as the workflow puts it together. */
+/** Makes the dispatch of an approved call, as the workflow assembles it. */
 export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}): DispatchInput {
   const { made, request, call, judgement } = state;
   const edit = shownToEditor(state);

@@ -1,4 +1,4 @@
-/** Requests whose arguments may be edited, and edits of them. */
+/** Makes requests whose arguments may be edited, and edits of them. */
 import type { Judgement } from '../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
@@ -32,7 +32,7 @@ function judgedAs(over: Partial<Judgement>) {
   return { judgement: judgement(over), policyVersion: POLICY_VERSION };
 }
 
-/** As the handler does it: admitted, checked, judged, recorded. */
+/** Records an edit as the handler does: admitted, checked, judged, recorded. */
 export function edited(run: Run, decision: EditDecision, over: Partial<Judgement> = {}, at = START + 1_000) {
   const admission = admit(run, decision, runIds(), at);
   if (admission.kind === 'refuse') return admission;
@@ -52,7 +52,7 @@ export function acceptedEdit(...args: Parameters<typeof edited>) {
 export const codeOf = (answer: ReturnType<typeof edited>): string =>
   answer.kind === 'refuse' ? answer.code : answer.kind;
 
-/** The run after somebody agreed as it was shown. */
+/** Returns the run after somebody agreed to the request as it was shown. */
 export function voted(run: Run, who: string): Run {
   const decision = plainOf(run, who);
   const admission = admit(run, decision, runIds(), START);

@@ -12,7 +12,7 @@ import { flyingRun } from './pause.ts';
 import { NAME } from './provision.ts';
 import { runIds, START } from './run.ts';
 
-/** As the dispatch of the call of `flyingRun` tells it. */
+/** Makes questions as the dispatch of the call of `flyingRun` reports them. */
 export function heldQuestions(over: Partial<HeldQuestions> = {}): HeldQuestions {
   return { callId: 't1.c0', attempt: 1, round: 1, requests: { who: NAME }, ...over };
 }
@@ -21,7 +21,7 @@ export function heldPausing(over: Partial<HeldPausing> = {}): HeldPausing {
   return { at: START, approvers: approverRule(), deadlineSeconds: 3_600, holdSeconds: 600, ...over };
 }
 
-/** A run whose server waits on an open connection. */
+/** Makes a run whose server waits on an open connection. */
 export function heldRun(
   run: Run = flyingRun(),
   asked: Partial<HeldQuestions> = {},

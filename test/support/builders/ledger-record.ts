@@ -3,7 +3,11 @@ import { GENESIS, sealEntry } from '../../../domain/run/journal.ts';
 import { saidFact } from './ledger.ts';
 import { START } from './run.ts';
 
-/** A sound chain of so many entries. @param what tells two chains apart @param before the entries it goes on from */
+/**
+ * Makes a valid chain of this many entries.
+ * @param what tells two chains apart
+ * @param before the entries that the chain continues
+ */
 export function chainOf(length: number, what = 'm', before: readonly LedgerEntry[] = []): LedgerEntry[] {
   const entries = [...before];
   while (entries.length < length) {
@@ -15,7 +19,7 @@ export function chainOf(length: number, what = 'm', before: readonly LedgerEntry
 
 export const STREAM = { namespace: 'default', workflowId: 'run-1', firstRunId: '3f0c-first', runId: '3f0c-first' };
 
-/** @param signedHead of the right form; the signature is nobody's */
+/** @param signedHead has the right form; its signature belongs to nobody */
 export function recordOf(
   entries: readonly LedgerEntry[],
   over: Partial<LedgerHead> = {},

@@ -6,7 +6,7 @@ export function saidFact(messageId = 'm-1'): LedgerFact {
   return { kind: 'said', messageId, from: 'ann', textHash: 'c'.repeat(64) };
 }
 
-/** A sound chain of these facts, one second apart. */
+/** Makes a valid chain of these facts, one second apart. */
 export function ledgerOf(facts: readonly LedgerFact[]): LedgerEntry[] {
   const entries: LedgerEntry[] = [];
   for (const [seq, fact] of facts.entries()) {

@@ -1,7 +1,7 @@
 import type { Message } from '../../../contracts/schemas/transcript.ts';
 import { outcomes } from './outcome.ts';
 
-/** A short conversation with one call, each role once. */
+/** Makes a short conversation with one call, in which each role occurs once. */
 export function conversation(): Message[] {
   const call = { callId: 't1.c0', providerCallId: 'call_0', name: 'files__write_file' };
   return [

@@ -6,7 +6,7 @@ export function toolResult(over: Partial<ToolResult> = {}): ToolResult {
 
 type OutcomeOf<Kind extends Outcome['kind']> = Extract<Outcome, { kind: Kind }>;
 
-/** One outcome of each kind. */
+/** Makes one outcome of each kind. */
 export function outcomes(): { readonly [Kind in Outcome['kind']]: OutcomeOf<Kind> } {
   return {
     succeeded: { kind: 'succeeded', result: toolResult() },

@@ -19,7 +19,7 @@ export function pausing(over: Partial<Pausing> = {}): Pausing {
   return { at: START, approvers: approverRule(), deadlineSeconds: 3_600, unsure: UNSURE, ...over };
 }
 
-/** A run whose call is under way: allowed by policy, or approved by ann. */
+/** Makes a run with a call in flight, either allowed by policy or approved by ann. */
 export function flyingRun(consent: 'allowed' | 'approved' = 'allowed', over: Partial<Judgement> = {}): Run {
   const judged = judgedRun(identicalCalls(1), () => ({
     ...(consent === 'allowed' ? { verdict: allowVerdict() } : {}),
@@ -38,13 +38,13 @@ export function approvedBy(run: Run, ann = 'ann', decisionId = 'd-0'): Run {
   return accept(run, admission.state, decision, START).run;
 }
 
-/** A run that asks what became of its call. */
+/** Makes a run that asks what became of its call. */
 export function pausedRun(consent: 'allowed' | 'approved' = 'allowed', over: Partial<Pausing> = {}): Run {
   return pausedFor(flyingRun(consent), 't1.c0', outcomePause(), pausing(over), runIds()).run;
 }
 
 export function pausedOf(run: Run): Paused<OutcomePause> {
-  // Sound: the request of a run that `pausedRun` made.
+  // Sound: `pausedRun` made the run, so its request is about an outcome.
   return askingOf(run, 't1.c0') as Paused<OutcomePause>;
 }
 
@@ -57,17 +57,17 @@ const base = {
 };
 
 export function retry(over: Partial<Resolution> = {}): Extract<Resolution, { kind: 'retry' }> {
-  // Sound: what is given beside is of every kind.
+  // Sound: the fields in `over` fit every kind.
   return { kind: 'retry', ...base, ...over } as Extract<Resolution, { kind: 'retry' }>;
 }
 
 export function recorded(over: Partial<Resolution> = {}): Resolution {
-  // Sound: as above.
+  // Sound: as in `retry`.
   return { kind: 'succeeded', result: 'It is there: note 7.', ...base, ...over } as Resolution;
 }
 
 export function recordedFailure(over: Partial<Resolution> = {}): Resolution {
-  // Sound: as above.
+  // Sound: as in `retry`.
   return { kind: 'failed', message: 'Nothing of it is there.', ...base, ...over } as Resolution;
 }
 

@@ -4,7 +4,7 @@ export function judgedTool(over: Partial<JudgedTool> = {}): JudgedTool {
   return { server: 'files', tool: 'write_file', annotations: undefined, serverTrusted: false, ...over };
 }
 
-/** Nobody has said anything. */
+/** Makes policy layers without any rule. */
 export function policyLayers(over: Partial<PolicyLayers> = {}): PolicyLayers {
   return { organisation: {}, run: undefined, ...over };
 }

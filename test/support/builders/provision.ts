@@ -26,27 +26,27 @@ export const ANN = { action: 'accept', content: { name: 'Ann' } } as const;
 
 type Asked = Extract<DispatchResult, { kind: 'input' }>;
 
-/** What a dispatch brings back of a server that asks. */
+/** Makes the result of a dispatch whose server asks. */
 export function serverAsks(over: Partial<Asked> = {}): Asked {
   return { kind: 'input', round: 1, requests: { who: NAME }, used: [], ...over };
 }
 
-/** A run whose server asks. */
+/** Makes a run whose server asks. */
 export function askedRun(over: Partial<Asked> = {}, run = flyingRun(), more: Partial<Pausing> = {}): Run {
   const { unsure: _, ...given } = pausing(more);
   return askedForInput(run, 't1.c0', serverAsks(over), given, runIds()).run;
 }
 
 export function askedOf(run: Run): Paused<InputPause> {
-  // Sound: the request of a run that `askedRun` made.
+  // Sound: `askedRun` made the run, so its request is about input.
   return askingOf(run, 't1.c0') as Paused<InputPause>;
 }
 
-/** On the request as it waits in this run. */
+/** Answers the request that waits in this run. */
 export function provisionIn(run: Run, over: Partial<Provision> = {}): Provision {
   const { digest, runId } = shown(run, 't1.c0');
   const said = { kind: 'provide', decisionId: 'p-1', callId: 't1.c0', approver: { id: 'ann', groups: [] } };
-  // Sound: what is given beside is of its kind.
+  // Sound: the fields in `over` fit the kind.
   return { ...said, digest, runId, responses: { who: ANN }, ...over } as Provision;
 }
 

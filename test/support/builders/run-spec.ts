@@ -1,16 +1,16 @@
 import { type Limits, RunSpec, type RunSpecInput } from '../../../contracts/schemas/run-spec.ts';
 
-/** The least that a caller may send. */
+/** Makes the smallest spec that a caller may send. */
 export function runSpecInput(over: Partial<RunSpecInput> = {}): RunSpecInput {
   return { agent: { name: 'clerk', model: 'scripted' }, input: 'Tidy the notes.', initiator: { id: 'ann' }, ...over };
 }
 
-/** The same with every default applied. */
+/** Makes the same spec with every default applied. */
 export function runSpec(over: Partial<RunSpecInput> = {}): RunSpec {
   return RunSpec.parse(runSpecInput(over));
 }
 
-/** The default limits, some of them changed. */
+/** Makes the default limits, some of them changed. */
 export function limits(over: Partial<Limits> = {}): Limits {
   return { ...runSpec().limits, ...over };
 }

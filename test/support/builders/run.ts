@@ -4,7 +4,7 @@ import { proposed, type Run, type RunIds, startRun } from '../../../domain/state
 import { identicalCalls } from './call.ts';
 import { judgement } from './judgement.ts';
 
-/** 2026-01-01T00:00:00.000Z: when every built run starts. */
+/** 2026-01-01T00:00:00.000Z: the start of every built run. */
 export const START = Date.UTC(2026, 0, 1);
 
 export const POLICY_VERSION = 'b'.repeat(64);
@@ -15,12 +15,12 @@ export function runIds(over: Partial<RunIds> = {}): RunIds {
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
 
-/** A run whose first turn proposed `calls`; nothing is judged yet. */
+/** Makes a run whose first turn proposed `calls`; nothing is judged yet. */
 export function proposedRun(calls: readonly ProposedCall[]): Run {
   return proposed(startRun(START), calls, NO_USAGE).run;
 }
 
-/** A run whose first turn was judged at `START`; each call is asked unless `over` says otherwise. */
+/** Makes a run whose first turn was judged at `START`; each call is asked unless `over` says otherwise. */
 export function judgedRun(
   calls: readonly ProposedCall[] = identicalCalls(1),
   over: (call: ProposedCall, index: number) => Partial<Judgement> = () => ({}),
@@ -29,7 +29,7 @@ export function judgedRun(
   return judgedAll(proposedRun(calls), judgements, POLICY_VERSION, runIds(), START).run;
 }
 
-/** A run with `count` open requests for one tool with equal arguments. */
+/** Makes a run with `count` open requests for one tool with equal arguments. */
 export function askingRun(count = 1): Run {
   return judgedRun(identicalCalls(count));
 }

@@ -1,4 +1,4 @@
-/** Runs in which approvals may be remembered, and such approvals. */
+/** Makes runs in which approvals may be remembered, and such approvals. */
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
 import type { Decision, Remember } from '../../../contracts/schemas/answer.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
@@ -20,7 +20,7 @@ export function rememberRule(ids: string[] = ['ann', 'bob'], over: object = {}):
   return { allOf: [{ layer: 'organisation', ids, groups: [], remember, ...over }] };
 }
 
-/** The next turn of a run: one call for each of the arguments. */
+/** Adds the next turn of a run, with one call for each of the arguments. */
 export function nextTurn(
   run: Run,
   args: readonly JsonObject[],
@@ -43,7 +43,10 @@ export function remembering(run: Run, callId: string, remember: Remember | undef
   return approval({ ...over, comment: 'seen', ...(remember === undefined ? {} : { remember }) });
 }
 
-/** As the handler does it. @throws where it is refused */
+/**
+ * Records a decision as the handler does.
+ * @throws if the decision is refused
+ */
 export function decidedIn(run: Run, decision: Decision, at = START + 1_000, grant?: string) {
   const admission = admit(run, decision, runIds(), at);
   if (admission.kind !== 'accept') throw new Error(admission.kind === 'refuse' ? admission.code : 'a repeat');

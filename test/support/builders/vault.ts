@@ -1,4 +1,4 @@
-/** Entries of a vault, and vaults in memory. */
+/** Makes entries of a vault, and vaults in memory. */
 import { VaultEntry } from '../../../contracts/schemas/stores.ts';
 import type { z } from 'zod';
 import { canonicalServerUrl } from '../../../domain/text/urls.ts';
@@ -15,9 +15,9 @@ export function entryOf(over: Partial<z.input<typeof VaultEntry>> = {}): VaultEn
   });
 }
 
-/** A store whose faults a test chooses: what a cloud secret manager with versions does. */
+/** A vault whose faults a test chooses. It behaves like a cloud secret manager with versions. */
 export interface MemoryVault extends Vault {
-  /** Thrown by the next writes. */
+  /** Makes the next writes throw this error. */
   failWrites(times: number, error: Error): void;
 }
 
