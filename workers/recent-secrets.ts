@@ -1,5 +1,5 @@
 /**
- * This file remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too
+ * Remembers secrets of the tokens that this process obtained lately, so that its log is scrubbed of them too
  * (INV-S1). A message of a server or a library about a call may quote the token.
  *
  * 1. Only this process remembers, and only the newest: an older secret is no longer found.
@@ -9,7 +9,10 @@ import type { TokenBroker } from '../activities/tokens/port.ts';
 import { createScrubber, type Scrubber } from '../activities/kit/scrubber.ts';
 import { secretsOf } from '../activities/gate/server-access.ts';
 
-/** A line is about a recent call; a hundred secrets cost a line of a kilobyte some milliseconds at the most. */
+/**
+ * Secrets, of which a token brings up to three. A line is about a recent call. A hundred new ones cost the next line a third of
+ * a second, and then some milliseconds for each kilobyte.
+ */
 const MOST_KNOWN = 100;
 
 export class RecentSecrets {

@@ -10,6 +10,7 @@
  *    failures are diagnosed.
  * 4. The code is cleared only if every failed history was diagnosed.
  */
+import { CountersignError } from '../../contracts/errors.ts';
 import { type ExecutionChain, executionChain } from '../../client/engine/execution-chain.ts';
 import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
 import { earlierClock } from '../../client/ledger/query-clock.ts';
@@ -128,13 +129,29 @@ async function firstFault(
     import('../../workers/replay/replayed-run.ts'),
     import('../../workers/replay/diagnosis.ts'),
   ]);
+  let doubt: BrokenBy | undefined;
   for (const history of histories) {
-    const soundness = await soundnessOf(runId, history, options);
-    if (soundness.kind === 'whole') continue;
-    const { cause, certainty, text } = await diagnosisOf(runId, history, soundness, options);
-    return { cause, certainty, text };
+    try {
+      const soundness = await soundnessOf(runId, history, options);
+      if (soundness.kind === 'whole') continue;
+      const { cause, certainty, text } = await diagnosisOf(runId, history, soundness, options);
+      // A build tells the entries of a closed execution to nobody: at fault there, it explains no difference.
+      if (cause === 'query' || history === histories.at(-1)) return { cause, certainty, text };
+      doubt ??= inDoubt(text);
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'REPLAY_FAILED') throw error;
+      doubt ??= inDoubt(error.message);
+    }
   }
-  return undefined;
+  return doubt;
+}
+
+function inDoubt(why: string): BrokenBy {
+  return {
+    cause: 'unknown',
+    certainty: 'likely',
+    text: `An execution of the run cannot be replayed, which does not explain the difference: it cannot be told whether somebody changed the record. Keep it as it is. ${why}`,
+  };
 }
 
 // Failed histories are diagnosed up to this number, unless the user asks for all.

@@ -103,13 +103,17 @@ async function readStuck({ client, settings, deadlineMs }: Session, runId: strin
  * Reads the ledger of a stuck run, including stored segments.
  * @throws CountersignError `RUN_STUCK` if none of it can be read, `ARTIFACT_…`
  */
-export async function ledgerOfStuck({ settings }: Session, stuck: StuckRun): Promise<readonly LedgerEntry[]> {
+export async function ledgerOfStuck(
+  { settings }: Session,
+  stuck: StuckRun,
+  cursor = 0,
+): Promise<readonly LedgerEntry[]> {
   const { runId, answers } = stuck;
   const { ledger } = answers;
   if (ledger === undefined) throw nothingOf(stuck, 'the ledger');
   const entries: LedgerEntry[] = [];
   const source = { workflowId: runId, artifacts: artifactReader(settings.artifacts) };
-  for await (const entry of entriesFrom(source, 0, async (from) => pageFrom(ledger, from))) entries.push(entry);
+  for await (const entry of entriesFrom(source, cursor, async (from) => pageFrom(ledger, from))) entries.push(entry);
   return entries;
 }
 

@@ -214,7 +214,7 @@ export function addWatch(program: Command, terminal: Terminal): void {
           for await (const entry of session.countersign.run(runId).watch(heard)) tell(entry);
         });
         if (stuck === undefined) return;
-        for (const entry of await ledgerOfStuck(session, stuck)) if (entry.seq >= next) tell(entry);
+        for (const entry of await ledgerOfStuck(session, stuck, next)) tell(entry);
         throw stuckError(stuck, next);
       });
     });

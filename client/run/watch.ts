@@ -6,7 +6,8 @@
  *    is left out.
  * 3. The first answer must come within the deadline of one call, or of the watch if that is shorter. A watch that
  *    cannot begin therefore says so.
- * 4. After that, no pause of workers or of Temporal ends a watch. Only its own deadline, its signal, or a permanent
+ * 4. A run that no worker can take on from the first answer on is said to be stuck after that deadline.
+ * 5. After that, no pause of workers or of Temporal ends a watch. Only its own deadline, its signal, or a permanent
  *    error does.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -46,7 +47,8 @@ export async function* watchRun(
   const progressOf = onProgress === undefined ? undefined : tellingOnce(onProgress);
   const retriesOf = onRetry === undefined ? undefined : tellingRetriesOnce(onRetry);
   try {
-    let runId: string | undefined = (await reader.read(() => client.workflow.getHandle(workflowId).describe())).runId;
+    const handle = client.workflow.getHandle(workflowId);
+    let runId: string | undefined = (await reader.poll(() => handle.describe(), engine.deadlineMs)).runId;
     while (runId !== undefined) {
       const source = { workflowId, runId, artifacts };
       const ask = async (from: number) => await reader.read(() => ledgerPage(client, source, from));
@@ -60,8 +62,8 @@ export async function* watchRun(
         }
         if (ended) break;
         if (onTasks !== undefined) {
-          const handle = client.workflow.getHandle(workflowId, runId);
-          const { tasks = [] } = await reader.read(() => handle.query<RunState>(QUERIES.state));
+          const execution = client.workflow.getHandle(workflowId, runId);
+          const { tasks = [] } = await reader.read(() => execution.query<RunState>(QUERIES.state));
           const news = tasks.filter((task) => told.get(task.callId) !== task.message);
           for (const { callId, message } of news) told.set(callId, message);
           if (news.length > 0) onTasks(news);
@@ -166,6 +168,8 @@ export class PatientReader {
   readonly #end: number;
   readonly #begunBy: number;
   #hasBegun = false;
+  /** True once a worker has answered; Temporal itself may have begun the watch. */
+  #isTakenOn = false;
   /** The failure of the last attempt, if it failed. */
   #trouble: CountersignError | undefined;
 
@@ -193,7 +197,9 @@ export class PatientReader {
    * @throws CountersignError, or `TimeIsUp`
    */
   async read<T>(act: () => Promise<T>, mostMs = this.#engine.deadlineMs): Promise<T> {
-    return await this.#repeated(mostMs, async (ms) => await this.#engine.query(this.#workflowId, act, ms));
+    const answer = await this.#repeated(mostMs, async (ms) => await this.#engine.query(this.#workflowId, act, ms));
+    this.#isTakenOn = true;
+    return answer;
   }
 
   async #repeated<T>(mostMs: number, attempt: (ms: number) => Promise<T>): Promise<T> {
@@ -221,7 +227,9 @@ export class PatientReader {
   #bear(error: unknown, isShort: boolean): void {
     const { signal, onPause } = this.#patience;
     const passes = error instanceof CountersignError && PASSING.includes(error.code);
-    if (signal?.aborted === true || !passes) throw error;
+    // A run that was stuck when the watch began stays so, as far as can be told: its history says more.
+    const isStuckForGood = passes && error.code === 'RUN_STUCK' && !this.#isTakenOn && Date.now() >= this.#begunBy;
+    if (signal?.aborted === true || !passes || isStuckForGood) throw error;
     // A server that shuts down cancels calls. A second cancellation in a row means that this side closed the
     // connection.
     if (isGrpcCancelledError(error) && isGrpcCancelledError(this.#trouble)) throw error;

@@ -110,8 +110,8 @@ function explainUnion(issue: z.core.$ZodIssueInvalidUnion, path: Path, input: un
   const meant = issue.errors
     .filter((branch) => !branch.some(isWholeMismatch))
     .toSorted((one, other) => one.length - other.length)[0];
-  if (meant !== undefined) return meant.flatMap((inner) => explain(inner, path, input));
-  const wanted = issue.errors.flatMap((branch) => branch.filter(isWholeMismatch).map(expectedOf));
+  if (meant !== undefined) return meant.slice(0, MOST).flatMap((inner) => explain(inner, path, input));
+  const wanted = issue.errors.flatMap((branch) => branch.slice(0, MOST).filter(isWholeMismatch).map(expectedOf));
   return [{ path, reason: mismatch([...new Set(wanted)].join(' or '), at) }];
 }
 

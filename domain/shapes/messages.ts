@@ -36,6 +36,10 @@ export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly
 
 /** Recursion over deeper values would overflow the stack, and the run could not go on. */
 const DEEPEST_JSON = 100;
+/** Values of one message outside of free JSON. A full `setToolPolicies` has up to a hundred thousand. */
+const MOST_VALUES = 100_000;
+/** Fields that hold any JSON: no value in them can fail once it is safe. */
+const FREE: ReadonlySet<string> = new Set(['arguments']);
 
 export const parseDecision = readerOf(Decision);
 export const parseResolution = readerOf(Resolution);
@@ -105,18 +109,35 @@ function bad(path: string, reason: string): { kind: 'bad' } & Problem {
   return { kind: 'bad', path, reason };
 }
 
-/** Schemas overlook a field called `__proto__`. No person means one, and it can be read in two ways. */
+/**
+ * Finds what must not reach a schema. Schemas overlook a field called `__proto__`, which can be read in two ways and which
+ * no person means. And a schema explains each value that does not fit, at a price of a kilobyte: a hostile message of
+ * two megabytes would end the memory of all runs of the thread.
+ */
 function unsafeField(message: Fields): ReturnType<typeof bad> | undefined {
+  let valuesLeft = MOST_VALUES;
   for (const [key, value] of Object.entries(message)) {
     if (key === '__proto__') return bad(key, UNKNOWN_FIELD);
     if (!isSafe(value, DEEPEST_JSON))
-      return bad(pathText([key]), `must have at most ${DEEPEST_JSON} levels, and no fields called __proto__`);
+      return bad(
+        pathText([key]),
+        `must have at most ${DEEPEST_JSON} levels, finite numbers, and no fields called __proto__`,
+      );
+    valuesLeft -= FREE.has(key) ? 1 : valuesIn(value);
+    if (valuesLeft < 0) return bad(pathText([key]), `must leave the message with at most ${MOST_VALUES} values`);
   }
   return undefined;
 }
 
 function isSafe(value: unknown, levelsLeft: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
   if (typeof value !== 'object' || value === null) return true;
   if (levelsLeft === 0 || Object.hasOwn(value, '__proto__')) return false;
   return Object.values(value).every((inner) => isSafe(inner, levelsLeft - 1));
+}
+
+/** @param value nests no deeper than `isSafe` allows */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  return Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1);
 }

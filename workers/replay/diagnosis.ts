@@ -36,6 +36,7 @@ export interface Diagnosis {
  * Earlier tasks to try, since a broken one may show only in later times: the newest ones, besides all that came late.
  */
 const EARLIER_TASKS = 12;
+const NEAREST_TASKS = 3;
 const MOST_REPLAYS = 120;
 
 export async function diagnosisOf(
@@ -93,7 +94,9 @@ async function missingTask(
   const earlier = tasks.slice(0, at).toReversed();
   // A query goes to another worker when the run's own is away, and the tasks of that one mostly time out.
   const late = earlier.filter((task) => cameLate(events, task));
-  for (const task of new Set([culprit, ...late, ...earlier.slice(0, EARLIER_TASKS)]))
+  // The nearest come first, so that many late ones do not use up the tries.
+  const likely = [culprit, ...earlier.slice(0, NEAREST_TASKS), ...late, ...earlier.slice(0, EARLIER_TASKS)];
+  for (const task of new Set(likely))
     for (const guess of guessesAt(events, task, end, task === culprit)) {
       if ((left -= 1) < 0) return undefined;
       if ((await failureIn(workflowId, guess.events, options)) === undefined) return guess;
