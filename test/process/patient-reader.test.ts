@@ -50,6 +50,17 @@ test('without a first answer it ends with the deadline of a call, and says why',
   await expect(readerWith({}, 1).read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
 });
 
+test('what Temporal itself answers keeps no watch of a stuck run going; an answer of a worker does', async () => {
+  const never = async () => await failing('RUN_STUCK')();
+  const stuck = readerWith({}, 1);
+  await stuck.poll(failing(), 1);
+  await expect(stuck.read(never)).rejects.toMatchObject({ code: 'RUN_STUCK' });
+  const known = readerWith({}, 50);
+  await known.read(failing());
+  const codes = Array<ErrorCode>(4).fill('RUN_STUCK');
+  expect(await known.read(failing(...codes))).toBe('answer');
+});
+
 test('at its own deadline it ends: with the trouble where there is one, else with none', async () => {
   const never = async () => await failing('ENGINE_UNAVAILABLE')();
   const troubled = readerWith({ deadlineMs: 1_000 });
