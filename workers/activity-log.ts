@@ -1,5 +1,5 @@
 /**
- * This file adds to every log line of an activity, beside Temporal's own fields, the server and the call that the line
+ * Adds to every log line of an activity, beside Temporal's own fields, the server and the call that the line
  * is about.
  */
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';

@@ -1,5 +1,5 @@
 /**
- * This file makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was
+ * Makes the workflow bundle: the code that a run replays, with the interceptors that were there when it was
  * recorded.
  *
  * 1. `npm run build` leaves a bundle beside the code, so that a starting worker need not make it again.

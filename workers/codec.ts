@@ -1,5 +1,5 @@
 /**
- * This file encrypts every payload that leaves a worker or client: AES-256-GCM (NIST SP 800-38D), random 96-bit nonce.
+ * Encrypts every payload that leaves a worker or client: AES-256-GCM (NIST SP 800-38D), random 96-bit nonce.
  *
  * 1. The first key encrypts; every key decrypts, so that keys rotate while runs wait.
  * 2. Without keys payloads are not encrypted. Payloads that were never encrypted are always read.

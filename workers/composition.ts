@@ -1,5 +1,5 @@
 /**
- * This file puts ports and adapters together; no other file knows all of them.
+ * Puts ports and adapters together; no other file knows all of them.
  *
  * 1. The activities of role `runs` hold no server credentials; those of role `tools` start no model.
  * 2. All requests of a worker's activities use one egress, which may contact only what the configuration names.

@@ -1,5 +1,5 @@
 /**
- * This file connects to Temporal at the address of the standard environment and profile of every Temporal tool
+ * Connects to Temporal at the address of the standard environment and profile of every Temporal tool
  * (`TEMPORAL_*`, temporal.toml).
  *
  * 1. A client connection may be closed while calls are under way. The SDK's own retry fires from a timer and throws

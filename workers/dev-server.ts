@@ -1,5 +1,5 @@
 /**
- * This file runs the embedded engine: Temporal's development server as a child process.
+ * Runs the embedded engine: Temporal's development server as a child process.
  *
  * 1. It listens on loopback only. It starts with what a run needs (search attributes), and without the 50 ms tick per
  *    task of the defaults.

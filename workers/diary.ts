@@ -1,5 +1,5 @@
 /**
- * This file logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop
+ * Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop
  * took.
  */
 import { codedFailureIn } from '../contracts/failure.ts';

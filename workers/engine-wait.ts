@@ -1,5 +1,5 @@
 /**
- * This file lets a worker that starts before Temporal does, or while it is slow, try again: for a bounded time, with a
+ * Lets a worker that starts before Temporal does, or while it is slow, try again: for a bounded time, with a
  * message after each try.
  *
  * 1. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not

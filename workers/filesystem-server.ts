@@ -1,5 +1,5 @@
 /**
- * This file starts a real MCP server that this project did not write, for trials:
+ * Starts a real MCP server that this project did not write, for trials:
  * `@modelcontextprotocol/server-filesystem` behind `mcp-proxy`, on one folder, on loopback.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * This file serves the HTTP port of a worker process: whether it lives, and the public keys of its issuer (ADR 0034).
+ * Serves the HTTP port of a worker process: whether it lives, and the public keys of its issuer (ADR 0034).
  *
  * 1. It reads nothing of a request but method and path, and answers with what existed before the request came.
  */

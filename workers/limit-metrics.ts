@@ -1,5 +1,5 @@
 /**
- * This file reads the configured limits of servers, and reports their use to operators in metrics and log.
+ * Reads the configured limits of servers, and reports their use to operators in metrics and log.
  *
  * 1. A queue that serves one server alone is bounded where it is polled. Waiting tasks stay in Temporal's own order,
  *    and the rate holds for all workers together.

@@ -1,5 +1,5 @@
 /**
- * This file writes the structured log of a process, Temporal's own lines included, and says where its metrics are read.
+ * Writes the structured log of a process, Temporal's own lines included, and says where its metrics are read.
  *
  * 1. Every line is one JSON object with `level`, `time` and `message`; an error in it appears as code, server and
  *    words.

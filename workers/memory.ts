@@ -1,5 +1,5 @@
 /**
- * This file decides, by available memory, how many runs a worker process keeps in memory and how much it does at once.
+ * Decides, by available memory, how many runs a worker process keeps in memory and how much it does at once.
  *
  * 1. Values that the configuration sets are taken unchanged.
  * 2. Runs live in the heap of one thread of their own, which has its own limit. Without one V8 lets garbage grow to 4

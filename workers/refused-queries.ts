@@ -1,5 +1,5 @@
 /**
- * This file handles refused queries in a worker process (docs/adr/0044): it counts those of its own runs, and repeats
+ * Handles refused queries in a worker process (docs/adr/0044): it counts those of its own runs, and repeats
  * its own queries.
  */
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 /**
- * This file sets up what a namespace needs before runs can start in it: the namespace itself, and the search
+ * Sets up what a namespace needs before runs can start in it: the namespace itself, and the search
  * attributes.
  */
 import { status as grpcStatus } from '@grpc/grpc-js';

@@ -1,5 +1,5 @@
 /**
- * This file sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays,
+ * Sets up OpenTelemetry, in place since the first recorded history: interceptors change what a run replays,
  * so they cannot be added later (ADR 0006). Without an exporter spans are dropped.
  */
 import { resourceFromAttributes } from '@opentelemetry/resources';

@@ -1,4 +1,4 @@
-/** This file sets up trust mode `signed` for a process: its keys are read before anything is served. */
+/** Sets up trust mode `signed` for a process: its keys are read before anything is served. */
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';

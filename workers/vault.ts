@@ -1,4 +1,4 @@
-/** This file opens the vault that a configuration names, for the workers that call servers and for the command line. */
+/** Opens the vault that a configuration names, for the workers that call servers and for the command line. */
 import { resolve } from 'node:path';
 import { setUpRoot } from '../activities/artifacts/root.ts';
 import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';

@@ -1,4 +1,4 @@
-/** This file reads the version of this package from its manifest. */
+/** Reads the version of this package from its manifest. */
 import { existsSync, readFileSync } from 'node:fs';
 
 /** Searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */

@@ -1,5 +1,5 @@
 /**
- * This file starts the workers of one process, by role, and runs them as one group that starts and ends together.
+ * Starts the workers of one process, by role, and runs them as one group that starts and ends together.
  *
  * 1. A worker starts only if the namespace is set up, so that no run fails on its first upsert.
  * 2. Memory bounds the cached runs and the work done at once (`memory.ts`). The sticky timeout is short, so that the

@@ -1,5 +1,5 @@
 /**
- * This file makes and verifies the MAC of what workers of a zone write, and gives the answers of activities the claims
+ * Makes and verifies the MAC of what workers of a zone write, and gives the answers of activities the claims
  * that the MAC covers (docs/adr/0047).
  *
  * Owns the key, the claims and what the MAC covers. Does not own whether claims are those that a workflow waits for.

@@ -1,5 +1,5 @@
 /**
- * This file sends one signed request to a store that speaks S3 (AWS Signature Version 4), and tries again if that may
+ * Sends one signed request to a store that speaks S3 (AWS Signature Version 4), and tries again if that may
  * help.
  *
  * Workers pass in their guarded egress; backends that read artifacts pass in their own fetch

@@ -1,5 +1,5 @@
 /**
- * This file recognises the root of a directory store by a marker file, since the same path without its volume is only a
+ * Recognises the root of a directory store by a marker file, since the same path without its volume is only a
  * bare mount point.
  *
  * Owns the marker, who may make it, and the list of namespaces beside it. Does not own what is stored.

@@ -1,5 +1,5 @@
 /**
- * This file limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
+ * Limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
  * the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes
  * that a slow store has not taken by then are lost.
  */

@@ -1,4 +1,4 @@
-/** This file checks a catalog's server as this worker may reach it: the catalog chooses, the configuration allows. */
+/** Checks a catalog's server as this worker may reach it: the catalog chooses, the configuration allows. */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';

@@ -1,5 +1,5 @@
 /**
- * This file shows one tool as its catalog sees it now.
+ * Shows one tool as its catalog sees it now.
  *
  * 1. A run pins definitions when it starts. If the catalog has learned of a change since, the newer definition counts:
  *    a call would meet that one.

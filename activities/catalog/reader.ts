@@ -1,5 +1,5 @@
 /**
- * This file reads catalogs as they are now, or were seconds ago.
+ * Reads catalogs as they are now, or were seconds ago.
  *
  * 1. It fails closed (INV-G4): a catalog that cannot be read is an error that may pass, never "no catalog".
  * 2. It sends at most one query for each catalog at a time, and none while the last answer is fresh.

@@ -1,5 +1,5 @@
 /**
- * This file says what the configuration holds about a change of a catalog: who may make it, and whether later runs
+ * Says what the configuration holds about a change of a catalog: who may make it, and whether later runs
  * could honour it.
  *
  * Owns: the port for objections, and the adapter that follows the configuration. An embedder with its own entitlements

@@ -1,5 +1,5 @@
 /**
- * This file reads the tools of a run from the artifact store by reference, and keeps them while they are in use.
+ * Reads the tools of a run from the artifact store by reference, and keeps them while they are in use.
  *
  * 1. References are hashes, so a kept toolset is never stale.
  */

@@ -27,7 +27,7 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadCatalog } from '../catalog/reader.ts';
 import { needOfListing } from '../gate/authority.ts';
 import { checkCatalog, checkRun } from '../gate/dispatch-check.ts';
-import { accessTo, connectionOf, credentialsOf } from '../gate/server-access.ts';
+import { accessTo, connectionOf, listingRequest } from '../gate/server-access.ts';
 import { provenGrant } from '../gate/statement-checks.ts';
 import { currentScheduler } from '../kit/scheduler.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
@@ -82,15 +82,7 @@ export function createDiscoverTools({
     if (gone !== undefined) throw new CountersignError('CATALOG_NOT_FOUND', gone.message);
     const access = accessTo(config, binding, catalog);
     const signal = cancellationSignal();
-    const request: TokenRequest = {
-      run,
-      server: binding.name,
-      serverUrl: binding.url,
-      initiator: run.initiator,
-      signal,
-      ...(grant === undefined ? {} : { grant }),
-      ...credentialsOf(catalog, run.initiator.tenant),
-    };
+    const request = listingRequest({ run, server: binding, grant }, catalog, signal);
     const connect = (minted: MintedToken, held: readonly string[]): ServerConnection =>
       connectionOf(binding, access, minted, held);
     let listed: Awaited<ReturnType<typeof listAuthorized>>;

@@ -20,7 +20,7 @@ import { definitionHash } from '../../domain/request/digest.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { nearNames } from '../../domain/text/near-names.ts';
-import { accessTo, connectionOf, credentialsOf } from '../gate/server-access.ts';
+import { accessTo, connectionOf, listingRequest } from '../gate/server-access.ts';
 import { faultName } from '../kit/coded.ts';
 import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker } from '../tokens/port.ts';
@@ -104,15 +104,7 @@ export function createLiveTools({ config, broker, server, now = Date.now }: Live
     through: Pick<ToolServer, 'list'>,
   ): Promise<Listed> => {
     const access = accessTo(config, binding, catalog);
-    const request = {
-      run,
-      server: binding.name,
-      serverUrl: binding.url,
-      initiator: run.initiator,
-      signal,
-      ...(grant === undefined ? {} : { grant }),
-      ...credentialsOf(catalog, run.initiator.tenant),
-    };
+    const request = listingRequest({ run, server: binding, grant }, catalog, signal);
     const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
       connectionOf(binding, access, token, held);
     return await listAuthorized({ broker, server: through, request, connect, signal, options: { known: true } });

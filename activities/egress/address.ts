@@ -1,5 +1,5 @@
 /**
- * This file treats IP addresses and ranges as numbers, and lists the ranges that are not the public Internet.
+ * Treats IP addresses and ranges as numbers, and lists the ranges that are not the public Internet.
  *
  * 1. Node's own `BlockList` is not used: it takes each IPv4 address for one of `::ffff:0:0/96`.
  * 2. The list follows IANA's special-purpose registries (RFC 6890, RFC 8190) and the documentation of cloud providers.

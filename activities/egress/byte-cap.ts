@@ -1,5 +1,5 @@
 /**
- * This file bounds the memory and the time that one response may take, whatever the server sends.
+ * Bounds the memory and the time that one response may take, whatever the server sends.
  *
  * 1. A plain body is bounded as a whole, and an event stream per event, because a long call may report progress for
  *    hours. All events together are bounded too: enough for hours of progress, but not for one large event after the

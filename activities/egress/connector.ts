@@ -1,5 +1,5 @@
 /**
- * This file opens connections to addresses that were checked.
+ * Opens connections to addresses that were checked.
  *
  * 1. A name is resolved once for each connection, and the connection goes to the addresses that were checked. There is
  *    no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.

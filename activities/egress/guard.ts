@@ -1,5 +1,5 @@
 /**
- * This file decides what may be contacted: by URL before a name is resolved, and by each address after that.
+ * Decides what may be contacted: by URL before a name is resolved, and by each address after that.
  *
  * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`connector.ts`).
  *

@@ -1,4 +1,4 @@
-/** This file says whether secrets may be sent to a URL (`domain/text/urls.ts`). */
+/** Says whether secrets may be sent to a URL (`domain/text/urls.ts`). */
 import { isSecurelyReached } from '../../domain/text/urls.ts';
 
 /**

@@ -2,7 +2,9 @@
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config, ServerConfig } from '../../contracts/schemas/config.ts';
+import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
+import type { RunIdentity } from '../../contracts/wire/identity.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { assertConnectable } from '../catalog/connection.ts';
 import type { ServerConnection } from '../mcp/port.ts';
@@ -50,6 +52,27 @@ export function credentialsOf(
 ): Pick<TokenRequest, 'credentials'> {
   const name = catalog?.connection?.credentials;
   return name === undefined ? {} : { credentials: { name, tenant } };
+}
+
+/** Builds the request for a token with which the tools of a server are listed for a run. */
+export function listingRequest(
+  {
+    run,
+    server,
+    grant,
+  }: { readonly run: RunIdentity; readonly server: ServerBinding; readonly grant?: Grant | undefined },
+  catalog: Pick<CatalogSnapshot, 'connection'> | undefined,
+  signal: AbortSignal,
+): TokenRequest {
+  return {
+    run,
+    server: server.name,
+    serverUrl: server.url,
+    initiator: run.initiator,
+    signal,
+    ...(grant === undefined ? {} : { grant }),
+    ...credentialsOf(catalog, run.initiator.tenant),
+  };
 }
 
 /** @param held secrets used earlier in this activity: the server has seen them and may echo them now */

@@ -1,5 +1,5 @@
 /**
- * This file delivers a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
+ * Delivers a stretch of a ledger to every sink, in records of a bounded size, each with its signed head.
  *
  * 1. When it returns, every sink has all of it.
  * 2. The cuts of a stretch depend on its first entries only: a longer stretch that is sent again begins with the same

@@ -1,5 +1,5 @@
 /**
- * This file signs the head of a ledger's chain with a worker's own Ed25519 key, which those who write to Temporal do
+ * Signs the head of a ledger's chain with a worker's own Ed25519 key, which those who write to Temporal do
  * not have.
  */
 import { readFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-/** This file turns one step of the AI SDK into an answer of the model port. */
+/** Turns one step of the AI SDK into an answer of the model port. */
 import type { FinishReason, StepResult, ToolSet } from 'ai';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';

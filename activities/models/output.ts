@@ -1,5 +1,5 @@
 /**
- * This file checks a final answer against the JSON Schema that its run asks for (draft 2020-12).
+ * Checks a final answer against the JSON Schema that its run asks for (draft 2020-12).
  *
  * 1. The check is bounded in time, parsing included: schema and patterns come from the starter, and the text from a
  *    model. An answer that could not be checked is refused: a caller would rely on it, and a model may well find a

@@ -1,5 +1,5 @@
 /**
- * This file turns the run's conversation and its pinned tools into what the AI SDK takes.
+ * Turns the run's conversation and its pinned tools into what the AI SDK takes.
  *
  * 1. Opaque provider data goes back with the part it came with (reasoning items, signatures).
  * 2. Every call of an assistant message has exactly one result in the next message. A transcript that breaks this is

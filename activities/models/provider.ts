@@ -1,5 +1,5 @@
 /**
- * This file puts the three provider packages behind one shape, with the HTTP requests that they send.
+ * Puts the three provider packages behind one shape, with the HTTP requests that they send.
  *
  * 1. The environment is not read: the configuration says what a model may use.
  * 2. A model may think for long without a word: only the adapter's deadline and the run's cancellation end a request.

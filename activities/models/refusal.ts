@@ -1,5 +1,5 @@
 /**
- * This file maps a failure of a provider, or of the way to it, to one of two codes: final, or retried by Temporal. It
+ * Maps a failure of a provider, or of the way to it, to one of two codes: final, or retried by Temporal. It
  * also recognises faults of ours and unreadable answers, and keeps the provider's key out of what leaves the worker.
  *
  * 1. The message names the status and the provider's own words for the kind of error. Its sentence is left out, since

@@ -1,5 +1,5 @@
 /**
- * This file checks arguments against the tool's pinned input schema (JSON Schema 2020-12). So the model hears of a
+ * Checks arguments against the tool's pinned input schema (JSON Schema 2020-12). So the model hears of a
  * mistake before a person is asked and before the server is called.
  *
  * 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker.

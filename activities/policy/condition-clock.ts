@@ -1,5 +1,5 @@
 /**
- * This file evaluates conditions of rules within limits of time: a policy is asked for every call, and anybody may
+ * Evaluates conditions of rules within limits of time: a policy is asked for every call, and anybody may
  * write a run's own.
  *
  * 1. Conditions hold the thread for `CONDITION_MS` at a time, whatever they do. Slow ones share `TURN_MS` in one turn.

@@ -1,5 +1,5 @@
 /**
- * This file compiles and evaluates one condition of a rule: a subset of CEL over closed inputs
+ * Compiles and evaluates one condition of a rule: a subset of CEL over closed inputs
  * (https://github.com/google/cel-spec).
  *
  * 1. A condition can read nothing outside its inputs, and can cost nothing but time, which its caller bounds.

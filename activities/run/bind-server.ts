@@ -1,5 +1,5 @@
 /**
- * This file resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as
+ * Resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as
  * a URL.
  *
  * 1. One name is one server: if several of these sources know the name, they agree on its URL, or the run is refused.

@@ -1,5 +1,5 @@
 /**
- * This file finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world
+ * Finds calls that were sent by executions which a reset has discarded: the reset forgets them, but the world
  * does not (docs/adr/0045).
  *
  * Owns: which executions of a run were discarded, and whether one of them sent a call. Does not own: what follows from

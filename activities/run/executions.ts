@@ -1,5 +1,5 @@
 /**
- * This file reads from its history what an execution of a run dispatched, and how each dispatch ended.
+ * Reads from its history what an execution of a run dispatched, and how each dispatch ended.
  *
  * Owns: the reading, and what of it is cached. Does not own: which executions count (`discarded-tail.ts`).
  * 1. Only what never changes is cached: the first event of an execution, and the whole of a closed one.

@@ -1,5 +1,5 @@
 /**
- * This file sets the place of a run's activities in a queue: the run's priority, and its tenant's share.
+ * Sets the place of a run's activities in a queue: the run's priority, and its tenant's share.
  *
  * 1. The share is that of the tenant that was admitted, not of one the starter names: nobody queues as somebody else.
  */

@@ -1,5 +1,5 @@
 /**
- * This file reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments
+ * Reads a stretch of a run's conversation: by query what the living execution holds, and from stored segments
  * what is closed.
  *
  * 1. Queries go to one Temporal run id, so that a run that has meanwhile continued as new does not answer in its place.

@@ -1,5 +1,5 @@
 /**
- * This file decodes bytes that were written with the characters of an alphabet: base64, base32, hexadecimal.
+ * Decodes bytes that were written with the characters of an alphabet: base64, base32, hexadecimal.
  *
  * 1. A character outside the alphabet is skipped: separators, line ends, padding, escapes that are read elsewhere.
  * 2. The start of an encoding is unknown, so it is read from each character at which a byte could begin.

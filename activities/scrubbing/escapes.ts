@@ -1,5 +1,5 @@
 /**
- * This file decodes the escapes of URLs, of strings in JSON and similar languages, and of HTML, all in one pass.
+ * Decodes the escapes of URLs, of strings in JSON and similar languages, and of HTML, all in one pass.
  *
  * 1. An escape may stand for a byte, as in URLs, or for a character, which is written in UTF-8.
  * 2. Bytes that are no escape stay. The result never grows: no escape is shorter than what it stands for.

@@ -1,5 +1,5 @@
 /**
- * This file finds any of many byte strings in one pass; the cost does not grow with their number.
+ * Finds any of many byte strings in one pass; the cost does not grow with their number.
  *
  * 1. The first four bytes of each needle are looked up, and only a candidate is compared in full.
  * 2. A long needle counts as found by its first 192 bytes, as far as it goes on from there, so that a comparison is

@@ -1,4 +1,4 @@
-/** This file decodes bytes that were written as a list of numbers, as programs print arrays of bytes. */
+/** Decodes bytes that were written as a list of numbers, as programs print arrays of bytes. */
 import { type Derived, type Effort, type Span, Watch } from './spans.ts';
 
 const LARGEST = 255;

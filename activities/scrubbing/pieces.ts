@@ -1,5 +1,5 @@
 /**
- * This file collects the strings of a JSON value and says which of them are searched together. A secret that was split
+ * Collects the strings of a JSON value and says which of them are searched together. A secret that was split
  * over neighbours is found only if its parts are adjacent.
  *
  * 1. All strings and keys are searched in order. Then the values alone, the keys alone, and the values of fields of one

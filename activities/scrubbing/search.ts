@@ -1,5 +1,5 @@
 /**
- * This file finds secrets in text or bytes of somebody else, in every form listed in SECURITY.md.
+ * Finds secrets in text or bytes of somebody else, in every form listed in SECURITY.md.
  *
  * Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`,
  * `alphabets.ts`, `numbers.ts`).

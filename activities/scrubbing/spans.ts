@@ -1,5 +1,5 @@
 /**
- * This file handles stretches of bytes: it joins overlapping ones, maps them back to the bytes they were derived from,
+ * Handles stretches of bytes: it joins overlapping ones, maps them back to the bytes they were derived from,
  * and bounds the effort of a search.
  */
 

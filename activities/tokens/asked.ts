@@ -1,5 +1,5 @@
 /**
- * This file says what a token is asked for (one server and the scopes of one tool), and checks that the answer is no
+ * Says what a token is asked for (one server and the scopes of one tool), and checks that the answer is no
  * wider (INV-S2).
  *
  * 1. The token's own claims are not verified; they are used only to refuse more than the answer alone would.

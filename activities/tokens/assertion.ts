@@ -1,5 +1,5 @@
 /**
- * This file signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693
+ * Signs a JWT by which this worker identifies itself to one authorization server (RFC 7523 §3, RFC 8693
  * §1.1).
  */
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * This file reads metadata of configured issuers (RFC 8414, then OpenID Connect discovery), and keeps it for a while.
+ * Reads metadata of configured issuers (RFC 8414, then OpenID Connect discovery), and keeps it for a while.
  *
  * 1. Only the configured issuer is ever asked. The authorization server that an MCP server names is not followed, since
  *    a client secret would go there.

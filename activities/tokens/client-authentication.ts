@@ -1,5 +1,5 @@
 /**
- * This file proves to an authorization server that this worker is the client, by a secret or by a signature.
+ * Proves to an authorization server that this worker is the client, by a secret or by a signature.
  *
  * 1. Everything sent for that proof is reported as a secret, in every form in which it travels.
  */

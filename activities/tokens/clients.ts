@@ -1,5 +1,5 @@
 /**
- * This file lists the clients that a configuration has at authorization servers, for code that loads, checks or hides
+ * Lists the clients that a configuration has at authorization servers, for code that loads, checks or hides
  * their secrets.
  */
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';

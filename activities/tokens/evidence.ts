@@ -1,5 +1,5 @@
 /**
- * This file makes the evidence that may be recorded of a token: where it came from and how long it lasts, never the
+ * Makes the evidence that may be recorded of a token: where it came from and how long it lasts, never the
  * token.
  *
  * Claims read from the token itself are not verified: we are not its audience and have no right to believe them. They

@@ -1,5 +1,5 @@
 /**
- * This file makes one exchange with an authorization server over HTTP, and has the names that token exchanges use.
+ * Makes one exchange with an authorization server over HTTP, and has the names that token exchanges use.
  *
  * 1. The exchange is bounded in time and in bytes. No redirect is followed, since the request holds the client's
  *    secret.

@@ -1,5 +1,5 @@
 /**
- * This file says in words of our own why an authorization server gave no token. The server's text is not repeated:
+ * Says in words of our own why an authorization server gave no token. The server's text is not repeated:
  * error descriptions echo requests, and requests hold secrets (INV-S1).
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * This file loads the private keys of a zone. One kind opens grants, by key id; with the other this worker signs, as a
+ * Loads the private keys of a zone. One kind opens grants, by key id; with the other this worker signs, as a
  * client of authorization servers and as an issuer.
  *
  * 1. Old sealing keys stay while runs sealed to them may still wait.

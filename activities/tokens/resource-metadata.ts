@@ -1,5 +1,5 @@
 /**
- * This file compares the authorization servers that a tool server names for itself (RFC 9728) with the configured
+ * Compares the authorization servers that a tool server names for itself (RFC 9728) with the configured
  * issuer.
  *
  * 1. Resource metadata is never followed. It, and a challenge that points to it, can only make us refuse: tokens are

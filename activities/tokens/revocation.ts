@@ -1,5 +1,5 @@
 /**
- * This file ends a token minted for a call at its issuer, if so configured (RFC 7009). That happens when the call has
+ * Ends a token minted for a call at its issuer, if so configured (RFC 7009). That happens when the call has
  * ended, or at once if the token is not used at all.
  *
  * 1. Nothing waits for the issuer: the outcome of a call must not depend on an authorization server. A token that is

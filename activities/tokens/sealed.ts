@@ -1,5 +1,5 @@
 /**
- * This file opens, for one call, what a caller sealed into the run with the client library. With `given` that is the
+ * Opens, for one call, what a caller sealed into the run with the client library. With `given` that is the
  * caller's own token for the server, otherwise the assertion that is exchanged for one.
  *
  * 1. Every field of the binding is computed again from the request and must equal, byte for byte, what was sealed. So a

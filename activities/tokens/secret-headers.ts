@@ -1,5 +1,5 @@
 /**
- * This file says which configured header values are secrets, so that they can be scrubbed; `Authorization` itself is
+ * Says which configured header values are secrets, so that they can be scrubbed; `Authorization` itself is
  * refused.
  */
 

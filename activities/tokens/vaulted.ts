@@ -1,5 +1,5 @@
 /**
- * This file finds the vault entry that a run's grant names, and says whether this run may use it.
+ * Finds the vault entry that a run's grant names, and says whether this run may use it.
  *
  * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
  *    learns nothing about it, not even that it exists.

@@ -1,5 +1,5 @@
 /**
- * This file reads what Temporal itself reports of an execution, which no input can forge.
+ * Reads what Temporal itself reports of an execution, which no input can forge.
  *
  * 1. Only what never changes is cached: start time, chain and queue. The end is asked anew until the execution has
  *    ended.

@@ -1,5 +1,5 @@
 /**
- * This file reads the trusted keys from a file or a URL: a JWK Set (RFC 7517) that the operator writes.
+ * Reads the trusted keys from a file or a URL: a JWK Set (RFC 7517) that the operator writes.
  *
  * 1. `read` returns the document as it is now, or throws. The same object again means that the document has not
  *    changed.

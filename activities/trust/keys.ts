@@ -1,5 +1,5 @@
 /**
- * This file holds the trusted keys as this worker knows them.
+ * Holds the trusted keys as this worker knows them.
  *
  * 1. A set is taken whole or not at all: one that is invalid or unreadable leaves the earlier one in place (INV-G4).
  * 2. An earlier set lasts one day. After that nothing is believed, or somebody could keep a key alive by hiding its

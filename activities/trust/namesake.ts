@@ -1,5 +1,5 @@
 /**
- * This file finds another server of a run that has the address of the called one, but not its authority.
+ * Finds another server of a run that has the address of the called one, but not its authority.
  *
  * Signed consent names a server by its address (`domain/request/digest.ts`); token and headers are obtained by its
  * name. If two names of one run share an address, consent to a call of one would be as good for the other, and a

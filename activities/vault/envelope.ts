@@ -1,5 +1,5 @@
 /**
- * This file encrypts bytes at rest: AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce and the id of its key
+ * Encrypts bytes at rest: AES-256-GCM (NIST SP 800-38D) with a random 96-bit nonce and the id of its key
  * beside it.
  *
  * 1. The first key encrypts; every key decrypts, so that keys rotate while entries stay.

@@ -1,5 +1,5 @@
 /**
- * This file lets workers use a refresh token one at a time, however each of them ends.
+ * Lets workers use a refresh token one at a time, however each of them ends.
  *
  * Owns the order: the intent is written, the token is used, the result is written. Does not own how a token is used.
  *

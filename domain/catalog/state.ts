@@ -1,5 +1,5 @@
 /**
- * This file defines the state of a catalog without its ledger: immutable, and all of it carried through
+ * Defines the state of a catalog without its ledger: immutable, and all of it carried through
  * continue-as-new.
  *
  * The state owns connection, version, and remembered answers. Discovery is in `domain/catalog/discovery.ts`; policy and

@@ -1,4 +1,4 @@
-/** This file answers a dispatch that asks, by query, about the question that its server put on the open connection. */
+/** Answers a dispatch that asks, by query, about the question that its server put on the open connection. */
 import type { HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { provisionProof } from '../request/provision.ts';
 import { callOf, type Run } from '../state/run.ts';

@@ -1,5 +1,5 @@
 /**
- * This file holds the limits of a run and what its model steps cost.
+ * Holds the limits of a run and what its model steps cost.
  *
  * 1. Reaching a limit is a named outcome, never a failing workflow task.
  * 2. The cost of a model step is rounded up to whole millionths of the currency, so that spend is never undercounted.

@@ -1,5 +1,5 @@
 /**
- * This file turns a refused `tools/list` into a request to people, if a missing grant is the reason (docs/adr/0043).
+ * Turns a refused `tools/list` into a request to people, if a missing grant is the reason (docs/adr/0043).
  *
  * 1. The list stands among the calls as a call of turn 0, so that it is shown, answered and carried like other
  *    requests. No model proposed the list: it is not counted, not dispatched and not told to a model.

@@ -1,4 +1,4 @@
-/** This file records what people say to a run besides decisions: messages for the model, and the wish to stop. */
+/** Records what people say to a run besides decisions: messages for the model, and the wish to stop. */
 import type { Say, Stop } from '../../contracts/schemas/answer.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import { closedHeld, isHeldOpen } from '../legacy-2025/open-question.ts';

@@ -1,5 +1,5 @@
 /**
- * This file says which linked resources a model may read, and defines the tool for reading them (docs/adr/0042).
+ * Says which linked resources a model may read, and defines the tool for reading them (docs/adr/0042).
  *
  * The reading itself belongs to `activities/mcp/linked-resource.ts`.
  *

@@ -1,5 +1,5 @@
 /**
- * This file looks for what a spec must not hold, before its shape is checked, so that the error names the real mistake.
+ * Looks for what a spec must not hold, before its shape is checked, so that the error names the real mistake.
  *
  * 1. A clear secret in a spec stays in history for ever: the spec is refused, with the advice to rotate the secret
  *    (INV-S1).

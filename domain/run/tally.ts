@@ -1,5 +1,5 @@
 /**
- * This file counts the outcomes of a run's earlier calls by tool; policy conditions read the counts as `earlier`.
+ * Counts the outcomes of a run's earlier calls by tool; policy conditions read the counts as `earlier`.
  *
  * 1. Outcomes count only for calls of closed turns. Calls of the current turn that stand before the judged call count
  *    as `open` from their proposal on, whatever happens to them, so that no decision on one changes another (INV-G3).

@@ -1,5 +1,5 @@
 /**
- * This file reads compact JWS (RFC 7515 §3.1) in one narrow form: one algorithm, one type, a key that is only named.
+ * Reads compact JWS (RFC 7515 §3.1) in one narrow form: one algorithm, one type, a key that is only named.
  *
  * 1. The header holds `alg`, `kid` and `typ`, and nothing else. Other fields (`crit`, `jwk`, `x5u`, `b64`, another
  *    `alg`) were never reviewed, and a key that a message brings along proves nothing.

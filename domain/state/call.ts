@@ -1,5 +1,5 @@
 /**
- * This file holds the life of one call as a state machine: its states, what each one carries, and the plain
+ * Holds the life of one call as a state machine: its states, what each one carries, and the plain
  * transitions.
  *
  * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in

@@ -1,5 +1,5 @@
 /**
- * This file says in which Temporal runs of a workflow chain a decision may have been made (INV-G2).
+ * Says in which Temporal runs of a workflow chain a decision may have been made (INV-G2).
  *
  * 1. A decision counts if it was made in the current run, or in an earlier run of the chain.
  * 2. A run made by a reset starts the list anew: decisions made before the reset do not count.

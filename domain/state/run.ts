@@ -1,5 +1,5 @@
 /**
- * This file defines the state of a run without its journal: small, immutable, and all of it carried through
+ * Defines the state of a run without its journal: small, immutable, and all of it carried through
  * continue-as-new.
  *
  * The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to

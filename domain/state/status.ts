@@ -1,4 +1,4 @@
-/** This file derives the status of a run, as one word, and how long its open requests have waited. */
+/** Derives the status of a run, as one word, and how long its open requests have waited. */
 import type { RunState, RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Asking, CallState } from './call.ts';
 import type { Run } from './run.ts';

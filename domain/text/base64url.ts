@@ -1,5 +1,5 @@
 /**
- * This file decodes base64url without padding (RFC 4648 §5) strictly: one text per value, so that nothing signed has a
+ * Decodes base64url without padding (RFC 4648 §5) strictly: one text per value, so that nothing signed has a
  * second spelling.
  */
 

@@ -140,9 +140,14 @@ describe('not called damaged by a query', () => {
           'const length = live.journal.ledgerLength; await sleep(2);',
         ),
       );
-      const { workflowId, first } = await continued();
+      const { workflowId, first, next } = await continued();
       const diagnosis = await diagnosed(workflowId, first, mutant);
       expect(['build', 'unknown']).toContain(diagnosis?.cause);
+      // What a closed execution would do on it explains no difference of the record.
+      const options = { bundle: mutant, config: CONFIG };
+      expect(
+        await brokenIn(workflowId, { histories: [first, next], isWhole: true }, { copy: [], run: [] }, options),
+      ).toMatchObject({ cause: 'unknown', text: expect.stringContaining('does not explain the difference') });
     },
     LONG_MS,
   );

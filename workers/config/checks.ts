@@ -1,5 +1,5 @@
 /**
- * This file checks what the schema of a configuration cannot express: where secrets may go, and whether the parts fit
+ * Checks what the schema of a configuration cannot express: where secrets may go, and whether the parts fit
  * together.
  */
 import { isNameable } from '../../activities/egress/address.ts';

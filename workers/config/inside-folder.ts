@@ -1,5 +1,5 @@
 /**
- * This file says whether a folder is inside the configuration's own: such a folder may be made; anywhere else a volume
+ * Says whether a folder is inside the configuration's own: such a folder may be made; anywhere else a volume
  * may be meant.
  */
 import { resolve, sep } from 'node:path';

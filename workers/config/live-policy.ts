@@ -1,5 +1,5 @@
 /**
- * This file keeps the organisation's policy up to date: the section `policy` of the configuration is read again when
+ * Keeps the organisation's policy up to date: the section `policy` of the configuration is read again when
  * its file changes.
  *
  * 1. The policy never opens by a fault (INV-G4): a file that is unreadable, invalid, or has lost its policy changes

@@ -1,5 +1,5 @@
 /**
- * This file loads the configuration of a process: one file, checked as a whole before anything is started.
+ * Loads the configuration of a process: one file, checked as a whole before anything is started.
  *
  * 1. `countersign.yaml` is a document of plain data; every mistake of syntax is reported at its line.
  * 2. `${NAME}` and `${NAME:-default}` are substituted after parsing and in string values only. So the content of a

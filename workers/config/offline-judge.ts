@@ -1,5 +1,5 @@
 /**
- * This file offers the judge that runs use to callers that have a policy and a call, but neither a run nor a server.
+ * Offers the judge that runs use to callers that have a policy and a call, but neither a run nor a server.
  */
 import { ConditionClock, Conditions } from '../../activities/policy/condition-clock.ts';
 import type { ConditionInputs } from '../../activities/policy/condition.ts';

@@ -1,5 +1,5 @@
 /**
- * This file says what a worker process serves, by role: which task queues it polls, and which servers no split role
+ * Says what a worker process serves, by role: which task queues it polls, and which servers no split role
  * would serve.
  */
 import { CountersignError } from '../../contracts/errors.ts';

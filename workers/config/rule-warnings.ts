@@ -1,5 +1,5 @@
 /**
- * This file warns of rules and list entries of a policy that can never match, and of parts of a rule that are never
+ * Warns of rules and list entries of a policy that can never match, and of parts of a rule that are never
  * read. It also finds conditions that cannot be evaluated: a configuration with one is refused as a whole.
  */
 import { compileCondition } from '../../activities/policy/condition.ts';

@@ -1,5 +1,5 @@
 /**
- * This file says which values of a configuration are secrets, and shows a configuration without them (INV-S1).
+ * Says which values of a configuration are secrets, and shows a configuration without them (INV-S1).
  *
  * A secret field that is added to the schema is added here too: `test/unit/workers/config/secrets.test.ts` compares the
  * two.

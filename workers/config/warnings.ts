@@ -1,5 +1,5 @@
 /**
- * This file warns of settings that a configuration allows but its operator probably does not mean.
+ * Warns of settings that a configuration allows but its operator probably does not mean.
  *
  * 1. Times of a policy are reported if they never come: a step planned for the deadline or later does not happen.
  * 2. Lists of approvers are reported if they can never be met, and catalog settings if nobody can use them.

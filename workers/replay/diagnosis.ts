@@ -1,5 +1,5 @@
 /**
- * This file finds why a history does not replay: this build differs, or a query broke the run.
+ * Finds why a history does not replay: this build differs, or a query broke the run.
  *
  * Owns: the conclusion from a history, and how certain it is. Does not own: whether the history replays
  * (`replayed-run.ts`).

@@ -1,5 +1,5 @@
 /**
- * This file repairs a history that a query has damaged. It puts back the workflow task in which the worker took in what
+ * Repairs a history that a query has damaged. It puts back the workflow task in which the worker took in what
  * the query brought (docs/adr/0013, 0045).
  *
  * Pure. The worker went on from a task that the history lacks. It took in events before their own task had come, with

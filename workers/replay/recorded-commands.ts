@@ -1,5 +1,5 @@
 /**
- * This file brings what a run did, from its history, and what this code would do, from its commands, into one shape for
+ * Brings what a run did, from its history, and what this code would do, from its commands, into one shape for
  * comparison.
  *
  * Owns: which parts of an activity, a timer, an answer and an end matter. Does not own: replaying (`semantics.ts`).

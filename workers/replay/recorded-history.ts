@@ -1,5 +1,5 @@
 /**
- * This file reads histories from files. The JSON is that of the SDK's `historyToJSON`, of `temporal workflow show -o
+ * Reads histories from files. The JSON is that of the SDK's `historyToJSON`, of `temporal workflow show -o
  * json`, or of the download of Temporal UI (not decoded).
  *
  * 1. A file that is no history is reported, never skipped: a replay that skips what it cannot read proves nothing.

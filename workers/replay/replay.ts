@@ -1,5 +1,5 @@
 /**
- * This file replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting
+ * Replays recorded histories against the current workflow code: a deploy must pass it before it meets waiting
  * runs (INV-D1).
  *
  * 1. Interceptors and codec are those of the workers, or every history diverges.

@@ -1,5 +1,5 @@
 /**
- * This file reads runs from their histories, for runs that no worker can continue. It says how far a history replays on
+ * Reads runs from their histories, for runs that no worker can continue. It says how far a history replays on
  * this build, and what the run would answer to queries there.
  *
  * Owns: where a history may be cut, and what is sound. Does not own: comparing (`semantics.ts`), why a history is not

@@ -1,5 +1,5 @@
 /**
- * This file replays histories and compares what this code would send, wait for, answer and hand on with what is
+ * Replays histories and compares what this code would send, wait for, answer and hand on with what is
  * recorded.
  *
  * Temporal's own replay compares the kinds and order of commands, not their content: it passes other tool arguments, a
