@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Countersign } from '../client/index.ts';
+import { defined } from '../contracts/defined.ts';
 import { startDevServer } from '../workers/dev-server.ts';
 import { historySize } from './history.ts';
 import { Lane, type LaneName, median, type Pass, spec } from './lane.ts';
@@ -86,7 +87,7 @@ async function measure(name: LaneName, toolUrl: string): Promise<Measured> {
       waitingBytes: await waitingBytes(lane, Number(values.waiting), 'bench'),
       ...(name === 'raw' ? {} : { wideBytes: await waitingBytes(lane, Number(values.waiting), 'wide') }),
       bundleBytes: lane.bundleBytes,
-      ...(growth === undefined ? {} : { growth }),
+      ...defined({ growth }),
     };
   } finally {
     await lane.close();

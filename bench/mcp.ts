@@ -8,14 +8,15 @@ import { parseArgs } from 'node:util';
 import { Client, type FetchLike, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createMemoryStore } from '../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../activities/catalog/toolset.ts';
-import { Conditions } from '../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../activities/catalog/reader.ts';
+import { Conditions } from '../activities/policy/condition.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
 import { createDiscoverTools } from '../activities/discovery/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/live-tools.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
 import type { ServerConnection } from '../activities/mcp/port.ts';
+import { defined } from '../contracts/defined.ts';
 import { Config } from '../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../domain/text/urls.ts';
 import { end, forkBench, heard } from './process.ts';
@@ -90,7 +91,7 @@ function callOf(url: string, counted?: FetchLike): Act {
   const server = createMcpToolServer({
     artifacts: createMemoryStore(),
     egress: EGRESS,
-    ...(counted === undefined ? {} : { fetch: counted }),
+    ...defined({ fetch: counted }),
   });
   const connection: ServerConnection = { name: 'tools', url, headers: {}, protocol: 'auto', secrets: [] };
   const call = {
@@ -115,7 +116,7 @@ async function dispatch(url: string, recheckSeconds: number, counted?: FetchLike
   const server = createMcpToolServer({
     artifacts,
     egress: EGRESS,
-    ...(counted === undefined ? {} : { fetch: counted }),
+    ...defined({ fetch: counted }),
   });
   const liveTools = createLiveTools({ config, broker, server });
   const limits = new ServerLimits({ configured: new Map(), tell: () => {} });

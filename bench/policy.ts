@@ -2,8 +2,8 @@
  * `npx tsx bench/policy.ts`: what a policy of 200 rules costs per call, in the worker's thread. One JSON line per figure.
  * Nothing is asserted. Needs no Temporal and no server.
  */
-import { type ConditionInputs, compileCondition } from '../activities/policy/condition.ts';
-import { ConditionClock, Conditions } from '../activities/policy/condition-clock.ts';
+import { compileCondition, ConditionClock, type ConditionInputs, Conditions } from '../activities/policy/condition.ts';
+import { defined } from '../contracts/defined.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { judge, type JudgedTool } from '../domain/policy/judge.ts';
 
@@ -23,7 +23,7 @@ const inputs: ConditionInputs = {
 function policyOf(when: (index: number) => string | undefined, match: object): Policy {
   const rules = Array.from({ length: RULES }, (_, index) => {
     const condition = when(index);
-    return { id: `r${index}`, match, then: 'deny', ...(condition === undefined ? {} : { when: condition }) };
+    return { id: `r${index}`, match, then: 'deny', ...defined({ when: condition }) };
   });
   return Policy.parse({ rules, strategy: 'never' });
 }

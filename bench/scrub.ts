@@ -3,7 +3,7 @@
  * no Temporal and no server.
  */
 import { randomBytes } from 'node:crypto';
-import { createScrubber } from '../activities/kit/scrubber.ts';
+import { createScrubber } from '../activities/scrubbing/scrubber.ts';
 
 const MIB = 1_048_576;
 const PASSES = 5;

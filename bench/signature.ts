@@ -8,7 +8,7 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { createSigner } from '../client/index.ts';
 import { signed } from '../client/signing/signing.ts';
-import type { SignedDecision } from '../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../contracts/schemas/request.ts';
 import type { TrustedKey } from '../contracts/schemas/trust.ts';
 import { checkSignedDecision } from '../domain/request/signed-answer.ts';
 

@@ -18,10 +18,10 @@ import { addResult, addSay, addShow, addStart, addStop, addWatch } from './verbs
 import { addSetup, addWorker } from './verbs/worker.ts';
 import { addVault } from './verbs/vault.ts';
 import { addVerifyLedger } from './verbs/verify-ledger.ts';
-import { reportFailure } from './session/failure.ts';
+import { reportFailure } from './session/answered.ts';
 import { addGlobalOptions } from './session/options.ts';
 import type { Terminal } from './session/terminal.ts';
-import { packageVersion } from '../workers/version.ts';
+import { packageVersion } from '../workers/setup.ts';
 
 /** Verbs in the order in which a new user meets them. */
 const VERBS = [

@@ -1,7 +1,7 @@
 /** The public surface of the library: everything that a backend imports. */
 export { CountersignError, type ErrorCode } from '../contracts/errors.ts';
 export type { CatalogAck, CatalogSnapshot, RefreshReport, ToolChange } from '../contracts/schemas/catalog.ts';
-export type { DecisionAck, DecisionInput } from '../contracts/schemas/answer.ts';
+export type { DecisionAck, DecisionInput } from '../contracts/schemas/request.ts';
 export type { CallProgress } from './run/progress.ts';
 export type { LedgerEntry } from '../contracts/schemas/ledger.ts';
 export type { ApprovalRequest } from '../contracts/schemas/request.ts';
@@ -10,13 +10,13 @@ export type { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 export { visible } from '../domain/text/escape.ts';
 export { shownArguments } from '../domain/policy/redaction.ts';
 export type { BucketInput } from '../contracts/schemas/stores.ts';
-export { readArtifactsFromBucket } from './artifacts/bucket.ts';
-export { readArtifactsFrom } from './artifacts/directory.ts';
+export { readArtifactsFromBucket } from './artifacts/readers.ts';
+export { readArtifactsFrom } from './artifacts/readers.ts';
 export type { KnownDefinitions } from './catalog/list.ts';
 export type { MissingTool } from './run/start-run.ts';
 export { CatalogHandle } from './catalog/catalog-handle.ts';
 export { Countersign, type CountersignOptions } from './countersign.ts';
-export type { BatchAnswer } from './run/decide-all.ts';
+export type { BatchAnswer } from './run/inbox.ts';
 export { type EffectiveVerdict, effectiveVerdicts } from './catalog/list.ts';
 export { assertIntact } from './ledger/ledger.ts';
 export type { Retry } from './run/retries.ts';

@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import {
+  ApprovalRequest,
   Authorization,
   Decision,
   DecisionAck,
@@ -15,7 +16,7 @@ import {
   Resolution,
   Say,
   Stop,
-} from '../contracts/schemas/answer.ts';
+} from '../contracts/schemas/request.ts';
 import { Outcome, Verdict } from '../contracts/schemas/call.ts';
 import {
   CatalogAck,
@@ -28,11 +29,10 @@ import {
   SetToolPolicies,
 } from '../contracts/schemas/catalog.ts';
 import { Config } from '../contracts/schemas/config.ts';
-import { IssuedClaims } from '../contracts/schemas/issued-claims.ts';
+import { IssuedClaims } from '../contracts/schemas/credentials.ts';
 import { LedgerEntry, LedgerLine, LedgerRecord, Segment } from '../contracts/schemas/ledger.ts';
 import { Policy } from '../contracts/schemas/policy.ts';
 import { PolicyCases } from '../contracts/schemas/policy-cases.ts';
-import { ApprovalRequest } from '../contracts/schemas/request.ts';
 import { RunSpec } from '../contracts/schemas/run-spec.ts';
 import { RunResult, RunState } from '../contracts/schemas/run-state.ts';
 import { ToolDefinition } from '../contracts/schemas/tool.ts';

@@ -8,56 +8,60 @@ import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { createBucketStore, setUpBucket } from '../activities/artifacts/bucket.ts';
+import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 import { createDirectoryStore } from '../activities/artifacts/directory.ts';
 import type { ArtifactStore } from '../activities/artifacts/port.ts';
 import { recordNamespace, setUpRoot } from '../activities/artifacts/root.ts';
-import { createCatalogReader } from '../activities/catalog/reader.ts';
+import { createCatalogReader, createToolsetLoader } from '../activities/catalog/reader.ts';
 import { configuredCapabilities, createReviewChange } from '../activities/catalog/review.ts';
-import { createToolsetLoader } from '../activities/catalog/toolset.ts';
-import { createDiscoverCatalog } from '../activities/discovery/discover-catalog.ts';
-import { createDiscoverTools } from '../activities/discovery/discover-tools.ts';
+import { createDiscoverCatalog, createDiscoverTools } from '../activities/discovery/discover-tools.ts';
 import { createLiveTools } from '../activities/discovery/live-tools.ts';
 import { createEgress, type Egress } from '../activities/egress/fetch.ts';
 import { createCallTool } from '../activities/gate/call-tool.ts';
-import { createHeldRun } from '../activities/gate/legacy-2025/held-run.ts';
-import { loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
+import { createHeldRun, loadQuestionMacs } from '../activities/gate/legacy-2025/open-question.ts';
 import { createPollTask } from '../activities/gate/legacy-2025/poll-task.ts';
 import { createResumeCall } from '../activities/gate/legacy-2025/resume-call.ts';
-import { loadStateSeal } from '../activities/mcp/state-seal.ts';
-import { coded } from '../activities/kit/coded.ts';
+import { coded } from '../activities/kit/activity.ts';
 import { createDelivery, type DeliverLedger } from '../activities/ledger/delivery.ts';
 import { createLedgerDirectory, LEDGER_ROOT } from '../activities/ledger/directory.ts';
-import { createHeadSigner } from '../activities/ledger/signer.ts';
+import { createHeadSigner } from '../activities/ledger/port.ts';
 import { createLedgerWebhook } from '../activities/ledger/webhook.ts';
 import { ServerLimits } from '../activities/limits/server-limits.ts';
 import { createMcpTaskServer } from '../activities/mcp/legacy-2025/tasks.ts';
 import { createMcpToolServer } from '../activities/mcp/mcp-server.ts';
+import { loadStateSeal } from '../activities/mcp/state-seal.ts';
 import { createModelStep } from '../activities/models/model-step.ts';
 import { PROVIDER_URLS } from '../activities/models/provider.ts';
 import { createModelRegistry } from '../activities/models/registry.ts';
-import { Conditions } from '../activities/policy/condition-clock.ts';
+import { Conditions } from '../activities/policy/condition.ts';
 import { createJudge } from '../activities/policy/judge.ts';
 import { createDiscardedReader } from '../activities/run/discarded-tail.ts';
 import { createPrepareRun } from '../activities/run/prepare-run.ts';
 import { createMessageReader, createTranscriptReader } from '../activities/run/read-transcript.ts';
 import { createStoreSegment } from '../activities/run/store-segment.ts';
 import { createTokenBroker } from '../activities/tokens/broker.ts';
-import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/private-keys.ts';
-import { createAuthorizationProof } from '../activities/trust/authorization-proof.ts';
-import { createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
-import { createNamesakes } from '../activities/trust/namesake.ts';
+import { loadPrivateKeys, loadSigningKeys, signingKeysOf } from '../activities/tokens/sealed.ts';
+import { createAuthorizationProof, createSignatureCheck } from '../activities/trust/dispatch-proof.ts';
+import { createExecutionReader, createNamesakes } from '../activities/trust/executions.ts';
+import {
+  createTrustedKeys,
+  createTrustFile,
+  createTrustUrl,
+  readTrusted,
+  type TrustStore,
+} from '../activities/trust/keys.ts';
 import type { StartProofParts } from '../activities/trust/start-proof.ts';
+import { createVaultDirectory, VAULT_ROOT } from '../activities/vault/directory.ts';
+import { createVaultEnvironment, type Vault } from '../activities/vault/port.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import type { StoreNamespace } from '../contracts/schemas/stores.ts';
+import { isTrustUrl, type TrustedJwk } from '../contracts/schemas/trust.ts';
 import type { CatalogActivities } from '../contracts/wire/catalog.ts';
 import type { ModelActivities, RunActivities, ToolActivities } from '../contracts/wire/run.ts';
 import { contactedUrls } from './config/checks.ts';
-import { isBeside } from './config/inside-folder.ts';
-import type { LoadedConfig } from './config/load.ts';
+import { type Environment, isBeside, type LoadedConfig } from './config/load.ts';
 import { limitedServers, tellLimits } from './limit-metrics.ts';
 import { noting } from './recent-secrets.ts';
-import { openVault } from './vault.ts';
-import { createBucketRequest } from '../activities/artifacts/bucket-request.ts';
 
 export type RunSide = RunActivities & ModelActivities & CatalogActivities;
 
@@ -215,4 +219,55 @@ function providersOf({ models }: Config): string[] {
       ? [PROVIDER_URLS[model.provider]]
       : [],
   );
+}
+
+// Sets up trust mode `signed` for a process: its keys are read before anything is served.
+
+/** Returns undefined in trust mode `temporal`. @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID` */
+export async function openTrust(
+  { config, baseDirectory }: LoadedConfig,
+  artifacts: ArtifactStore,
+  client: Client,
+): Promise<StartProofParts | undefined> {
+  const { trust, taskQueue } = config;
+  if (trust.mode === 'temporal') return undefined;
+  const keys = createTrustedKeys(trust, storeOf(trust.jwks, { config, baseDirectory }));
+  await keys.setFor('default', 'new');
+  return { keys, artifacts, readExecution: createExecutionReader(client), taskQueue };
+}
+
+/**
+ * Returns the keys themselves, for callers that check signatures.
+ * @throws CountersignError `TRUST_UNAVAILABLE`, `CONFIG_INVALID`
+ */
+export async function readTrustedKeys(jwks: string, place: TrustPlace): Promise<readonly TrustedJwk[]> {
+  return await readTrusted(storeOf(jwks, place));
+}
+
+type TrustPlace = Pick<LoadedConfig, 'config' | 'baseDirectory'>;
+
+function storeOf(jwks: string, { config, baseDirectory }: TrustPlace): TrustStore {
+  if (isTrustUrl(jwks)) return createTrustUrl(jwks, openEgress(config));
+  return createTrustFile(resolve(baseDirectory, jwks), jwks);
+}
+
+// Opens the vault that a configuration names, for the workers that call servers and for the command line.
+
+/**
+ * Makes a directory beside the configuration when it is first needed. Anywhere else a volume may be meant, and is
+ * waited for.
+ *
+ * @returns undefined if none is configured
+ * @throws CountersignError `SETUP_INCOMPLETE`
+ */
+export function openVault(
+  { config, baseDirectory }: Pick<LoadedConfig, 'config' | 'baseDirectory'>,
+  environment: Environment,
+): Vault | undefined {
+  const { vault } = config;
+  if (vault === undefined) return undefined;
+  if (vault.kind === 'environment') return createVaultEnvironment(vault.variables, environment);
+  const root = resolve(baseDirectory, vault.directory);
+  setUpRoot(root, isBeside(baseDirectory, root), VAULT_ROOT);
+  return createVaultDirectory(root, vault.keys);
 }

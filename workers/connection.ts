@@ -6,6 +6,7 @@
  *    there if the channel is closed by then, which ends the process (@temporalio/client 1.23, @grpc/grpc-js 1.14). Here
  *    such a call ends with the status CANCELLED instead.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   InterceptingCall,
   type InterceptingListener,
@@ -17,10 +18,18 @@ import {
   Connection,
   type ConnectionOptions,
   defaultGrpcRetryOptions,
+  isGrpcServiceError,
   makeGrpcRetryInterceptor,
+  ServiceError,
+  type WorkflowClientInterceptor,
 } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import type { NativeConnectionOptions } from '@temporalio/worker';
+import type { InjectedSinks, NativeConnectionOptions, Runtime } from '@temporalio/worker';
+import { defined } from '../contracts/defined.ts';
+import { CountersignError } from '../contracts/errors.ts';
+import { isRefusedQuery, untilAnswered } from '../contracts/failure.ts';
+import { METRICS } from '../contracts/names.ts';
+import type { QueryGuardSinks } from '../workflows/interceptors/query-guard.ts';
 
 export interface EngineAddress {
   readonly connectionOptions: NativeConnectionOptions;
@@ -36,7 +45,7 @@ export interface EngineOverrides {
 export function locateEngine({ address, namespace, profile }: EngineOverrides = {}): EngineAddress {
   const found = loadClientConnectConfig(profile === undefined ? {} : { profile });
   return {
-    connectionOptions: { ...found.connectionOptions, ...(address === undefined ? {} : { address }) },
+    connectionOptions: { ...found.connectionOptions, ...defined({ address }) },
     namespace: namespace ?? found.namespace ?? 'default',
   };
 }
@@ -89,4 +98,93 @@ class ClosedCall {
   sendMessage(): void {}
   startRead(): void {}
   halfClose(): void {}
+}
+
+// Lets a worker that starts before Temporal does, or while it is slow, try again: for a bounded time, with a
+// message after each try.
+//
+// 1. Only failures that may pass are waited out. A service that refuses this process, or lacks the namespace, will not
+//    answer otherwise after a minute.
+
+export interface EngineWait {
+  /** Address of Temporal, for messages. */
+  readonly address: string;
+  readonly seconds: number;
+  /** Called after each try that failed. */
+  readonly say: (message: string, meta: { readonly address: string; readonly secondsLeft: number }) => void;
+  readonly signal?: AbortSignal;
+}
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5_000;
+const LONGEST_TRY_MS = 10_000;
+
+const PASSING: ReadonlySet<number> = new Set([
+  grpcStatus.UNAVAILABLE,
+  grpcStatus.DEADLINE_EXCEEDED,
+  grpcStatus.RESOURCE_EXHAUSTED,
+  grpcStatus.CANCELLED,
+]);
+
+/**
+ * @param start is told how long it may take, unless nobody waits
+ * @throws CountersignError `ENGINE_UNAVAILABLE` at the end of the time, or what `start` threw if that does not pass
+ */
+export async function onceThere<T>(wait: EngineWait | undefined, start: (mostMs?: number) => Promise<T>): Promise<T> {
+  if (wait === undefined) return await start();
+  const { address, seconds, say, signal } = wait;
+  const end = Date.now() + seconds * 1_000;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs)) {
+    try {
+      return await start(Math.max(FIRST_PAUSE_MS, Math.min(LONGEST_TRY_MS, end - Date.now())));
+    } catch (error) {
+      if (!isAway(error) || signal?.aborted === true) throw error;
+      const secondsLeft = Math.max(0, Math.ceil((end - Date.now()) / 1_000));
+      if (secondsLeft === 0) {
+        const message = `Temporal did not answer at ${address} in ${seconds} s. Start it (npm run dev), or name another with --address; --deadline has the worker wait longer.`;
+        throw new CountersignError('ENGINE_UNAVAILABLE', message, { address }, { cause: error });
+      }
+      say(`Temporal does not answer at ${address}; the worker tries again for ${secondsLeft} s.`, {
+        address,
+        secondsLeft,
+      });
+    }
+    await pause(Math.min(pauseMs, Math.max(1, end - Date.now())), undefined, { ...(signal && { signal }) }).catch(
+      () => undefined,
+    );
+  }
+}
+
+/** Recognises errors of the native connection by text and name, and that of an unused channel by text alone. */
+export function isAway(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'TransportError' || /Failed to connect before the deadline/.test(error.message)) return true;
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return isGrpcServiceError(cause) && PASSING.has(cause.code);
+}
+
+// Handles refused queries in a worker process (docs/adr/0044): it counts those of its own runs, and repeats
+// its own queries.
+
+/** Counts in a sink: the meter of workflows is silent in queries. */
+export function countRefused({ metricMeter }: Pick<Runtime, 'metricMeter'>): InjectedSinks<QueryGuardSinks> {
+  const refused = metricMeter.createCounter(METRICS.refusedQueries, '', 'Queries that were refused and asked again.');
+  return {
+    queryGuard: { refused: { fn: ({ workflowType }) => refused.add(1, { workflow: workflowType }) } },
+  };
+}
+
+/** Repeats refused queries of activities, which ask runs and catalogs too. */
+export function askingAgain(): WorkflowClientInterceptor {
+  return {
+    query: async (input, next) => {
+      try {
+        return await untilAnswered(() => next(input), pause);
+      } catch (error) {
+        if (!isRefusedQuery(error)) throw error;
+        // The SDK would report an unknown query, on which callers act; this is another error.
+        throw new Error('the run was not read: it was between two workflow tasks each time', { cause: error });
+      }
+    },
+  };
 }

@@ -4,11 +4,10 @@
  * 1. It reads nothing of a request but method and path, and answers with what existed before the request came.
  */
 import { createServer, type ServerResponse } from 'node:http';
-import { issuerMetadata, publishedKeys } from '../activities/tokens/issuer.ts';
+import { issuerMetadata, publishedKeys } from '../activities/tokens/issued.ts';
 import { CountersignError } from '../contracts/errors.ts';
 import { PUBLISHED_PATHS } from '../contracts/names.ts';
-import type { LoadedConfig } from './config/load.ts';
-import type { WorkerRole } from './config/role.ts';
+import type { LoadedConfig, WorkerRole } from './config/load.ts';
 
 /** Servers that verify tokens cache keys for at most this long. */
 const KEYS_KEPT_SECONDS = 300;

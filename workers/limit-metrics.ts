@@ -7,6 +7,7 @@
  */
 import type { Runtime, WorkerOptions } from '@temporalio/worker';
 import type { LimitedServer, LimitEvent } from '../activities/limits/server-limits.ts';
+import { defined } from '../contracts/defined.ts';
 import { METRICS } from '../contracts/names.ts';
 import type { Config } from '../contracts/schemas/config.ts';
 import { canonicalServerUrl } from '../domain/text/urls.ts';
@@ -29,7 +30,7 @@ export function limitedServers({ servers }: Config): ReadonlyMap<string, Limited
     const at = canonicalServerUrl(url);
     // If two names have one address, the one with limits counts. The check of the configuration refuses different
     // limits.
-    if (limited.get(at)?.limits === undefined) limited.set(at, { name, ...(limits === undefined ? {} : { limits }) });
+    if (limited.get(at)?.limits === undefined) limited.set(at, { name, ...defined({ limits }) });
   }
   return limited;
 }
@@ -50,7 +51,7 @@ export function queueOptions(
   const { concurrency, perSecond } = only.limits;
   return {
     ...(concurrency === undefined ? {} : { maxConcurrentActivityTaskExecutions: Math.min(concurrency, most) }),
-    ...(perSecond === undefined ? {} : { maxTaskQueueActivitiesPerSecond: perSecond }),
+    ...defined({ maxTaskQueueActivitiesPerSecond: perSecond }),
   };
 }
 
@@ -76,7 +77,7 @@ export function tellLimits({
         logger.warn(`Server ${server} asked for time (Retry-After); calls wait.`, {
           server,
           seconds: Math.ceil(event.ms / 1_000),
-          ...(event.tenant === undefined ? {} : { tenant: event.tenant }),
+          ...defined({ tenant: event.tenant }),
         });
     }
   };

@@ -12,14 +12,15 @@
  * 5. Writing never fails: a value that is no JSON is left out.
  */
 import { IllegalStateError } from '@temporalio/common';
-import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { type ActivityInterceptorsFactory, DefaultLogger, Runtime } from '@temporalio/worker';
 import { pino, stdTimeFunctions } from 'pino';
-import { faultName } from '../activities/kit/coded.ts';
-import { createScrubber } from '../activities/kit/scrubber.ts';
+import { faultName } from '../activities/kit/activity.ts';
+import { createScrubber } from '../activities/scrubbing/scrubber.ts';
+import { defined } from '../contracts/defined.ts';
 import { CountersignError } from '../contracts/errors.ts';
-import { codedFailureIn } from '../contracts/failure.ts';
-import { isRefusedQuery } from '../contracts/refused-query.ts';
+import { codedFailureIn, isRefusedQuery } from '../contracts/failure.ts';
 import type { Config } from '../contracts/schemas/config.ts';
+import { isFields } from '../domain/shapes/messages.ts';
 import { secretsOf } from './config/secrets.ts';
 import { recentSecrets } from './recent-secrets.ts';
 
@@ -129,7 +130,7 @@ function errorFields(error: Error): Fields {
   if (coded !== undefined) {
     const { code, message, facts } = coded;
     const { server } = facts;
-    return { code, ...(server === undefined ? {} : { server }), error: { message, ...facts } };
+    return { code, ...defined({ server }), error: { message, ...facts } };
   }
   const name = faultName(error);
   const code: unknown = Reflect.get(error, 'code');
@@ -139,7 +140,7 @@ function errorFields(error: Error): Fields {
       name,
       ...(OWN_WORDS.has(name) ? { message: error.message } : {}),
       ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
-      ...(made === undefined ? {} : { made }),
+      ...defined({ made }),
     },
   };
 }
@@ -155,5 +156,86 @@ function jsonOf(value: unknown): unknown {
     return value;
   } catch {
     return undefined;
+  }
+}
+
+// Adds to every log line of an activity, beside Temporal's own fields, the server and the call that the line
+// is about.
+
+export function nameSubject(): ActivityInterceptorsFactory {
+  return () => {
+    let subject = {};
+    return {
+      inbound: {
+        execute: async (input, next) => {
+          subject = subjectOf(input.args[0]);
+          return await next(input);
+        },
+      },
+      outbound: { getLogAttributes: (attributes, next) => next({ ...attributes, ...subject }) },
+    };
+  };
+}
+
+export function subjectOf(input: unknown): Readonly<Record<string, string>> {
+  if (!isFields(input)) return {};
+  const server = nameOf(input['server']) ?? (isFields(input['target']) ? nameOf(input['target']['server']) : undefined);
+  const callId = nameOf(input['callId']);
+  return { ...defined({ server, callId }) };
+}
+
+function nameOf(value: unknown): string | undefined {
+  const name = isFields(value) ? value['name'] : value;
+  return typeof name === 'string' ? name : undefined;
+}
+
+// Logs the life of a worker: its start and settings, its stop and the reason, its end and how long the stop
+// took.
+
+export class Diary {
+  readonly #log: Log | undefined;
+  readonly #worker: Fields;
+  readonly #startedAt = performance.now();
+  #stopping: { readonly why: string; readonly at: number } | undefined;
+
+  /** @param worker describes what it serves, and as which build */
+  constructor(log: Log | undefined, worker: Fields) {
+    this.#log = log;
+    this.#worker = worker;
+    log?.info('The worker has started.', worker);
+  }
+
+  stops(why: string): void {
+    if (this.#stopping !== undefined) return;
+    this.#stopping = { why, at: performance.now() };
+    this.#log?.info('The worker stops: what is under way gets its time.', { ...this.#worker, why });
+  }
+
+  /** Returns the same promise, whose end is logged. */
+  async followed(ended: Promise<void>): Promise<void> {
+    try {
+      await ended;
+    } catch (error) {
+      this.#log?.error('The worker has failed.', {
+        ...this.#worker,
+        ...this.#times(),
+        why: codedFailureIn(error)?.code ?? 'it failed by itself',
+        error,
+      });
+      throw error;
+    }
+    this.#log?.info('The worker has stopped.', {
+      ...this.#worker,
+      ...this.#times(),
+      why: this.#stopping?.why ?? 'it ended by itself',
+    });
+  }
+
+  #times(): Fields {
+    const now = performance.now();
+    return {
+      upSeconds: Math.round((now - this.#startedAt) / 1_000),
+      ...(this.#stopping && { stoppingMs: Math.round(now - this.#stopping.at) }),
+    };
   }
 }

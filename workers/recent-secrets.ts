@@ -6,8 +6,8 @@
  * 2. The scrubber of a secret is made with the next line, once for each: most tokens come and go without a line.
  */
 import type { TokenBroker } from '../activities/tokens/port.ts';
-import { createScrubber, type Scrubber } from '../activities/kit/scrubber.ts';
-import { secretsOf } from '../activities/gate/server-access.ts';
+import { createScrubber, type Scrubber } from '../activities/scrubbing/scrubber.ts';
+import { secretsOf } from '../activities/gate/access.ts';
 
 /**
  * Secrets, of which a token brings up to three. A line is about a recent call. A hundred new ones cost the next line a third of

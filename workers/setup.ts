@@ -2,13 +2,14 @@
  * Sets up what a namespace needs before runs can start in it: the namespace itself, and the search
  * attributes.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { status as grpcStatus } from '@grpc/grpc-js';
 import type { Connection } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import { SEARCH_ATTRIBUTES, type SearchAttributeName } from '../contracts/names.ts';
-import { StoreNamespace } from '../contracts/schemas/stores.ts';
 import { parseAs } from '../contracts/schemas/parse.ts';
+import { StoreNamespace } from '../contracts/schemas/stores.ts';
 
 /** `temporal.api.enums.v1.IndexedValueType`. */
 const INDEXED_VALUE_TYPES = { KEYWORD: 2, INT: 3, DATETIME: 6, KEYWORD_LIST: 7 } as const;
@@ -99,4 +100,15 @@ function at(namespace: string, address: string | undefined): string {
 function names(): SearchAttributeName[] {
   // Sound: the keys of a literal object.
   return Object.keys(SEARCH_ATTRIBUTES) as SearchAttributeName[];
+}
+
+// Reads the version of this package from its manifest.
+
+/** Searches upward: the manifest is one folder up in the sources, and two in the output of `npm run build`. */
+export function packageVersion(folder = new URL('.', import.meta.url)): string {
+  const manifest = new URL('package.json', folder);
+  // Sound: npm takes no package without a version.
+  if (existsSync(manifest)) return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+  const above = new URL('..', folder);
+  return above.href === folder.href ? 'unknown' : packageVersion(above);
 }

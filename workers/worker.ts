@@ -18,26 +18,19 @@ import {
 } from '@temporalio/worker';
 import { CountersignError } from '../contracts/errors.ts';
 import type { Config } from '../contracts/schemas/config.ts';
-import { nameSubject } from './activity-log.ts';
+import { Diary, type Log, nameSubject } from './log.ts';
 import { bundleWorkflows, readBuiltBundle, type WorkflowBundle } from './bundle.ts';
 import { createDataConverter, createWorkerDataConverter } from './codec.ts';
-import { openArtifacts, runSideActivities, toolSideActivities } from './composition.ts';
+import { openArtifacts, openTrust, runSideActivities, toolSideActivities } from './composition.ts';
 import { LivePolicy, withLivePolicy } from './config/live-policy.ts';
-import type { LoadedConfig } from './config/load.ts';
-import { queuesOf, type WorkerRole } from './config/role.ts';
+import { type LoadedConfig, queuesOf, type WorkerRole } from './config/load.ts';
 import { zoneKeysOf } from './config/secrets.ts';
-import { connectClient } from './connection.ts';
-import { Diary } from './diary.ts';
-import { type EngineWait, onceThere } from './engine-wait.ts';
+import { askingAgain, connectClient, countRefused, type EngineWait, onceThere } from './connection.ts';
 import { startHealth } from './health.ts';
 import { queueOptions } from './limit-metrics.ts';
-import type { Log } from './log.ts';
 import { limitHeap, memoryOf, type Sizes, sizesFor } from './memory.ts';
-import { askingAgain, countRefused } from './refused-queries.ts';
-import { assertSetUp, identityOf } from './setup.ts';
+import { assertSetUp, identityOf, packageVersion } from './setup.ts';
 import { createTracing } from './tracing.ts';
-import { openTrust } from './trust.ts';
-import { packageVersion } from './version.ts';
 import { createZoneInterceptor, ZoneCodec } from './zone.ts';
 
 export interface WorkersOptions {

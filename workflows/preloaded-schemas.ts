@@ -6,7 +6,7 @@
  * 2. Schema modules must escape the freezing, because schemas cache what they derive from themselves. Every schema
  *    module loaded from here must be in the list (test/architecture/bundle.test.ts).
  */
-import * as answer from '../contracts/schemas/answer.ts';
+import * as answer from '../contracts/schemas/request.ts';
 import * as call from '../contracts/schemas/call.ts';
 import * as catalog from '../contracts/schemas/catalog.ts';
 import * as input from '../contracts/schemas/input.ts';

@@ -3,7 +3,7 @@
  * help.
  *
  * Workers pass in their guarded egress; backends that read artifacts pass in their own fetch
- * (`client/artifacts/bucket.ts`), and import nothing else of this folder.
+ * (`client/artifacts/readers.ts`), and import nothing else of this folder.
  *
  * 1. Tries and the seconds of each are bounded. No redirect is followed, since a signature is for one host.
  * 2. Neither credentials nor the text of an answer leave this module; of a failed answer, its code does.
@@ -12,8 +12,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { CountersignError } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { bucketCodeIn, isPassing } from '../../domain/text/object-keys.ts';
 import type { Egress } from '../egress/fetch.ts';

@@ -12,8 +12,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { Sha256Hex } from '../../contracts/schemas/json.ts';
 import { replace } from '../kit/durable-file.ts';
 import type { ArtifactStore } from './port.ts';

@@ -11,3 +11,28 @@ export interface ArtifactStore {
   put(bytes: Uint8Array, contentType: string): Promise<ArtifactRef>;
   get(ref: ArtifactRef): Promise<Uint8Array>;
 }
+
+// Limits the time that an activity waits for a store. A tool has run, and its outcome must be reported while
+// the workflow still waits for it: `callActivities` in `workflows/run/activities.ts` leaves 90 s beside the call. Bytes
+// that a slow store has not taken by then are lost.
+
+export const STORING_MS = 45_000;
+
+/** @param ms limit for all puts together, from now on */
+export function inTime(store: ArtifactStore, ms: number): ArtifactStore {
+  const end = Date.now() + ms;
+  return {
+    get: async (ref) => await store.get(ref),
+    put: async (bytes, contentType) => {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new Error('the store did not answer in time')), Math.max(0, end - Date.now()));
+      });
+      try {
+        return await Promise.race([late, store.put(bytes, contentType)]);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}

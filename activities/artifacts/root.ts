@@ -15,8 +15,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { CountersignError, type ErrorCode, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, type StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { replace } from '../kit/durable-file.ts';
 
@@ -38,7 +37,7 @@ const ARTIFACTS: RootKind = {
   marker: MARKER,
   what: 'artifact',
   path: 'artifacts.directory',
-  // The first level of folders; `directory.ts` describes the layout.
+  // The first level of folders; `client/artifacts/readers.ts` describes the layout.
   content: /^[0-9a-f]{2}$/,
   missing: 'ARTIFACT_MISSING',
 };

@@ -6,12 +6,21 @@
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { LRUCache } from 'lru-cache';
-import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
-import { CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
+import { type CatalogConnection, CatalogSnapshot, CatalogUnchanged } from '../../contracts/schemas/catalog.ts';
+import type { Config, NamedCredentials } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { catalogId } from '../../domain/catalog/state.ts';
+import { ServerTools } from '../../contracts/schemas/tool.ts';
+import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
+import type { ToolsetRef } from '../../contracts/wire/identity.ts';
+import { catalogId, entryOf } from '../../domain/catalog/state.ts';
+import { type CatalogSay, catalogSays } from '../../domain/policy/catalog-layer.ts';
+import { assembleToolset, type OfferedTool } from '../../domain/run/toolset.ts';
+import { hashOf } from '../../domain/text/canonical.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import type { ArtifactStore } from '../artifacts/port.ts';
 
 /** Returns undefined if there is no catalog, or none that was ever connected. */
 export type ReadCatalog = (identity: CatalogIdentity) => Promise<CatalogSnapshot | undefined>;
@@ -80,4 +89,153 @@ function unavailable(id: string, cause: unknown): CountersignError {
     { catalog: id },
     { cause },
   );
+}
+
+// Shows one tool as its catalog sees it now.
+//
+// 1. A run pins definitions when it starts. If the catalog has learned of a change since, the newer definition counts:
+//    a call would meet that one.
+
+/**
+ * Returns the catalog's layer of the judge; undefined if there is no catalog.
+ * @param tool as it is now; the model chose it by its `pinned` definition, so the stricter of both counts
+ */
+export function layerOf(
+  catalog: CatalogSnapshot | undefined,
+  { tool, pinned }: ToolNow,
+  rules: Pick<Config['catalog'], 'newTools'>,
+): CatalogSay | undefined {
+  const now = layerOfOne(catalog, tool, rules);
+  const then = tool.hash === pinned.hash ? now : layerOfOne(catalog, pinned, rules);
+  return now?.kind === 'nothing' && then?.kind === 'ask' ? then : now;
+}
+
+/** A tool as a call would meet it now, and as the run was told of it. */
+export interface ToolNow {
+  readonly tool: OfferedTool;
+  readonly pinned: OfferedTool;
+}
+
+function layerOfOne(
+  catalog: CatalogSnapshot | undefined,
+  tool: OfferedTool,
+  { newTools }: Pick<Config['catalog'], 'newTools'>,
+): CatalogSay | undefined {
+  if (catalog === undefined) return undefined;
+  const { server, connection, status } = catalog;
+  if (status === 'connected' && connection?.url !== tool.serverUrl)
+    return {
+      kind: 'deny',
+      rule: `catalog/${server}/url`,
+      code: 'POLICY_DENIED',
+      message: `The catalog has ${server} at another address than the run.`,
+    };
+  // The settings are those of the configuration now, not of the time of the last change of the catalog.
+  return catalogSays({ ...catalog, newTools }, tool.definition.name, tool.hash);
+}
+
+export async function currentTool(
+  loadToolset: LoadToolset,
+  catalog: CatalogSnapshot | undefined,
+  pinned: OfferedTool,
+): Promise<ToolNow> {
+  const tool = await newestOf(loadToolset, catalog, pinned);
+  return { tool, pinned };
+}
+
+async function newestOf(
+  loadToolset: LoadToolset,
+  catalog: CatalogSnapshot | undefined,
+  tool: OfferedTool,
+): Promise<OfferedTool> {
+  const entry = catalog === undefined ? undefined : entryOf(catalog, tool.definition.name);
+  if (entry === undefined || entry.definition.hash === tool.hash) return tool;
+  const { refresh, hash } = entry.definition;
+  if (refresh <= (tool.catalogRefreshes ?? 0)) return tool;
+  const tools = catalog?.listings[String(refresh)];
+  const listed = tools === undefined ? [] : await loadToolset([{ server: tool.server, tools }]);
+  const newer = listed.find(
+    (each) =>
+      each.definition.name === tool.definition.name &&
+      each.server === tool.server &&
+      each.serverUrl === tool.serverUrl &&
+      each.hash === hash,
+  );
+  // Without the newer definition nobody could see it: its hash alone makes the call ask.
+  return newer === undefined ? { ...tool, hash } : { ...tool, definition: newer.definition, hash: newer.hash };
+}
+
+// Reads the tools of a run from the artifact store by reference, and keeps them while they are in use.
+//
+// 1. References are hashes, so a kept toolset is never stale.
+
+export type LoadToolset = (refs: readonly ToolsetRef[]) => Promise<readonly OfferedTool[]>;
+
+/**
+ * Limits of the kept toolsets, by number and by bytes of their stored definitions; in memory they take several times as
+ * much.
+ */
+const MOST_TOOLSETS_KEPT = 50;
+const MOST_KEPT_BYTES = 67_108_864;
+
+export function createToolsetLoader(artifacts: ArtifactStore): LoadToolset {
+  const kept = new LRUCache<string, readonly OfferedTool[]>({ max: MOST_TOOLSETS_KEPT, maxSize: MOST_KEPT_BYTES });
+  return async (refs) => {
+    const key = JSON.stringify(refs);
+    const found = kept.get(key);
+    if (found !== undefined) return found;
+    const parts = await Promise.all(
+      refs.map(async ({ tools, allowedTools }) => ({
+        tools: parseAs(
+          ServerTools,
+          JSON.parse(new TextDecoder().decode(await artifacts.get(tools))),
+          'ARTIFACT_CORRUPT',
+          'stored tools',
+        ),
+        ...defined({ allowedTools }),
+      })),
+    );
+    const toolset = assembleToolset(parts);
+    const bytes = refs.reduce((sum, { tools }) => sum + tools.bytes, 1);
+    // The newest toolset stays, however large: its run is at work.
+    kept.set(key, toolset, { size: Math.min(bytes, MOST_KEPT_BYTES) });
+    return toolset;
+  };
+}
+
+// Checks a catalog's server as this worker may reach it: the catalog chooses, the configuration allows.
+
+export function isCatalogOrigin({ catalog }: Pick<Config, 'catalog'>, url: string): boolean {
+  const { origin } = new URL(url);
+  return catalog.origins.some((allowed) => new URL(allowed).origin === origin);
+}
+
+export function namedCredentials(config: Pick<Config, 'credentials'>, name: string): NamedCredentials | undefined {
+  return Object.hasOwn(config.credentials, name) ? config.credentials[name] : undefined;
+}
+
+/**
+ * Checks the connection again where it is used: the catalog may have been set under another configuration.
+ * @throws CountersignError `DISPATCH_FORBIDDEN`
+ */
+export function assertConnectable(config: Config, server: string, { url }: CatalogConnection): void {
+  const configured = Object.hasOwn(config.servers, server) ? config.servers[server] : undefined;
+  const isAllowed =
+    configured === undefined ? isCatalogOrigin(config, url) : canonicalServerUrl(configured.url) === url;
+  if (isAllowed) return;
+  throw new CountersignError(
+    'DISPATCH_FORBIDDEN',
+    configured === undefined
+      ? `The catalog has ${server} at an origin that catalog.origins of this worker does not list.`
+      : `The catalog has ${server} under another URL than this worker.`,
+  );
+}
+
+/** Hashes address and credentials of the catalog's connection: what is remembered of one does not hold for another. */
+export function connectionHash(
+  catalog: { readonly connection?: CatalogConnection | undefined } | undefined,
+): string | undefined {
+  if (catalog?.connection === undefined) return undefined;
+  const { url, credentials, taskQueue } = catalog.connection;
+  return hashOf({ url, credentials, taskQueue });
 }

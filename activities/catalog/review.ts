@@ -15,10 +15,10 @@ import type { Config, UnsupportedSetting } from '../../contracts/schemas/config.
 import type { Review, ReviewInput } from '../../contracts/wire/catalog.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { urlObjection } from '../egress/guard.ts';
-import { currentScheduler } from '../kit/scheduler.ts';
+import { currentScheduler } from '../kit/activity.ts';
 import { takeGrant } from '../tokens/clients.ts';
 import { type ChangeProofParts, proveChange } from '../trust/change-proof.ts';
-import { isCatalogOrigin, namedCredentials } from './connection.ts';
+import { isCatalogOrigin, namedCredentials } from './reader.ts';
 
 /** @param signing set in trust mode `signed` */
 export function createReviewChange(

@@ -6,7 +6,9 @@
  *    failure fails.
  */
 import { cancellationSignal } from '@temporalio/activity';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { CATALOG_WORKFLOW } from '../../contracts/names.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type {
@@ -16,35 +18,35 @@ import type {
   ServerTools,
   ToolDefinition,
 } from '../../contracts/schemas/tool.ts';
+import type { CatalogDiscovery, DiscoverCatalogInput } from '../../contracts/wire/catalog.ts';
+import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
+import { catalogId } from '../../domain/catalog/state.ts';
 import { isOffered } from '../../domain/policy/catalog-layer.ts';
 import { definitionHash } from '../../domain/request/digest.ts';
 import { READ_RESOURCE_TOOL, readsLinks } from '../../domain/run/resource-link.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded } from '../../domain/text/escape.ts';
-import { nearNames } from '../../domain/text/near-names.ts';
+import { nearNames } from '../../domain/text/match.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import { needOfListing } from '../gate/authority.ts';
+import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
+import { accessTo, connectionOf, credentialsOf, listingRequest, needOfListing } from '../gate/access.ts';
 import { checkCatalog, checkRun } from '../gate/dispatch-check.ts';
-import { accessTo, connectionOf, listingRequest } from '../gate/server-access.ts';
 import { provenGrant } from '../gate/statement-checks.ts';
-import { currentScheduler } from '../kit/scheduler.ts';
+import { currentScheduler } from '../kit/activity.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
-import { withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
+import { waitsForTasks, withTaskSupport } from '../mcp/legacy-2025/tasks.ts';
 import type { ServerConnection, ToolListing, ToolServer } from '../mcp/port.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
+import type { SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import { proveRun, type StartProofParts } from '../trust/start-proof.ts';
-import { listAuthorized, withinListLimits } from './authorized-list.ts';
-import type { LiveTools } from './live-tools.ts';
-import type { AuthorizationNeed } from '../../contracts/wire/proofs.ts';
+import { listAuthorized, type LiveTools, withinListLimits } from './live-tools.ts';
 
 export const TOOLS_TYPE = 'application/vnd.countersign.tools+json';
 const MOST_REFUSED_SHOWN = 50;
 const MOST_MISSING_SHOWN = 20;
 
-export interface DiscoverToolsParts {
+interface DiscoverToolsParts {
   readonly config: Config;
   readonly artifacts: ArtifactStore;
   readonly broker: TokenBroker;
@@ -111,7 +113,7 @@ export function createDiscoverTools({
       count: tools.length,
       refused: shownRefusals(refused),
       ...missingIn(binding, tools),
-      ...(token.grantExpiresAt === undefined ? {} : { grantExpiresAt: token.grantExpiresAt }),
+      ...defined({ grantExpiresAt: token.grantExpiresAt }),
     };
   };
 }
@@ -123,7 +125,7 @@ function grantWanting(config: Config, request: TokenRequest, error: unknown): Au
 }
 
 /** Adds our own read tool if the operator lets runs read linked resources. */
-export function withReading(
+function withReading(
   { servers }: Pick<Config, 'servers'>,
   server: string,
   { tools, resources }: ToolListing,
@@ -155,8 +157,51 @@ export async function stored(artifacts: ArtifactStore, tools: ServerTools): Prom
   return await artifacts.put(new TextEncoder().encode(canonicalJson(tools)), TOOLS_TYPE);
 }
 
-export function shownRefusals(refused: readonly RefusedTool[]): RefusedTool[] {
+function shownRefusals(refused: readonly RefusedTool[]): RefusedTool[] {
   return refused
     .slice(0, MOST_REFUSED_SHOWN)
     .map(({ name, reason }) => ({ name: bounded(name, 128), reason: bounded(reason, 300) }));
+}
+
+// Lists a server's tools for its catalog: definitions go to the artifact store, history gets names and hashes.
+//
+// 1. All tools or none: an incomplete listing fails.
+// 2. It serves catalogs only, with the credentials that the catalog names, or none. It never has a run's token.
+
+export function createDiscoverCatalog({
+  config,
+  artifacts,
+  broker,
+  server: port,
+  limits,
+}: Omit<DiscoverToolsParts, 'readCatalog' | 'liveTools'>): (input: DiscoverCatalogInput) => Promise<CatalogDiscovery> {
+  return async ({ tenant, server, connection }) => {
+    const { workflowType, workflowId, namespace } = currentScheduler();
+    if (workflowType !== CATALOG_WORKFLOW || workflowId !== catalogId({ tenant, server }))
+      throw new CountersignError('DISPATCH_FORBIDDEN', 'The tools of a catalog are listed for that catalog only.');
+    assertConnectable(config, server, connection);
+    const binding = { name: server, url: connection.url };
+    const access = accessTo(config, binding, { connection, status: 'connected' });
+    const signal = cancellationSignal();
+    const request: TokenRequest = {
+      run: { namespace, workflowId, specHash: '' },
+      server,
+      serverUrl: connection.url,
+      signal,
+      ...credentialsOf({ connection }, tenant),
+    };
+    const connect = (token: MintedToken, held: readonly string[]): ServerConnection =>
+      connectionOf(binding, access, token, held);
+    const asked = { broker, server: port, request, connect, signal };
+    const place = { name: server, url: connection.url, tenant };
+    const listed = await withinListLimits(limits, place, async () => await listAuthorized(asked));
+    const listing = withTaskSupport(config, server, listed.listing, waitsForTasks(config));
+    // Our own tool is added, so that operators can set for it what they set for any other.
+    const pinned = pinnedTools(binding, withReading(config, server, listing));
+    return {
+      listing: await stored(artifacts, pinned),
+      tools: pinned.tools.map(({ definition, hash }) => ({ name: definition.name, hash })),
+      refused: shownRefusals(listing.refused),
+    };
+  };
 }

@@ -12,9 +12,15 @@
  * 5. No proxy of the environment is used: it would resolve names anew, unchecked.
  */
 import { Agent, fetch } from 'undici';
-import { capResponse } from './byte-cap.ts';
-import { guardedConnector, type Resolve, systemResolve } from './connector.ts';
-import { addressForbiddenIn, egressForbidden, type EgressRules, urlObjection } from './guard.ts';
+import {
+  addressForbiddenIn,
+  egressForbidden,
+  type EgressRules,
+  guardedConnector,
+  type Resolve,
+  systemResolve,
+  urlObjection,
+} from './guard.ts';
 
 /** Status line and headers of one answer, in bytes. */
 const MAX_HEADER_BYTES = 16_384;
@@ -113,4 +119,170 @@ export function createEgress({ rules, origins, resolve = systemResolve }: Egress
 
 function unlisted(origin: string): string {
   return `is of the origin ${origin}, which may not be contacted for this. An operator names it where it belongs in the configuration; a token endpoint elsewhere than its issuer in egress.issuerEndpoints`;
+}
+
+// Bounds the memory and the time that one response may take, whatever the server sends.
+//
+// 1. A plain body is bounded as a whole, and an event stream per event, because a long call may report progress for
+//    hours. All events together are bounded too: enough for hours of progress, but not for one large event after the
+//    other.
+// 2. Bytes are counted after decompression: a small compressed body may be a large one.
+// 3. Values of JSON are counted too. Three bytes (`{},`) make an object that takes twenty times as much memory and is
+//    walked several times, while everything else of this process waits.
+// 4. A value is counted by its mark: `{`, `[` or `,` outside of strings. A text without marks holds one value, and a
+//    body has at most one value more than marks. The count is never below the values that `JSON.parse` makes before it
+//    fails, since it holds that many at once.
+// 5. The lines of an event stream are counted as they come. A line end also ends a string, since JSON has no line end
+//    in one: so other fields of an event hide nothing that is counted. Each line of a stream counts as well: its parser
+//    makes something of every line, of an unknown field an error.
+
+/** Thrown into the body's reader; the capped response also tells its owner. */
+export class ResponseTooLarge extends Error {
+  override readonly name = 'ResponseTooLarge';
+  constructor(most: string) {
+    super(`the response is larger than ${most}`);
+  }
+}
+
+export interface ByteCap {
+  readonly maxBytes: number;
+  /** Limit of the values in its JSON; default: they are not counted. */
+  readonly maxValues?: number | undefined;
+  /** Bounds an event stream as a whole, too. */
+  readonly wholeStreams?: boolean;
+  readonly onTooLarge?: () => void;
+  /** Called for each chunk, after decompression. */
+  readonly onBytes?: (count: number) => void;
+}
+
+const LF = 0x0a;
+const CR = 0x0d;
+
+/** Limit of a stream that is bounded per event, as a number of largest events. */
+const MOST_FULL_EVENTS = 16;
+
+/** Returns the same response, whose body fails once it is too large. */
+export function capResponse(
+  response: Response,
+  { maxBytes, maxValues, wholeStreams = false, onTooLarge, onBytes }: ByteCap,
+): Response {
+  const { body } = response;
+  if (body === null) return response;
+  const isStream = isEventStream(response);
+  const perEvent = !wholeStreams && isStream;
+  const bytes = gauge(maxBytes, 'bytes', perEvent);
+  const values = maxValues === undefined ? undefined : gauge(maxValues, 'values', perEvent);
+  const counter = countMarks(isStream ? 'event stream' : 'body');
+  let last = 0;
+  const cap = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      onBytes?.(chunk.length);
+      const boundary = perEvent ? lastBoundary(chunk, last) : -1;
+      last = chunk.at(-1) ?? last;
+      // Events that end inside one chunk are counted with what came before them: at most one chunk too much.
+      const before = boundary === -1 ? chunk : chunk.subarray(0, boundary);
+      const after = boundary === -1 ? undefined : chunk.subarray(boundary);
+      const over =
+        bytes.exceeded(before.length, after?.length) ??
+        values?.exceeded(counter.count(before), after && counter.count(after));
+      if (over === undefined) return controller.enqueue(chunk);
+      onTooLarge?.();
+      controller.error(new ResponseTooLarge(over));
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(body.pipeThrough(cap), { status, statusText, headers });
+}
+
+interface Gauge {
+  /**
+   * @param after bytes of an event that began in this chunk; undefined if none did. @returns the bound that is exceeded
+   */
+  exceeded(before: number, after: number | undefined): string | undefined;
+}
+
+function gauge(most: number, unit: string, perEvent: boolean): Gauge {
+  const mostInAll = perEvent ? most * MOST_FULL_EVENTS : most;
+  let count = 0;
+  let all = 0;
+  return {
+    exceeded(before, after) {
+      const whole = count + before;
+      count = after ?? whole;
+      all += before + (after ?? 0);
+      if (whole > most || count > most) return `${most} ${unit}`;
+      return all > mostInAll ? `${mostInAll} ${unit} in one stream` : undefined;
+    },
+  };
+}
+
+export function isEventStream(response: Response): boolean {
+  return /^\s*text\/event-stream\s*(?:;|$)/i.test(response.headers.get('content-type') ?? '');
+}
+
+/**
+ * Returns the index after the last empty line of `chunk`, which ends an event (WHATWG HTML §9.2.5); -1 if none ends in
+ * it.
+ */
+function lastBoundary(chunk: Uint8Array, before: number): number {
+  for (let at = chunk.length - 1; at >= 0; at -= 1) {
+    const byte = chunk[at];
+    if (byte !== LF && byte !== CR) continue;
+    const previous = at > 0 ? chunk[at - 1] : before;
+    const secondPrevious = at > 1 ? chunk[at - 2] : at === 1 ? before : undefined;
+    const crlf = byte === LF && previous === CR;
+    if (crlf ? secondPrevious === LF : previous === byte) return at + 1;
+  }
+  return -1;
+}
+
+const OUTSIDE = 0;
+const IN_STRING = 1;
+const ESCAPED = 2;
+const MARK = 4;
+
+/** State and byte → next state, with `MARK` if the byte counts. One look-up per byte takes some 2 ns. */
+const OF_BODIES = steps(0);
+const OF_STREAMS = steps(MARK);
+
+export interface MarkCounter {
+  /** Counts the marks in this part of the body, which continues the last part. */
+  count(part: Uint8Array): number;
+}
+
+export function countMarks(of: 'body' | 'event stream'): MarkCounter {
+  const table = of === 'body' ? OF_BODIES : OF_STREAMS;
+  let state = OUTSIDE;
+  return {
+    count(part) {
+      let marks = 0;
+      let now = state;
+      for (let at = 0; at < part.length; at += 1) {
+        // Sound: both indices are within their arrays.
+        const step = table[(now << 8) | (part[at] as number)] as number;
+        now = step & 3;
+        marks += step >> 2;
+      }
+      state = now;
+      return marks;
+    },
+  };
+}
+
+function steps(lineEnd: 0 | typeof MARK): Uint8Array {
+  const table = new Uint8Array(3 * 256);
+  const set = (state: number, bytes: string, next: number): void => {
+    for (const byte of Buffer.from(bytes)) table[(state << 8) | byte] = next;
+  };
+  set(OUTSIDE, '"', IN_STRING);
+  set(OUTSIDE, '{[,', OUTSIDE | MARK);
+  set(OUTSIDE, '\n\r', OUTSIDE | lineEnd);
+  // Applies to both states: an escaped character is one byte of the string, and so is the rest of the escape
+  // (`\u0022`).
+  table.fill(IN_STRING, IN_STRING << 8);
+  set(IN_STRING, '\\', ESCAPED);
+  set(IN_STRING, '"', OUTSIDE);
+  set(IN_STRING, '\n\r', OUTSIDE | lineEnd);
+  set(ESCAPED, '\n\r', OUTSIDE | lineEnd);
+  return table;
 }

@@ -1,7 +1,7 @@
 /**
  * Decides what may be contacted: by URL before a name is resolved, and by each address after that.
  *
- * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`connector.ts`).
+ * Pure. Owns the rules; does not own origins (`fetch.ts`) and connections (`guard.ts`).
  *
  * 1. Unreadable text is refused. A host that is an address in any form that the `URL` class reads (decimal, octal,
  *    hexadecimal, shortened, fullwidth) is judged as that address.
@@ -9,10 +9,12 @@
  * 3. An address that carries another (NAT64) is judged as both; every other disguise of an IPv4 address is refused.
  * 4. `localhost` is this machine, whatever a resolver says (RFC 6761 §6.3).
  */
+import { type LookupAddress, promises as dns } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+import { buildConnector } from 'undici';
 import { CountersignError } from '../../contracts/errors.ts';
-import { isLocalName } from '../../domain/text/urls.ts';
+import { isLocalName, isSecurelyReached } from '../../domain/text/urls.ts';
 import { type Address, addressOf, holding, lastIpv4, rangeHolding } from './address.ts';
-import { isSecureTransport } from './secure-transport.ts';
 
 /** `egress` of the configuration. */
 export interface EgressRules {
@@ -95,7 +97,7 @@ export function egressRefusalIn(error: unknown): CountersignError | undefined {
 }
 
 /** Thrown by the connector; `fetch.ts` adds what was asked for. */
-export class AddressForbidden extends Error {
+class AddressForbidden extends Error {
   override readonly name = 'AddressForbidden';
   readonly host: string;
   readonly reason: string;
@@ -118,4 +120,65 @@ function firstIn<Found>(error: unknown, isIt: (at: object) => boolean): Found | 
     at = (at as { readonly cause?: unknown }).cause;
   }
   return undefined;
+}
+
+// Opens connections to addresses that were checked.
+//
+// 1. A name is resolved once for each connection, and the connection goes to the addresses that were checked. There is
+//    no second look-up that could answer otherwise (DNS rebinding). TLS is checked against the name.
+// 2. One forbidden address among those of a name forbids the name.
+
+/** Returns all addresses of a name, in the order in which they are to be tried. */
+export type Resolve = (hostname: string) => Promise<readonly Pick<LookupAddress, 'address'>[]>;
+
+export const systemResolve: Resolve = async (hostname) => await dns.lookup(hostname, { all: true });
+
+/** Limit for look-up, TCP and TLS together. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Makes the connector that all outlets of a process share, so that TLS sessions are resumed. */
+export function guardedConnector(rules: EgressRules, resolve: Resolve): buildConnector.connector {
+  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(rules, resolve) });
+  return (target, callback) => {
+    // Node does not look up a literal address, so it is checked here.
+    const reason = isIP(target.hostname) === 0 ? undefined : addressObjection(target.hostname, rules);
+    if (reason === undefined) return connect(target, callback);
+    queueMicrotask(() => callback(new AddressForbidden(target.hostname, reason), null));
+  };
+}
+
+function guardedLookup(rules: EgressRules, resolve: Resolve): LookupFunction {
+  const judged = async (hostname: string): Promise<LookupAddress[]> => {
+    const found = (await resolve(hostname)).map(({ address }) => ({ address, family: isIP(address) }));
+    for (const { address } of found) {
+      const reason = addressObjection(address, rules, hostname);
+      if (reason !== undefined) throw new AddressForbidden(hostname, reason);
+    }
+    if (found.length > 0) return found;
+    throw Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
+  };
+  const answer = async (...[hostname, options, callback]: Parameters<LookupFunction>): Promise<void> => {
+    let found: LookupAddress[];
+    try {
+      found = await judged(hostname);
+    } catch (error) {
+      // Sound: Node hands it on as the cause, whatever it is.
+      callback(error as NodeJS.ErrnoException, '');
+      return;
+    }
+    const [first] = found;
+    if (options.all === true || first === undefined) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+  return (...asked) => void answer(...asked);
+}
+
+// Says whether secrets may be sent to a URL (`domain/text/urls.ts`).
+
+/**
+ * Checks the transport alone; `guard.ts` says whether a machine may be contacted at all.
+ * @param allowInsecure `egress.allowInsecure` of the configuration
+ */
+export function isSecureTransport(url: string, allowInsecure: boolean): boolean {
+  return isSecurelyReached(new URL(url), allowInsecure);
 }

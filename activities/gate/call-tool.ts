@@ -11,29 +11,26 @@
  *    call.
  */
 import { cancellationSignal, heartbeat, log } from '@temporalio/activity';
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
-import { currentTool, type ToolNow } from '../catalog/layer.ts';
+import { currentTool, type ToolNow } from '../catalog/reader.ts';
 import type { CurrentTool } from '../discovery/live-tools.ts';
-import { currentScheduler, type Scheduler } from '../kit/scheduler.ts';
+import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { withinLimits } from '../limits/limited-call.ts';
 import type { CallEnding, ToolServer } from '../mcp/port.ts';
-import { ArgumentChecker } from '../policy/arguments.ts';
-import { isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
+import { ArgumentChecker, isRepeatable, tellBrokenGlass } from '../policy/judge.ts';
 import type { TokenRequest } from '../tokens/port.ts';
-import { askedNow, needOfListing, wanting } from './authority.ts';
-import { checkCatalog, checkFirst, checkScheduler, checkTool, provenCall } from './dispatch-check.ts';
+import { askedNow, credentialsOf, needOfListing, wanting } from './access.ts';
+import { checkCatalog, checkFirst, checkScheduler, checkTool, lostInReset, provenCall } from './dispatch-check.ts';
 import { endedBeforeSending } from './dispatch-result.ts';
 import { peopleOf } from './legacy-2025/open-answer.ts';
-import { noTask, taskWish } from './legacy-2025/task-seal.ts';
-import { checkLink } from './links.ts';
-import { lostInReset } from './lost-in-reset.ts';
+import { noTask, taskWish } from './legacy-2025/seals.ts';
+import { checkLink, checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
 import { pulsing } from '../mcp/pulse.ts';
 import { weigh, type Weighed } from './rejudge.ts';
 import { type CallToolParts, callWithToken, SentCalls, type Underway } from './send.ts';
-import { credentialsOf } from './server-access.ts';
-import { checkProvided, type Leaving, provenAuthorization } from './statement-checks.ts';
 import type { AuthorizationProof } from '../../contracts/wire/proofs.ts';
 
 /** Creates the activity; all its dispatches share the memory of calls sent. */
@@ -211,7 +208,7 @@ export function tokenRequest(
     serverUrl: server.url,
     initiator: run.initiator,
     signal: cancellationSignal(),
-    ...(grant === undefined ? {} : { grant }),
+    ...defined({ grant }),
     ...(consented.length === 0 ? {} : { consented }),
     ...credentialsOf(catalog, run.initiator.tenant),
   };

@@ -11,27 +11,28 @@
  *    (INV-G1).
  */
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/answer.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
-import type { IssuedCall, IssuedConsent } from '../../contracts/schemas/issued-claims.ts';
+import type { IssuedCall, IssuedConsent } from '../../contracts/schemas/credentials.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import type { ServerBinding, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
-import type { DispatchProof } from '../../contracts/wire/proofs.ts';
+import type { DispatchProof, RetryProof, ShownRequest } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { definitionDiff } from '../../domain/catalog/discovery.ts';
+import { describeForgotten, describeSend } from '../../domain/history/discarded-send.ts';
 import { isMet, isStaged, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
 import { describeLapse, lapsedSince, provenDeadline } from '../../domain/request/deadline.ts';
+import { type DigestParts, requestDigest } from '../../domain/request/digest.ts';
 import { isEdit, permits } from '../../domain/request/rights.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import type { ToolNow } from '../catalog/layer.ts';
-import { forbidden, type Refused } from '../kit/refused.ts';
-import type { Scheduler } from '../kit/scheduler.ts';
+import type { ToolNow } from '../catalog/reader.ts';
+import { forbidden, type Refused, type Scheduler } from '../kit/activity.ts';
 import { shownOf } from '../policy/judge.ts';
-import { digestOfConsent } from './shown-digest.ts';
+import type { ReadDiscarded } from '../run/discarded-tail.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' }>;
 type Ended = Extract<DispatchResult, { kind: 'ended' }>;
@@ -301,4 +302,81 @@ function consentIn({ proof }: DispatchInput, verdict: Verdict): IssuedConsent {
 
 function namesOf(decisions: readonly Decision[]): string[] {
   return [...new Set(decisions.map(({ approver }) => approver.id))];
+}
+
+// Computes the digest under which somebody was shown a request about the call of a dispatch.
+//
+// 1. The run, its tenant, the tool and the call come from the dispatch; a proof says only what else was shown. Nothing
+//    more is read from the proof, whatever it holds. Otherwise a decision on one tool would be proof for another
+//    (INV-G2).
+
+type Shown = Pick<DigestParts, 'arguments' | 'generation' | 'approvers' | 'about'>;
+
+/** Digest of a request for consent. */
+export function digestOfConsent(
+  input: DispatchInput,
+  { generation, arguments: shown, approvers }: ShownRequest,
+  runId: string,
+): string {
+  return digestOf(input, runId, input.target.definitionHash, { generation, arguments: shown, approvers });
+}
+
+/** Digest of another request about the call; the tool may have had another definition then. */
+export function digestOfPause(
+  input: DispatchInput,
+  {
+    generation,
+    approvers,
+    definitionHash,
+    about,
+  }: Pick<RetryProof, 'generation' | 'approvers' | 'definitionHash' | 'about'>,
+  runId: string,
+): string {
+  return digestOf(input, runId, definitionHash, { generation, arguments: input.arguments, approvers, about });
+}
+
+function digestOf({ run, callId, target }: DispatchInput, runId: string, definitionHash: string, shown: Shown): string {
+  const { namespace, workflowId, initiator } = run;
+  const { tenant } = initiator;
+  return requestDigest({
+    ...shown,
+    namespace,
+    tenant,
+    workflowId,
+    runId,
+    callId,
+    target: { ...target, definitionHash },
+  });
+}
+
+// Finds calls that were sent in history that a reset has discarded.
+//
+// Such a call is a lost answer (INV-X1). A person is asked what became of it, as for every lost answer, and nothing is
+// sent before.
+
+/**
+ * @param isRepeatable true if the operator calls the tool repeatable
+ * @throws CountersignError `ENGINE_UNAVAILABLE`
+ */
+export async function lostInReset(
+  input: DispatchInput,
+  { workflowId, runId }: Pick<Scheduler, 'workflowId' | 'runId'>,
+  isRepeatable: boolean,
+  readDiscarded: ReadDiscarded | undefined,
+): Promise<Extract<DispatchResult, { kind: 'ended' }> | undefined> {
+  // A retry decision was proven before; it belongs to this run and not to the discarded history.
+  if (isRepeatable || input.retry !== undefined || workflowId === undefined || runId === undefined) return undefined;
+  const discarded = await readDiscarded?.(workflowId, runId, input);
+  if (discarded === undefined) return undefined;
+  if (discarded.kind === 'forgotten') return { kind: 'ended', outcome: unknown(describeForgotten()) };
+  const { send } = discarded;
+  return {
+    kind: 'ended',
+    outcome: unknown(describeSend(input.callId, send)),
+    sent: { at: new Date(send.at).toISOString() },
+  };
+}
+
+function unknown(message: string): Extract<DispatchResult, { kind: 'ended' }>['outcome'] {
+  return { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message };
 }

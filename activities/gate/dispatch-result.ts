@@ -6,12 +6,13 @@
  * 2. `not-sent` is a result that the run may try again: proven not to have run, and likely to pass (INV-X1).
  */
 import { activityInfo, cancellationDetails, cancellationSignal, Context, log } from '@temporalio/activity';
+import { defined } from '../../contracts/defined.ts';
 import { traitsOf } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { type HeldTold, MOST_TRIES } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { resultText } from '../../domain/views/model-text.ts';
-import { faultName } from '../kit/coded.ts';
+import { faultName } from '../kit/activity.ts';
 import type { CallEnding, CallProgress } from '../mcp/port.ts';
 import type { MintedToken } from '../tokens/port.ts';
 
@@ -95,8 +96,7 @@ function sentOf(
   return {
     sent: {
       at: sentAt,
-      ...(bytes === undefined ? {} : { bytes }),
-      ...(progress === undefined ? {} : { progress }),
+      ...defined({ bytes, progress }),
     },
   };
 }
@@ -106,7 +106,7 @@ function notSent({
   message,
   retryAfterMs,
 }: Extract<CallEnding, { kind: 'not-sent' | 'refused' }>): DispatchResult {
-  return { kind: 'not-sent', code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { kind: 'not-sent', code, message, ...defined({ retryAfterMs }) };
 }
 
 /**

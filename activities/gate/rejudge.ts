@@ -3,13 +3,12 @@ import type { Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
-import type { ToolNow } from '../catalog/layer.ts';
-import type { ArgumentChecker } from '../policy/arguments.ts';
-import type { Conditions } from '../policy/condition-clock.ts';
-import { verdictOn } from '../policy/judge.ts';
+import type { ToolNow } from '../catalog/reader.ts';
+import { type ArgumentChecker, verdictOn } from '../policy/judge.ts';
+import type { Conditions } from '../policy/condition.ts';
 import { checkDefinition, checkProof, hasEditedArguments } from './dispatch-check.ts';
 import { answerersNow, checkRetry, checkStanding, type Leaving } from './statement-checks.ts';
-import type { Refused } from '../kit/refused.ts';
+import type { Refused } from '../kit/activity.ts';
 
 export type Weighed =
   | { readonly refused: Refused; readonly leaving?: undefined }

@@ -2,8 +2,8 @@
  * The last step of a dispatch: mints a token for the call and sends the call with it (INV-S2).
  *
  * 1. A token is minted once everything has been checked, and given back with the call. Another is minted after a 401
- *    (`with-token.ts`).
- * 2. If people are asked in mid-call, their answers may need another token (`authority.ts`).
+ *    (`access.ts`).
+ * 2. If people are asked in mid-call, their answers may need another token (`access.ts`).
  * 3. A call that would leave too late to be waited for is not sent.
  * 4. One consent lets at most one call leave this process (INV-X1). A genuine run never sends twice by one consent:
  *    each dispatch is an attempt of its own. A reset brings another consent, or for calls that policy allows another
@@ -14,45 +14,44 @@
  *    call proves nothing.
  */
 import { cancellationSignal } from '@temporalio/activity';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { STORING_MS } from '../artifacts/storing-time.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import type { LoadToolset } from '../catalog/toolset.ts';
+import { STORING_MS } from '../artifacts/port.ts';
+import type { LoadToolset, ReadCatalog } from '../catalog/reader.ts';
 import type { LiveTools } from '../discovery/live-tools.ts';
 import type { ServerLimits } from '../limits/server-limits.ts';
 import { inputOf, pausedBy } from '../mcp/input-round.ts';
 import type { CallEnding, ServerConnection, ToolServer } from '../mcp/port.ts';
 import type { Pulse } from '../mcp/pulse.ts';
 import type { StateSeal } from '../mcp/state-seal.ts';
-import type { Conditions } from '../policy/condition-clock.ts';
+import type { Conditions } from '../policy/condition.ts';
 import type { ReadDiscarded } from '../run/discarded-tail.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../tokens/port.ts';
-import type { SaidAuthorizations } from '../trust/authorization-proof.ts';
-import type { CheckSignatures } from '../trust/dispatch-proof.ts';
+import type { CheckSignatures, SaidAuthorizations } from '../trust/dispatch-proof.ts';
 import {
+  accessTo,
   askedNow,
   authorityOf,
   type CallAuthority,
+  connectionOf,
   needOfEnding,
   needOfToken,
   renewalOf,
+  secretsOf,
+  type ServerAccess,
   shownOf,
   wanting,
-} from './authority.ts';
+  withToken,
+} from './access.ts';
 import { endedBeforeSending, handingOn, resultOf, type Told, withTold } from './dispatch-result.ts';
-import type { HeldRun } from './legacy-2025/held-run.ts';
-import { GRACE_MS, type HeldPeople, type QuestionMacs } from './legacy-2025/open-question.ts';
-import { sealFor } from './legacy-2025/resume-point.ts';
-import { taskResult, type TaskWish } from './legacy-2025/task-seal.ts';
-import type { LinkCheckParts } from './links.ts';
-import { accessTo, connectionOf, secretsOf, type ServerAccess } from './server-access.ts';
-import type { Leaving } from './statement-checks.ts';
-import { withToken } from './with-token.ts';
+import { GRACE_MS, type HeldPeople, type HeldRun, type QuestionMacs } from './legacy-2025/open-question.ts';
+import { sealFor, taskResult, type TaskWish } from './legacy-2025/seals.ts';
+import type { Leaving, LinkCheckParts } from './statement-checks.ts';
 
 /**
  * A call that leaves later has no time left for its answer. `callActivities` in `workflows/run/activities.ts` leaves 90
@@ -151,7 +150,7 @@ async function send(
     idempotencyKey: `${input.run.workflowId}/${input.callId}`,
     timeoutMs: input.limits.callTimeoutSeconds * 1_000,
     resultBytes: input.limits.resultBytes,
-    ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),
+    ...defined({ sharedBy: input.limits.sharedBy }),
     signal: cancellationSignal(),
     heartbeat: (details) => {
       told.last = details;

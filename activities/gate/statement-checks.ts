@@ -25,12 +25,16 @@
  *    counts for the tool that is called and by people who would be asked now. It lapses as an approval does, by the
  *    rules of then and now.
  */
-import type { Verdict } from '../../contracts/schemas/call.ts';
+import { defined } from '../../contracts/defined.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { READ_RESOURCE } from '../../contracts/names.ts';
+import type { ToolTarget, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import type { InputRequests } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
+import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { AuthorizationProof, DispatchProof, ProvisionProof } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { type Answerers, answerersOf, isMet, mayDecide, type Voter } from '../../domain/policy/approvers.ts';
@@ -38,11 +42,12 @@ import { describeLapse, lapsedSince } from '../../domain/request/deadline.ts';
 import { answersTo, problemInResponses } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
 import { covers, extentOf, mayRemember } from '../../domain/request/standing.ts';
+import { namesLink, notLinked, readsLinks } from '../../domain/run/resource-link.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
-import { connectionHash } from '../catalog/connection.ts';
-import { forbidden, forbidden as forbiddenInput, type Refused } from '../kit/refused.ts';
-import { stricter } from './dispatch-check.ts';
-import { digestOfConsent, digestOfPause } from './shown-digest.ts';
+import { connectionHash, type LoadToolset } from '../catalog/reader.ts';
+import { forbidden, forbidden as forbiddenInput, type Refused } from '../kit/activity.ts';
+import type { ReadMessage } from '../run/read-transcript.ts';
+import { digestOfConsent, digestOfPause, stricter } from './dispatch-check.ts';
 
 /** Checks the decision to send a call again that may have run. */
 export function checkRetry(
@@ -217,7 +222,7 @@ export function provenAuthorization(
     now !== undefined && isConsent(input, proof) && isStill(proof, now) ? scopesOf(proof) : [],
   );
   const grant = provenGrant(input, proofs);
-  return { consented: [...new Set(consented)], ...(grant === undefined ? {} : { grant }) };
+  return { consented: [...new Set(consented)], ...defined({ grant }) };
 }
 
 /** Returns the newest grant that replaced the run's own. */
@@ -328,4 +333,55 @@ function spentNow(then: WordThen, now: Leaving, isEnough: (rule: ApproverRule) =
   if (!isEnough(now.approvers)) return { kind: 'others-asked' };
   const end = lapsedSince(Date.parse(then.decidedAt), now.at, then.approvers, now.approvers);
   return end === undefined ? undefined : { kind: 'lapsed', end };
+}
+
+// Checks whether a read of a linked resource may leave (docs/adr/0042). The run's own judgement of the link is not
+// believed.
+//
+// 1. The read leaves only if this worker's own configuration lets links in the results of this server be followed.
+// 2. The link is looked up in the conversation of the run that Temporal says has scheduled this activity. It must be in
+//    the result of a tool of the same server, with exactly this URI.
+
+export interface LinkCheckParts {
+  readonly config: Pick<Config, 'servers'>;
+  readonly loadToolset: LoadToolset;
+  /** Reads one message of a conversation. Without it nothing is read. */
+  readonly readMessage?: ReadMessage;
+}
+
+/** Refuses a read that the operator no longer permits. */
+export function checkReading(
+  { server, tool }: Pick<ToolTarget, 'server' | 'tool'>,
+  { servers }: Pick<Config, 'servers'>,
+): Refused | undefined {
+  if (tool !== READ_RESOURCE || readsLinks(servers, server)) return undefined;
+  const message = `Resources that results of ${server} link to are not read by this worker (servers.${server}.resourceLinks).`;
+  return { kind: 'refused', code: 'TOOL_DISABLED', message };
+}
+
+/** @throws CountersignError `TOOL_UNAVAILABLE` if the conversation cannot be read */
+export async function checkLink(input: DispatchInput, parts: LinkCheckParts): Promise<Refused | undefined> {
+  const { target, toolset, link } = input;
+  const { server, tool } = target;
+  if (tool !== READ_RESOURCE) return undefined;
+  const disabled = checkReading(target, parts.config);
+  if (disabled !== undefined) return disabled;
+  const { uri } = input.arguments;
+  const { readMessage: read } = parts;
+  const message = link === undefined || read === undefined ? undefined : await messageAt(input, link.at, read);
+  const offered = await parts.loadToolset(toolset);
+  const serverOf = (name: string): string | undefined => offered.find(({ modelName }) => modelName === name)?.server;
+  if (namesLink(message, { server, uri }, serverOf)) return undefined;
+  return { kind: 'refused', code: 'RESOURCE_NOT_LINKED', message: notLinked(server) };
+}
+
+async function messageAt({ run, runId }: DispatchInput, at: number, read: ReadMessage): Promise<Message | undefined> {
+  if (!Number.isSafeInteger(at) || at < 0) return undefined;
+  try {
+    // Both ids were compared with Temporal's word before (`dispatch-check.ts`).
+    return await read(run.workflowId, runId, at);
+  } catch {
+    const text = 'The conversation of the run, which says what may be read, cannot be had; the call was not sent.';
+    throw new CountersignError('TOOL_UNAVAILABLE', text);
+  }
 }

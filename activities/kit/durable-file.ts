@@ -11,7 +11,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { nodeCodeOf } from '../../contracts/errors.ts';
 
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;

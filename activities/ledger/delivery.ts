@@ -7,8 +7,7 @@
  */
 import type { LedgerEntry, LedgerHead } from '../../contracts/schemas/ledger.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import type { LedgerSink } from './port.ts';
-import type { SignHead } from './signer.ts';
+import type { LedgerSink, SignHead } from './port.ts';
 
 /** Bytes of the entries in one record; a receiver should be ready for twice as much. */
 const MOST_BYTES = 524_288;

@@ -16,8 +16,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CountersignError } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { type LedgerEntry, LedgerLine, type LedgerRecord } from '../../contracts/schemas/ledger.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';

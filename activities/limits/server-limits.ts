@@ -2,7 +2,7 @@
  * Decides whether a call may go to a server now: by concurrency, rate, the server's own wish for time, and the breaker.
  *
  * It owns the counts of this process. It does not own the rules (`activities/limits/breaker.ts`,
- * `activities/limits/rate-window.ts`), nor waiting: a caller that is held back is told for how long, and occupies no
+ * `activities/limits/server-limits.ts`), nor waiting: a caller that is held back is told for how long, and occupies no
  * worker slot meanwhile.
  * 1. A server is its address: under another name, or in a tenant's catalog, it is the same one.
  * 2. `enter` and `leave` belong together; a second `leave` changes nothing.
@@ -10,11 +10,9 @@
  * 4. Nothing here is shared between processes, and a restart forgets it: it protects a server, and proves nothing.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
+import type { HeldBy } from '../../contracts/schemas/call.ts';
 import { DEFAULT_WAIT_SECONDS, type ServerLimits as Limits } from '../../contracts/schemas/config.ts';
-import type { HeldBy } from '../../contracts/schemas/throttled.ts';
 import { type Breaker, type BreakerRule, CLOSED, ended, type Health, mustWait, passed } from './breaker.ts';
-import { type Rate, rateOf, untilNext, within } from './rate-window.ts';
-import { Line } from './wait-estimate.ts';
 
 /** A server that asks for more time is believed for the call that it answered, not for all others. */
 const LONGEST_HOLD_MS = 300_000;
@@ -221,5 +219,105 @@ export class ServerLimits {
       const isAsked = [...asked.values()].some((until) => until > now);
       if (limits === undefined && running === 0 && !isAsked) this.#servers.delete(url);
     }
+  }
+}
+
+// Limits how often something may begin: never more than so many in any stretch of time, wherever the stretch begins.
+//
+// Pure. It keeps a log of times instead of a token bucket: a bucket lets twice its size through around the moment at
+// which it is full.
+
+interface Rate {
+  readonly most: number;
+  readonly windowMs: number;
+}
+
+/** `perSecond` 5 means 5 in any second; 0.5 means 1 in any two seconds; 2.5 means 2 in any 800 ms. */
+export function rateOf(perSecond: number): Rate {
+  const most = Math.max(1, Math.floor(perSecond));
+  return { most, windowMs: Math.ceil((most * 1_000) / perSecond) };
+}
+
+/**
+ * Returns the times that still count.
+ * @param begun epoch ms, oldest first
+ * @param now epoch ms
+ */
+export function within({ windowMs }: Rate, begun: readonly number[], now: number): readonly number[] {
+  // A time in the future is from a clock that was set back since, and would count for ever.
+  return begun.filter((at) => at <= now && now - at < windowMs);
+}
+
+/** Says how long the next must wait behind the `ahead` others that wait already, in ms; 0 if it may begin now. */
+export function untilNext(rate: Rate, begun: readonly number[], now: number, ahead = 0): number {
+  const counted = within(rate, begun, now);
+  if (counted.length < rate.most) return 0;
+  // Those that wait already take the places that become free first, window by window.
+  const windows = Math.floor(ahead / rate.most);
+  // Sound: at least `most` times are counted, and `most` is at least 1.
+  const freed = counted[counted.length - rate.most + (ahead % rate.most)] as number;
+  return Math.max(1, freed + rate.windowMs * (windows + 1) - now);
+}
+
+// Estimates how long a call that waits for a server should stay away.
+//
+// It owns estimates only: a call that is told too little comes back and is told again. `server-limits.ts` decides who
+// may enter.
+// 1. A call that does not come back is forgotten.
+
+/** No worker repeats the same call sooner than the shortest time, or leaves it alone for longer than the longest. */
+const SHORTEST_MS = 100;
+const LONGEST_MS = 30_000;
+/** Calls that come back in vain come more and more rarely, because each return is in the run's history. */
+const RAREST_MS = 10_000;
+/** How late a waiting call may come back, in ms. */
+const LATE_MS = 5_000;
+/** Share of the wait that is added at random, so that waiting calls do not come back together. */
+const SPREAD = 0.25;
+const WIDEST_MS = 10_000;
+/** Weight of the latest call in the mean. */
+const WEIGHT = 0.2;
+const MOST_WAITING = 10_000;
+
+class Line {
+  /** Key of a call → when it comes back, epoch ms. */
+  readonly #waiting = new Map<string, number>();
+  /** Mean duration of a call; the first guess is a second. */
+  #meanMs = 1_000;
+
+  /** Adds the duration of a finished call. */
+  took(ms: number): void {
+    this.#meanMs += WEIGHT * (ms - this.#meanMs);
+  }
+
+  leave(key: string): void {
+    this.#waiting.delete(key);
+  }
+
+  /** Counts the other calls that wait. */
+  ahead(key: string, now: number): number {
+    for (const [other, due] of this.#waiting) if (due + LATE_MS < now) this.#waiting.delete(other);
+    return this.#waiting.size - (this.#waiting.has(key) ? 1 : 0);
+  }
+
+  /**
+   * Estimates the time in ms until a place is free, behind the calls that wait.
+   * @param places all places of the server, which are taken
+   */
+  untilFree(key: string, places: number, now: number): number {
+    return Math.min(LONGEST_MS, (this.#meanMs * (this.ahead(key, now) + 1)) / places);
+  }
+
+  /**
+   * Notes that the call waits.
+   * @param random from 0 up to 1
+   * @returns how long it should wait, in ms
+   */
+  wait(key: string, ms: number, attempt: number, now: number, random: number): number {
+    const atLeast = Math.max(ms, Math.min(RAREST_MS, SHORTEST_MS * 2 ** Math.min(attempt - 1, 20)));
+    const wait = Math.ceil(atLeast + random * Math.min(WIDEST_MS, atLeast * SPREAD));
+    // A call that does not fit is only not counted.
+    if (this.#waiting.size < MOST_WAITING || this.#waiting.has(key)) this.#waiting.set(key, now + wait);
+    return wait;
   }
 }

@@ -26,12 +26,12 @@ import {
   SdkHttpError,
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
 import type { CountersignError, ErrorCode } from '../../contracts/errors.ts';
 import { networkCodeOf, networkReasonOf, neverConnected } from '../kit/network.ts';
 import type { Health } from '../limits/breaker.ts';
-import { type Exchange, isRedirect } from './http-exchange.ts';
+import { type Exchange, isRedirect, type RawAnswer } from './transport.ts';
 import type { CallEnding, ServerFault } from './port.ts';
-import type { RawAnswer } from './transport.ts';
 
 export interface Names {
   readonly server: string;
@@ -167,7 +167,7 @@ function notSent(names: Names, reason: string, { retryAfterMs }: Exchange): Extr
     kind: 'not-sent',
     code: 'TOOL_UNAVAILABLE',
     message: `Server "${names.server}" was not reached (${reason}); tool "${names.tool}" was not called.`,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...defined({ retryAfterMs }),
   };
 }
 
@@ -192,7 +192,7 @@ export function unknown(names: Names, reason: string, { received }: Exchange = {
     kind: 'unknown',
     code: 'OUTCOME_UNKNOWN',
     message: `Tool "${names.tool}" of server "${names.server}" was sent and may or may not have run: ${reason}. Find out at the server before anything is done again.`,
-    ...(received === undefined ? {} : { bytes: received }),
+    ...defined({ bytes: received }),
   };
 }
 

@@ -6,11 +6,12 @@
  * 2. A name means one tool: if a server lists it twice, neither of the two is offered.
  * 3. Annotations are kept as sent, whatever their type: policy looks at the type too (INV-G4).
  */
+import { defined } from '../../contracts/defined.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { RefusedTool, ToolDefinition } from '../../contracts/schemas/tool.ts';
 import { byteLength } from '../../domain/text/canonical.ts';
-import { MAX_NESTING, nestsTooDeeply } from '../kit/nesting.ts';
-import type { Scrubber } from '../kit/scrubber.ts';
+import { MAX_NESTING, nestsTooDeeply } from '../kit/json.ts';
+import type { Scrubber } from '../scrubbing/scrubber.ts';
 import type { ToolListing } from './port.ts';
 import { paramHeaderFault } from './transport.ts';
 
@@ -120,8 +121,7 @@ function definitionOf(tool: unknown, scrub: Scrubber, takesTasks: boolean): Tool
     ...(clean.title === undefined ? {} : { title: bounded(clean.title) }),
     ...(clean.description === undefined ? {} : { description: bounded(clean.description) }),
     inputSchema: clean.inputSchema,
-    ...(clean.outputSchema === undefined ? {} : { outputSchema: clean.outputSchema }),
-    ...(clean.annotations === undefined ? {} : { annotations: clean.annotations }),
+    ...defined({ outputSchema: clean.outputSchema, annotations: clean.annotations }),
     ...(taskSupport === undefined || !takesTasks ? {} : { taskSupport }),
   };
 }
@@ -154,7 +154,7 @@ function isObject(value: unknown): value is Readonly<Record<string, JsonValue>> 
  */
 export const ENDLESS_NUMBER = 'a number beyond what can be kept (1e999, for instance)';
 
-/** @param value nests no deeper than `activities/kit/nesting.ts` allows */
+/** @param value nests no deeper than `activities/kit/json.ts` allows */
 export function holdsEndlessNumber(value: unknown): boolean {
   if (typeof value === 'number') return !Number.isFinite(value);
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsEndlessNumber);

@@ -3,7 +3,7 @@
  * for the wait.
  *
  * It owns which requests are understood, their bounds, and when the state is in clear: in this process, for one call
- * (INV-S1). It does not own the sealing (`state-seal.ts`), nor what becomes of the call (`activities/mcp/rounds.ts`).
+ * (INV-S1). It does not own the sealing (`state-seal.ts`), nor what becomes of the call (`activities/mcp/tool-call.ts`).
  * 1. A state that does not open is not asked about. The call begins anew with people's answers, as it does when the
  *    server itself no longer knows its state.
  * 2. In trust mode `signed` the state is sealed together with the questions, even if the server gave no state: nothing
@@ -14,20 +14,27 @@
  *    answered.
  * 4. Everything but the state is scrubbed, also of the state itself, before it is hashed, bounded or kept (INV-S1).
  * 5. A URL is https, names its host in ASCII, and holds no user name or password. It is never opened here.
+ *
+ * One file, because a question and the state that comes with it are read, bounded and sealed together.
  */
+import { ProtocolError, ProtocolErrorCode, type RequestId } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
-import type { FormField, InputRequest, InputRequests } from '../../contracts/schemas/input.ts';
+import type { FormField, InputRequest, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
 import type { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { InputLeg } from '../../contracts/wire/proofs.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { answersTo, LONGEST_TEXT, MOST_ROUNDS } from '../../domain/request/input.ts';
 import { answersOf } from '../../domain/request/provision.ts';
-import { type Fields, isFields } from '../../domain/shapes/fields.ts';
+import { type Fields, isFields } from '../../domain/shapes/messages.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import type { QuestionMacs } from '../gate/legacy-2025/open-question.ts';
-import { nestsTooDeeply } from '../kit/nesting.ts';
+import { nestsTooDeeply } from '../kit/json.ts';
+import { refusalIn } from './classify-failure.ts';
 import { ENDLESS_NUMBER, holdsEndlessNumber } from './definitions.ts';
-import type { CallEnding, ToolCall } from './port.ts';
+import type { AskPeople, CallEnding, ToolCall } from './port.ts';
+import type { Session } from './session.ts';
 import type { LegBinding, StateBinding, StateSeal } from './state-seal.ts';
 
 const NO_KEY =
@@ -171,7 +178,7 @@ export function readAsked(raw: Fields, scrubbed: (value: unknown, state: string 
     const requests = Object.fromEntries(entries.map(([key, request]) => [nameOf(key), requestOf(key, request)]));
     // The kept form names each option and may be longer than the received one.
     bounded(requests);
-    return { kind: 'asked', requests, ...(state === undefined ? {} : { state }) };
+    return { kind: 'asked', requests, ...defined({ state }) };
   } catch (error) {
     if (error instanceof NotUnderstood) return { kind: 'not-understood', reason: error.message };
     throw error;
@@ -330,4 +337,83 @@ function formatOf({ format }: Fields): { readonly format?: (typeof FORMATS)[numb
 
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+// Answers the questions that a server of MCP 2025-11-25 or before asks in the middle of a call, on the call's own
+// stream (client/elicitation). A question ends with the connection, so the call is held open for it (docs/adr/0040).
+//
+// It owns which requests are answered, and the error for the others. It does not own how people are asked, nor for how
+// long (`activities/gate/legacy-2025/open-question.ts`).
+// 1. Questions are answered only if the call may ask people, which its session was told. Sampling and roots are never
+//    declared, and not answered.
+// 2. People are asked only questions that are understood whole, scrubbed of the secrets that the server was given
+//    (INV-S1): `activities/mcp/input-round.ts`.
+// 3. The party that asked people is told whether the server was given the answer.
+// 4. A question that the server takes back is no longer waited for, and the time of the call goes on.
+// 5. A question that a stream brings twice, for instance after it was resumed, is one question.
+
+const METHOD = 'elicitation/create';
+/** A request holds one question, which has no name of its own. */
+export const QUESTION = 'question';
+
+/** Questions of one call that are remembered; beyond them a repeat is a new question. */
+const MOST_REMEMBERED = 100;
+
+export interface Questions {
+  readonly people: AskPeople;
+  /** Removes secrets from a JSON value. */
+  readonly scrubbed: (value: unknown) => unknown;
+}
+
+/** @param signal aborted once the call is over */
+export function answerQuestions(
+  { client, transport }: Pick<Session, 'client' | 'transport'>,
+  { people, scrubbed }: Questions,
+  deadline: CallDeadline,
+  signal: AbortSignal,
+): void {
+  const known = new Map<string, { readonly answer: Promise<InputResponse>; readonly takenBack: AbortController }>();
+  const saying = new Map<RequestId, (code: ErrorCode | undefined) => void>();
+  transport.onSaid = (id, failure) => {
+    saying.get(id)?.(failure && (refusalIn(failure.error, {}, () => '')?.code ?? 'TOOL_UNAVAILABLE'));
+    saying.delete(id);
+  };
+  const ask = async (id: RequestId, requests: InputRequests, takenBack: AbortSignal): Promise<InputResponse> => {
+    const goOn = deadline.hold();
+    const said = new Promise<ErrorCode | undefined>((resolve) => saying.set(id, resolve));
+    try {
+      return await people(requests, AbortSignal.any([signal, takenBack]), said);
+    } finally {
+      goOn();
+    }
+  };
+  // A handler for the method would not do: the SDK takes it only from clients that declare the capability to every
+  // server.
+  client.fallbackRequestHandler = async ({ method, params = {} }, { mcpReq }) => {
+    if (method !== METHOD) throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found');
+    const asked = readAsked({ inputRequests: { [QUESTION]: { method, params } } }, scrubbed);
+    if (asked.kind === 'not-understood') throw new ProtocolError(ProtocolErrorCode.InvalidParams, asked.reason);
+    const key = hashOf({ id: mcpReq.id, asked: asked.requests });
+    const takenBack = new AbortController();
+    const one = known.get(key) ?? { answer: ask(mcpReq.id, asked.requests, takenBack.signal), takenBack };
+    if (known.size < MOST_REMEMBERED) known.set(key, one);
+    // `notifications/cancelled` takes a question back; the SDK hears it and sends no answer. For a repeated question
+    // the last one counts.
+    const takeBack = (): void => one.takenBack.abort();
+    mcpReq.signal.addEventListener('abort', takeBack, { once: true });
+    if (mcpReq.signal.aborted) takeBack();
+    return { ...(await one.answer) };
+  };
+}
+
+/** The time that a call has, which stands still while people are asked. */
+export interface CallDeadline {
+  /**
+   * Stops the time from now on.
+   * @returns a function that lets the time run again, once every holder has called its own
+   */
+  hold(): () => void;
+  /** How long the time has stood still so far, in ms. */
+  heldMs(): number;
+  stop(): void;
 }

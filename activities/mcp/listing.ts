@@ -8,15 +8,16 @@
  *    would hide what is missing. Only listed tools that can be offered are held.
  */
 import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
 import type { Known, Priors } from './discovery-cache.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import type { Scrubber } from '../kit/scrubber.ts';
+import type { Scrubber } from '../scrubbing/scrubber.ts';
 import type { Health } from '../limits/breaker.ts';
 import type { Asked } from '../limits/server-limits.ts';
 import { faultOfConnect, reasonOf, refusalIn } from './classify-failure.ts';
 import { ListedTools } from './definitions.ts';
-import type { Exchange } from './http-exchange.ts';
+import type { Exchange } from './transport.ts';
 import type { ServerConnection, ServerFault, ToolListing } from './port.ts';
 import { ConnectFailure, NEVER_MS, openSession, type Session } from './session.ts';
 import { takesTasks } from './tool-call.ts';
@@ -71,7 +72,7 @@ async function listAs(request: ListingRequest, prior: Known | undefined): Promis
       egress,
       asks: connection.asks === true ? 'declared' : undefined,
       ...prior,
-      ...(fetch === undefined ? {} : { fetch }),
+      ...defined({ fetch }),
     });
   } catch (error) {
     if (!(error instanceof ConnectFailure)) throw error;

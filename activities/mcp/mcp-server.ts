@@ -4,19 +4,20 @@
  * It owns the order of steps, and what is sent again. It does not own connections (`session.ts`), the call itself
  * (`tool-call.ts`), or the meaning of its end (`classify-failure.ts`, `classify-result.ts`).
  * 1. A `tools/call` is sent at most once (INV-X1). If the server continues it with questions, each leg is sent at most
- *    once (`rounds.ts`).
+ *    once (`tool-call.ts`).
  * 2. A second session is opened at most once: if the first never carried the call, or if the server's transport refused
  *    the call for its session or protocol version. It is never opened after the server has asked something.
  * 3. A call that ran is reported as executed, whatever its result looks like.
- * 4. A read of a linked resource goes the same way (`linked-resource.ts`). Asking for an answer sends nothing at all
+ * 4. A read of a linked resource goes the same way (`classify-result.ts`). Asking for an answer sends nothing at all
  *    (`activities/mcp/legacy-2025/answer-stream.ts`).
  * 5. Everything returned is scrubbed (INV-S1); a token lives as long as the session it was given to.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import { createPriors } from './discovery-cache.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
 import { type Pulse, startPulse } from './pulse.ts';
-import type { Scrubber } from '../kit/scrubber.ts';
+import type { Scrubber } from '../scrubbing/scrubber.ts';
 import {
   endingOfConnect,
   endingOfFailure,
@@ -28,16 +29,14 @@ import {
   unknown,
   withFault,
 } from './classify-failure.ts';
-import { meaningOf, oversized, quoted, scrubberFor } from './classify-result.ts';
-import type { Exchange } from './http-exchange.ts';
+import { isRead, meaningOf, oversized, quoted, scrubberFor } from './classify-result.ts';
+import type { Exchange } from './transport.ts';
 import { answerTo } from './legacy-2025/answer-stream.ts';
-import { isRead } from './linked-resource.ts';
 import { listTools } from './listing.ts';
 import type { AnswerSource, CallEnding, CallProgress, ServerConnection, ToolCall, ToolServer } from './port.ts';
-import { sendLegs } from './rounds.ts';
-import type { Questions } from './server-questions.ts';
+import { sendCall, sendLegs, takesTasks } from './tool-call.ts';
+import type { Questions } from './input-round.ts';
 import { ConnectFailure, openSession, type Session, type SessionOptions } from './session.ts';
-import { sendCall, takesTasks } from './tool-call.ts';
 import { begunTask, isTask, isTaskAnswer, noTasks } from './legacy-2025/begun-task.ts';
 
 const LOST = 'the worker that had sent it was lost';
@@ -78,7 +77,7 @@ export function createMcpToolServer({
   connectMs = CONNECT_MS,
 }: McpToolServerOptions): ToolServer & AnswerSource {
   const priors = createPriors();
-  const sessionOptions = { connectMs, egress, ...(fetch === undefined ? {} : { fetch }) };
+  const sessionOptions = { connectMs, egress, ...defined({ fetch }) };
 
   /** Opens a session with the remembered facts about the server, and drops those that turn out wrong. */
   const open = async (connection: ServerConnection, call: ToolCall, known: boolean): Promise<Session> => {

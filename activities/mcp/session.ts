@@ -18,10 +18,10 @@ import {
   type StreamableHTTPClientTransport,
   type VersionNegotiationOptions,
 } from '@modelcontextprotocol/client';
+import { defined } from '../../contracts/defined.ts';
 import type { Egress, GuardedFetch } from '../egress/fetch.ts';
-import { type Exchange, openWire, renewedFetch, type Wire } from './http-exchange.ts';
+import { type Exchange, openWire, renewedFetch, SessionTransport, type Wire } from './transport.ts';
 import type { ServerConnection } from './port.ts';
-import { SessionTransport } from './transport.ts';
 
 /** Time in ms for a server to hear of a cancellation and to forget the session. */
 const LEAVE_MS = 250;
@@ -102,7 +102,7 @@ const noValidator: jsonSchemaValidator = {
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { connection, prior, at = connection.url, connectMs, signal, egress, fetch, asks } = options;
-  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const { accessToken, renewal } = connection;
   const http = accessToken === undefined || !renewal ? wire.fetch : renewedFetch(wire.fetch, accessToken, renewal);
   const standing = asks === 'heard' ? standingStream(http) : undefined;
@@ -140,7 +140,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   signal.addEventListener('abort', onCancel, { once: true });
   try {
     signal.throwIfAborted();
-    await client.connect(transport, { timeout: NEVER_MS, ...(prior === undefined ? {} : { prior }) });
+    await client.connect(transport, { timeout: NEVER_MS, ...defined({ prior }) });
     if (client.getProtocolEra() === 'legacy') await standing?.opened();
     if (stopped !== undefined) throw new Error('stopped while the session was opened');
   } catch (error) {

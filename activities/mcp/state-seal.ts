@@ -3,7 +3,7 @@
  *
  * That is its `requestState` while people answer, the place of a call's answer after a worker is lost, or a task while
  * the server works on it. The file owns the keys and what a seal is bound to. It does not own when a seal is opened
- * (`input-round.ts`, `activities/gate/legacy-2025/resume-point.ts`, `activities/gate/legacy-2025/task-seal.ts`).
+ * (`input-round.ts`, `activities/gate/legacy-2025/seals.ts`, `activities/gate/legacy-2025/seals.ts`).
  * 1. Only a worker of the zone can make or open a seal: its key is derived from the zone's private key (`grants.keys`),
  *    which no client has. A state that somebody else wrote into a history does not open.
  * 2. A seal opens for one namespace, run, call, round or attempt, and server URL. The seal of a pause also opens only

@@ -17,7 +17,7 @@ import type { AssistantPart, CallResult, Message } from '../../contracts/schemas
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { resultOf } from '../../domain/views/model-text.ts';
-import { jsonOf } from '../kit/plain-json.ts';
+import { jsonOf } from '../kit/json.ts';
 import type { ModelTool } from './port.ts';
 
 export interface Prompt {
@@ -166,7 +166,7 @@ function words(text: string): string {
 
 const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default']);
 
-/** The value nests no deeper than discovery accepts (`activities/kit/nesting.ts`), so recursion is safe. */
+/** The value nests no deeper than discovery accepts (`activities/kit/json.ts`), so recursion is safe. */
 function inert(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(inert);
   if (value === null || typeof value !== 'object') return value;

@@ -11,6 +11,7 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { streamText } from 'ai';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ModelConfig } from '../../contracts/schemas/config.ts';
 import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
@@ -51,7 +52,7 @@ export function providerOf(name: string, config: ProviderConfig, egress: Egress)
     createProviderFetch({
       ...egress.outlet({ what: `models.${name}`, to: [url], maxBytes: MOST_BYTES, wholeStreams: true }),
       hasKey: apiKey !== '',
-      ...(rewrite === undefined ? {} : { rewrite }),
+      ...defined({ rewrite }),
     });
   switch (config.provider) {
     case 'openai': {
@@ -111,7 +112,7 @@ function createProviderFetch({ fetch, hasKey, rewrite }: ProviderFetchOptions): 
       ([name]) => hasKey || !KEY_HEADERS.has(name.toLowerCase()),
     );
     const body = rewrite !== undefined && typeof init.body === 'string' ? rewrite(init.body) : init.body;
-    return fetch(url, { ...init, headers, ...(body === undefined ? {} : { body }) });
+    return fetch(url, { ...init, headers, ...defined({ body }) });
   };
   // Sound: the provider packages call it with a URL string and a plain init.
   return send as typeof globalThis.fetch;

@@ -16,9 +16,10 @@ import {
   MissingToolResultsError,
   UnsupportedFunctionalityError,
 } from 'ai';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
-import { createScrubber } from '../kit/scrubber.ts';
+import { createScrubber } from '../scrubbing/scrubber.ts';
 
 /** The model that was asked, for the message. */
 export interface Subject {
@@ -79,7 +80,7 @@ export function refusalOf(error: unknown, subject: Subject): CountersignError {
   const after = retryAfterMs(headers, Date.now());
   return new CountersignError('MODEL_UNAVAILABLE', `${who} is unavailable: ${what}. It is asked again.`, {
     ...facts,
-    ...(after === undefined ? {} : { retryAfterMs: after }),
+    ...defined({ retryAfterMs: after }),
   });
 }
 
@@ -137,9 +138,7 @@ function factsOf(
 ): ErrorFacts {
   const requestId = wordOf(headers['x-request-id'] ?? headers['request-id']);
   return {
-    ...(status === undefined ? {} : { status }),
-    ...(words[0] === undefined ? {} : { providerError: words[0] }),
-    ...(requestId === undefined ? {} : { requestId }),
+    ...defined({ status, providerError: words[0], requestId }),
   };
 }
 

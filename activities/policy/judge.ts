@@ -7,34 +7,38 @@
  * 2. It judges as many calls as a turn may hold, and lets other work run in between; the run denies the rest by limit.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
-import { READ_RESOURCE } from '../../contracts/names.ts';
-import { turnOf } from '../../contracts/ids.ts';
+import { type Schema, Validator } from '@cfworker/json-schema';
+import { LRUCache } from 'lru-cache';
+import { defined } from '../../contracts/defined.ts';
+import { READ_RESOURCE, turnOf } from '../../contracts/names.ts';
 import type { Judgement, ProposedCall, Verdict } from '../../contracts/schemas/call.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
-import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
+import type { JsonObject, JsonValue } from '../../contracts/schemas/json.ts';
 import type { ApproverRule, Policy } from '../../contracts/schemas/policy.ts';
-import type { Tally } from '../../contracts/schemas/run-state.ts';
 import { MOST_CALLS_PER_TURN } from '../../contracts/schemas/run-spec.ts';
-import type { AskCondition } from '../../domain/policy/layer.ts';
+import type { Tally } from '../../contracts/schemas/run-state.ts';
+import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
+import type { JudgeInput, JudgeResult } from '../../contracts/wire/run.ts';
 import { trustsServer } from '../../domain/policy/catalog-layer.ts';
+import { type AskCondition, judge } from '../../domain/policy/judge.ts';
+import { redactionsOf } from '../../domain/policy/redaction.ts';
+import { toolKey, withOpen } from '../../domain/run/limits.ts';
+import { readsLinks } from '../../domain/run/resource-link.ts';
+import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import { nearNames } from '../../domain/text/near-names.ts';
-import { judge } from '../../domain/policy/judge.ts';
-import { readsLinks } from '../../domain/run/resource-link.ts';
-import { redactionsOf } from '../../domain/policy/redaction.ts';
-import { toolKey, withOpen } from '../../domain/run/tally.ts';
-import type { OfferedTool } from '../../domain/run/toolset.ts';
-import { connectionHash } from '../catalog/connection.ts';
-import { currentTool, layerOf, type ToolNow } from '../catalog/layer.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import type { LoadToolset } from '../catalog/toolset.ts';
-import { ArgumentChecker } from './arguments.ts';
-import type { ConditionInputs } from './condition.ts';
-import { ConditionClock, Conditions, hasConditions } from './condition-clock.ts';
-import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
+import { nearNames } from '../../domain/text/match.ts';
+import {
+  connectionHash,
+  currentTool,
+  layerOf,
+  type LoadToolset,
+  type ReadCatalog,
+  type ToolNow,
+} from '../catalog/reader.ts';
+import { OutOfTime, within } from '../kit/time-limit.ts';
+import { ConditionClock, type ConditionInputs, Conditions, hasConditions } from './condition.ts';
 
 /** An approver reads this much of a description; the whole text is pinned by its hash. */
 const DESCRIPTION_CHARACTERS = 2_000;
@@ -67,7 +71,7 @@ export async function verdictOn(
   const { run, runPolicy, now, catalog } = call;
   const { tool } = now;
   const layer = layerOf(catalog, now, config.catalog);
-  const layers = { organisation: config.policy, run: runPolicy, ...(layer === undefined ? {} : { catalog: layer }) };
+  const layers = { organisation: config.policy, run: runPolicy, ...defined({ catalog: layer }) };
   const called = {
     server: tool.server,
     tool: tool.definition.name,
@@ -119,7 +123,7 @@ export function createJudge(
   return async ({ run, toolset, runPolicy, calls, earlier }) => {
     // The whole turn uses one policy and its version.
     const { policy, servers, catalog: catalogRules, trust } = live;
-    const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...(trust === undefined ? {} : { trust }) };
+    const config: PolicyConfig = { policy, servers, catalog: catalogRules, ...defined({ trust }) };
     const ownVersion = versions.get(config.policy) ?? policyVersionOf(config);
     versions.set(config.policy, ownVersion);
     const clock = new ConditionClock();
@@ -273,4 +277,78 @@ export function shownOf({ definition }: OfferedTool): Pick<Judgement, 'descripti
     ...(description === undefined ? {} : { description: bounded(description, DESCRIPTION_CHARACTERS) }),
     ...(annotations === undefined || byteLength(canonicalJson(annotations)) > ANNOTATION_BYTES ? {} : { annotations }),
   };
+}
+
+// Checks arguments against the tool's pinned input schema (JSON Schema 2020-12). So the model hears of a
+// mistake before a person is asked and before the server is called.
+//
+// 1. A schema is a server's text: its regular expressions are left out, since one hostile pattern would stall a worker.
+//    The server checks them itself.
+// 2. The check is bounded in time, since references can double the work at each level. A schema that once took too long
+//    is not tried again: the calls of a turn would otherwise hold the worker's thread one after the other.
+// 3. A schema that cannot be used refuses nothing.
+
+const MOST_KEPT = 500;
+const MOST_ERRORS = 5;
+const CHECK_MS = 200;
+
+export class ArgumentChecker {
+  /** `false` marks a schema that cannot be used. */
+  readonly #kept = new LRUCache<string, Validator | false>({ max: MOST_KEPT });
+
+  /** Returns problems as `path: reason`, bounded; empty if the arguments fit. */
+  problems(definitionHash: string, schema: JsonObject, args: JsonObject): readonly string[] {
+    const validator = this.#validator(definitionHash, schema);
+    if (validator === false) return [];
+    try {
+      const { valid, errors } = within(CHECK_MS, () => validator.validate(args));
+      return valid
+        ? []
+        : errors
+            .slice(-MOST_ERRORS)
+            .map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`.slice(0, 300));
+    } catch (error) {
+      if (error instanceof OutOfTime) this.#kept.set(definitionHash, false);
+      // An unresolvable $ref fails only now.
+      return [];
+    }
+  }
+
+  #validator(hash: string, schema: JsonObject): Validator | false {
+    const known = this.#kept.get(hash);
+    if (known !== undefined) return known;
+    let validator: Validator | false;
+    try {
+      // Sound: cfworker takes any JSON object and throws on an invalid schema.
+      validator = within(CHECK_MS, () => new Validator(withoutPatterns(schema) as Schema, '2020-12', false));
+    } catch {
+      validator = false;
+    }
+    this.#kept.set(hash, validator);
+    return validator;
+  }
+}
+
+/** Drops `pattern`, `patternProperties` and `format` where they are keywords; a property may bear these names. */
+function withoutPatterns(schema: JsonValue, isProperties = false): JsonValue {
+  if (Array.isArray(schema)) return schema.map((item: JsonValue) => withoutPatterns(item));
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const kept = Object.entries(schema).filter(
+    ([key]) => isProperties || !['pattern', 'patternProperties', 'format'].includes(key),
+  );
+  // Without the patterns, the properties they allowed cannot be told from those they forbade.
+  const hadPatterns = !isProperties && 'patternProperties' in schema;
+  return Object.fromEntries(
+    kept
+      .filter(([key]) => !(hadPatterns && (key === 'additionalProperties' || key === 'unevaluatedProperties')))
+      .map(([key, value]) => [
+        key,
+        key === 'const' || key === 'enum' || key === 'default'
+          ? value
+          : withoutPatterns(
+              value,
+              !isProperties && ['properties', '$defs', 'definitions', 'dependentSchemas'].includes(key),
+            ),
+      ]),
+  );
 }

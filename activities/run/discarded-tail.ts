@@ -30,7 +30,7 @@ export type ReadDiscarded = (workflowId: string, runId: string, asked: Asked) =>
 
 const DEADLINE_MS = 20_000;
 /**
- * Executions that a chain names (`domain/state/chain.ts`). In a chain that long, every reset is further back than any
+ * Executions that a chain names (`domain/state/run.ts`). In a chain that long, every reset is further back than any
  * call waits.
  */
 const LONG_CHAIN = 200;

@@ -6,29 +6,33 @@
  *    happens.
  * 2. Spend limit and price are read once, at the start, and kept by the run.
  */
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { PauseKind } from '../../contracts/schemas/answer.ts';
+import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { Limits, MOST_SPEC_BYTES, RunSpec } from '../../contracts/schemas/run-spec.ts';
+import type { PauseKind } from '../../contracts/schemas/request.ts';
+import { type Fairness, Limits, MOST_SPEC_BYTES, RunSpec, type ServerRef } from '../../contracts/schemas/run-spec.ts';
+import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
+import type { RunPriority } from '../../contracts/wire/identity.ts';
 import type { ModelPrice, PreparedRun } from '../../contracts/wire/run.ts';
 import { answerersOf } from '../../domain/policy/approvers.ts';
 import { specHash } from '../../domain/request/digest.ts';
-import { millionthsOf } from '../../domain/run/limits.ts';
+import { millionthsOf, TALLY_BYTES } from '../../domain/run/limits.ts';
 import { readsLinks } from '../../domain/run/resource-link.ts';
 import { screenSpec } from '../../domain/run/spec-screen.ts';
-import { TALLY_BYTES } from '../../domain/run/tally.ts';
-import { byteLength, canonicalJson } from '../../domain/text/canonical.ts';
-import type { ReadCatalog } from '../catalog/reader.ts';
-import { currentScheduler } from '../kit/scheduler.ts';
+import { byteLength, canonicalJson, hashOf } from '../../domain/text/canonical.ts';
+import { bounded, visible } from '../../domain/text/escape.ts';
+import { nearNames } from '../../domain/text/match.ts';
+import { canonicalServerUrl } from '../../domain/text/urls.ts';
+import { assertConnectable, type ReadCatalog } from '../catalog/reader.ts';
+import { currentScheduler } from '../kit/activity.ts';
 import { waitsForTasks } from '../mcp/legacy-2025/tasks.ts';
-import { Conditions } from '../policy/condition-clock.ts';
+import { Conditions } from '../policy/condition.ts';
 import { policyVersionOf } from '../policy/judge.ts';
 import { isExchanged } from '../tokens/clients.ts';
 import { proveStart, type StartProofParts } from '../trust/start-proof.ts';
-import { bindServer, hint, quotedName } from './bind-server.ts';
-import { priorityOf } from './priority.ts';
 
 /**
  * All calls of a turn may be sent in one workflow task, whose completion holds 4 MiB; each call carries policy and
@@ -92,7 +96,7 @@ export function createPrepareRun(
       decisionIds: 'compared',
       grantEnds: 'recorded',
       ...(waitsForTasks(config) ? { tasks: true } : {}),
-      ...(price === undefined ? {} : { price }),
+      ...defined({ price }),
       ...pausesOf(config, spec),
       ...linksOf(config, spec),
       priority: priorityOf(config.fairness, spec),
@@ -213,7 +217,7 @@ function limitsOf({ limits: ceilings }: Config, spec: RunSpec, beside: number): 
     {
       ...capped,
       resultBytesPerTurn: Math.min(resultBytesPerTurn, ceilings.resultBytesPerTurn ?? resultBytesPerTurn),
-      ...(least === undefined ? {} : { spend: least }),
+      ...defined({ spend: least }),
     },
     'SPEC_INVALID',
     'limits',
@@ -271,4 +275,118 @@ function priceOf({ models }: Config, name: string, { spend }: Limits): ModelPric
     `limits.spend is ${spend}, and model ${name} has no price in the configuration (models.${name}.price). Name a model that has one, or ask the operator to state it.`,
     { path: 'agent.model' },
   );
+}
+
+// Resolves the name of a server in a run: configured, in the catalog of its tenant, or brought by the run as
+// a URL.
+//
+// 1. One name is one server: if several of these sources know the name, they agree on its URL, or the run is refused.
+
+function bindServer(
+  config: Config,
+  { name, url, allowedTools }: ServerRef,
+  catalog: CatalogSnapshot | undefined,
+  path: string,
+): ServerBinding {
+  if (catalog !== undefined) assertConnected(catalog, url, path);
+  const configured = Object.hasOwn(config.servers, name) ? config.servers[name] : undefined;
+  const allowed = allowedTools === undefined ? {} : { allowedTools };
+  if (configured !== undefined) {
+    const own = canonicalServerUrl(configured.url);
+    if (catalog?.connection !== undefined) assertConnectable(config, name, catalog.connection);
+    if (url !== undefined && canonicalServerUrl(url) !== own) {
+      throw new CountersignError(
+        'SPEC_INVALID',
+        `${path}.url differs from the configured URL of ${name}; leave it out or choose another name.`,
+        { path: `${path}.url` },
+      );
+    }
+    return {
+      name,
+      url: own,
+      ...queueOf(configured.taskQueue ?? catalog?.connection?.taskQueue),
+      ...allowed,
+      ...(catalog === undefined ? {} : { catalog: true }),
+      ...defined({ startWaitSeconds: configured.startWaitSeconds }),
+      ...(configured.elicitation === undefined ? {} : { holdSeconds: configured.elicitation.holdSeconds }),
+    };
+  }
+  if (catalog?.connection !== undefined) {
+    assertConnectable(config, name, catalog.connection);
+    return { name, url: catalog.connection.url, ...queueOf(catalog.connection.taskQueue), ...allowed, catalog: true };
+  }
+  if (url === undefined) {
+    throw new CountersignError(
+      'SERVER_UNKNOWN',
+      `${path}.name: no server is configured as ${quotedName(name)}, and no url is given.${hint(name, config.servers)}`,
+      { path: `${path}.name` },
+    );
+  }
+  assertReachable(config, url, `${path}.url`);
+  return { name, url: canonicalServerUrl(url), ...allowed };
+}
+
+function queueOf(taskQueue: string | undefined): { readonly taskQueue?: string } {
+  return taskQueue === undefined ? {} : { taskQueue };
+}
+
+function assertConnected({ status, server, connection }: CatalogSnapshot, url: string | undefined, path: string): void {
+  if (status !== 'connected' || connection === undefined)
+    throw new CountersignError(
+      'SERVER_UNKNOWN',
+      `${path}.name: the catalog has disconnected ${server}, and no run may use it. Ask an administrator of the catalog.`,
+      { path: `${path}.name` },
+    );
+  if (url !== undefined && canonicalServerUrl(url) !== connection.url)
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `${path}.url differs from the URL of ${server} in the catalog; leave it out or choose another name.`,
+      { path: `${path}.url` },
+    );
+}
+
+/** Refuses servers of a run whose origin the operator has not listed. */
+export function assertReachable(config: Pick<Config, 'egress'>, url: string, path: string): void {
+  const { origin } = new URL(url);
+  if (!config.egress.runServers.some((allowed) => new URL(allowed).origin === origin)) {
+    throw new CountersignError(
+      'SPEC_INVALID',
+      `${path}: egress.runServers does not list the origin ${origin}; ask the operator, or name a configured server.`,
+      { path },
+    );
+  }
+}
+
+/** Quotes a name that somebody has chosen, for a message. */
+function quotedName(name: string): string {
+  return `"${visible(bounded(name, 128))}"`;
+}
+
+/** Suggests known names that are close to the wanted one. */
+function hint(wanted: string, known: Readonly<Record<string, unknown>>): string {
+  const near = nearNames(wanted, Object.keys(known));
+  return near.length > 0
+    ? ` Did you mean ${near.join(', ')}?`
+    : ` Configured: ${Object.keys(known).slice(0, 10).join(', ') || 'none'}.`;
+}
+
+// Sets the place of a run's activities in a queue: the run's priority, and its tenant's share.
+//
+// 1. The share is that of the tenant that was admitted, not of one the starter names: nobody queues as somebody else.
+
+/** Temporal's limit for a fairness key. */
+const KEY_BYTES = 64;
+
+export function priorityOf(
+  { priority, highest, tenants }: Fairness,
+  { priority: asked, initiator: { tenant } }: Pick<RunSpec, 'priority' | 'initiator'>,
+): RunPriority {
+  const own = Object.hasOwn(tenants, tenant) ? tenants[tenant] : undefined;
+  const first = own?.highest ?? highest;
+  return {
+    // Priority 1 comes first, so the larger number is the more modest one.
+    priorityKey: Math.max(asked ?? own?.priority ?? priority, first),
+    fairnessKey: byteLength(tenant) <= KEY_BYTES ? tenant : hashOf(tenant),
+    fairnessWeight: own?.weight ?? 1,
+  };
 }

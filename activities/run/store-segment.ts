@@ -7,6 +7,7 @@
  */
 import { heartbeat } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
 import type { StoreSegmentInput, Stretch } from '../../contracts/wire/run.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, QUERIES, RUN_WORKFLOW } from '../../contracts/names.ts';
@@ -17,7 +18,7 @@ import { canonicalJson } from '../../domain/text/canonical.ts';
 import { verifyChain } from '../../domain/run/journal.ts';
 import type { ArtifactStore } from '../artifacts/port.ts';
 import type { DeliverLedger } from '../ledger/delivery.ts';
-import { currentScheduler, type Scheduler } from '../kit/scheduler.ts';
+import { currentScheduler, type Scheduler } from '../kit/activity.ts';
 import { type ExecutionId, executionOf } from './executions.ts';
 import { readSegment } from './read-transcript.ts';
 
@@ -44,7 +45,7 @@ export function createStoreSegment(
     assertChained(entries, ledger.from, workflowId);
     const segment: Segment = {
       workflowId,
-      ...(previous === undefined ? {} : { previous }),
+      ...defined({ previous }),
       transcript: { from: transcript.from, messages },
       ledger: { from: ledger.from, entries },
     };

@@ -1,5 +1,5 @@
 /**
- * Lists the forms of a secret that are sought, besides those that are decoded first (`search.ts`).
+ * Lists the forms of a secret that are sought, besides those that are decoded first (`scrubber.ts`).
  *
  * 1. Written forms are the secret and its usual encodings, character for character.
  * 2. Folded forms are letters and digits alone, in lower case, since separators, line ends, padding and case carry

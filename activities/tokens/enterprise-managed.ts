@@ -12,8 +12,16 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import type { TokenEndpointResponse } from 'oauth4webapi';
 import type { EnterpriseManaged } from '../../contracts/schemas/credentials.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
-import { type Asked, askedFor, checkGranted, parametersOf, sameIssuer } from './asked.ts';
-import { scopesIn, type UnverifiedClaims, unverifiedClaims } from './evidence.ts';
+import {
+  type Asked,
+  askedFor,
+  checkGranted,
+  parametersOf,
+  sameIssuer,
+  scopesIn,
+  type UnverifiedClaims,
+  unverifiedClaims,
+} from './asked.ts';
 import { ASSERTION_GRANT, EXCHANGE_GRANT, ID_JAG_TYPE, openExchange, TOKEN_TYPES, tokenType } from './exchange.ts';
 import { ConfiguredClient, type TokenSource } from './oauth-client.ts';
 import { type MintedToken, tokenError, type TokenStrategy } from './port.ts';

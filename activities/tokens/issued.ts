@@ -6,12 +6,16 @@
  *    knows that exactly this call was approved.
  * 2. The token is for one server and one tool's scopes, and lasts at most 120 s (INV-S2).
  */
+import { createPublicKey, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type CryptoKey, type JWK, SignJWT } from 'jose';
+import { defined } from '../../contracts/defined.ts';
+import { PUBLISHED_PATHS } from '../../contracts/names.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import type { IssuedTokens, Issuer } from '../../contracts/schemas/credentials.ts';
+import type { IssuedClaims, IssuedTokens, Issuer, SigningKey } from '../../contracts/schemas/credentials.ts';
 import type { Initiator } from '../../contracts/schemas/run-spec.ts';
-import { askedFor, parametersOf } from './asked.ts';
-import { expiry } from './evidence.ts';
-import type { SignToken } from './issuer.ts';
+import { askedFor, expiry, parametersOf } from './asked.ts';
 import type { MintedToken, TokenStrategy } from './port.ts';
 
 export interface IssuedSource {
@@ -29,14 +33,14 @@ export function issuedStrategy(credentials: IssuedTokens, { issuer, sign, trust 
       const { token, jti, expiresAtMs } = await sign({
         sub: initiator === undefined ? issuer.clientId : subjectOf(initiator, issuer.clientId),
         aud: resource,
-        ...(scope === undefined ? {} : { scope }),
+        ...defined({ scope }),
         ...(initiator === undefined ? {} : { act: { sub: issuer.clientId } }),
         countersign: {
           namespace: run.namespace,
           run: run.workflowId,
           trust,
           ...(initiator === undefined ? {} : { tenant: initiator.tenant }),
-          ...(call === undefined ? {} : { call }),
+          ...defined({ call }),
         },
       });
       return {
@@ -65,4 +69,69 @@ export const TENANT_PREFIX = /^[\w.!~*'()%-]+\//;
 function subjectOf({ id, tenant }: Pick<Initiator, 'id' | 'tenant'>, clientId: string): string {
   const isPlain = tenant === 'default' && id !== clientId && !TENANT_PREFIX.test(id);
   return isPlain ? id : `${encodeURIComponent(tenant)}/${id}`;
+}
+
+// This deployment as an issuer signs access tokens (RFC 9068), and publishes the keys by which servers verify them.
+//
+// 1. The first key signs and all keys are published, so that a new key is known everywhere before it signs.
+// 2. A published key has no private part.
+
+export type UnsignedClaims = Omit<IssuedClaims, 'iss' | 'exp' | 'iat' | 'jti' | 'client_id'>;
+
+export interface SignedToken {
+  readonly token: string;
+  readonly jti: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+}
+
+type SignToken = (claims: UnsignedClaims) => Promise<SignedToken>;
+
+/** @param now milliseconds since the epoch */
+export function tokenSigner(issuer: Issuer, keyOf: (key: SigningKey) => CryptoKey, now: () => number): SignToken {
+  const { url, keys, clientId, lifetimeSeconds } = issuer;
+  const [signing] = keys;
+  // Sound: the schema requires at least one key.
+  if (signing === undefined) throw new Error('an issuer without a key');
+  return async (claims) => {
+    const iat = Math.floor(now() / 1_000);
+    const exp = iat + lifetimeSeconds;
+    const jti = randomUUID();
+    const token = await new SignJWT({ ...claims, iss: url, client_id: clientId, iat, exp, jti })
+      .setProtectedHeader({ alg: signing.alg, kid: signing.kid, typ: 'at+jwt' })
+      .sign(keyOf(signing));
+    return { token, jti, expiresAtMs: exp * 1_000 };
+  };
+}
+
+/**
+ * Returns the JWK Set (RFC 7517) of keys that were loaded before and so can be read.
+ * @param baseDirectory of the configuration file
+ */
+export async function publishedKeys(
+  { keys }: Issuer,
+  baseDirectory: string,
+): Promise<{ readonly keys: readonly JWK[] }> {
+  return {
+    keys: await Promise.all(
+      keys.map(async ({ kid, alg, privateKeyFile }) => {
+        const pem = await readFile(resolve(baseDirectory, privateKeyFile), 'utf8');
+        const jwk = createPublicKey(pem).export({ format: 'jwk' });
+        return { ...jwk, kid, alg, use: 'sig' };
+      }),
+    ),
+  };
+}
+
+/**
+ * RFC 8414 §2: metadata of this issuer with the place of its keys. No endpoint is listed: tokens go to nobody but this
+ * service.
+ */
+export function issuerMetadata({ url }: Issuer): Readonly<Record<string, unknown>> {
+  return {
+    issuer: url,
+    jwks_uri: `${url.replace(/\/$/, '')}${PUBLISHED_PATHS.keys}`,
+    response_types_supported: [],
+    grant_types_supported: [],
+  };
 }

@@ -8,7 +8,7 @@
  */
 import { CountersignError, type ErrorFacts } from '../../contracts/errors.ts';
 import type { TokenEvidence } from '../../contracts/schemas/call.ts';
-import type { IssuedCall } from '../../contracts/schemas/issued-claims.ts';
+import type { IssuedCall } from '../../contracts/schemas/credentials.ts';
 import type { Grant, Initiator } from '../../contracts/schemas/run-spec.ts';
 import type { RunIdentity } from '../../contracts/wire/identity.ts';
 

@@ -10,15 +10,15 @@
  * 4. A missing answer does not prove that the refresh token was unused: the grant is then lost, not tried again.
  */
 import type { TokenEndpointResponse } from 'oauth4webapi';
+import { defined } from '../../contracts/defined.ts';
 import type { RefreshedTokens } from '../../contracts/schemas/credentials.ts';
 import { egressRefusalIn } from '../egress/guard.ts';
 import { neverConnected } from '../kit/network.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
 import { renew, type Used } from '../vault/renewal.ts';
 import { type Asked, askedFor, checkGranted, parametersOf } from './asked.ts';
-import { type Exchange, openExchange } from './exchange.ts';
+import { type Exchange, oauthFailure, openExchange } from './exchange.ts';
 import { ConfiguredClient, type TokenAnswer, type TokenSource } from './oauth-client.ts';
-import { oauthFailure } from './oauth-failure.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 import { namedRef, ofVault, usableEntry } from './vaulted.ts';
 
@@ -113,7 +113,7 @@ export function refreshStrategy(credentials: RefreshedTokens, source: TokenSourc
     try {
       const value = await client.token({ server, grantType: 'refresh_token', parameters, exchange });
       const { refresh_token: next } = value.answer;
-      return { kind: 'exchanged', value, ...(next === undefined ? {} : { token: next }), ...lifeOf(value.answer) };
+      return { kind: 'exchanged', value, ...defined({ token: next }), ...lifeOf(value.answer) };
     } catch (error) {
       return { kind: proof(), error };
     }

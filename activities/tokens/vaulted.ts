@@ -4,11 +4,12 @@
  * 1. The owner of an entry is stored beside its secret, not in the run. A run that names an entry of somebody else
  *    learns nothing about it, not even that it exists.
  */
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import type { HeldEntry, Vault } from '../vault/port.ts';
-import { unverifiedEvidence } from './evidence.ts';
+import { unverifiedEvidence } from './asked.ts';
 import { type MintedToken, tokenError, type TokenRequest, type TokenStrategy } from './port.ts';
 
 /** Returns the entry under a reference, if this request may use it. @throws what the token port allows */
@@ -98,7 +99,7 @@ export function vaultedTokenStrategy(vault: Vault, now: () => number): TokenStra
         accessToken: token,
         evidence: unverifiedEvidence('vault', token, [token]),
         secrets: [token],
-        ...(expiresAt === undefined ? {} : { grantExpiresAt: expiresAt }),
+        ...defined({ grantExpiresAt: expiresAt }),
       };
     },
   };

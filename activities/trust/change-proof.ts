@@ -18,7 +18,7 @@ import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { checkAsked, checkSignedChange } from '../../domain/catalog/signed-change.ts';
 import { isSameVoice } from '../../domain/signing/message.ts';
 import type { StartProofParts } from './start-proof.ts';
-import type { Scheduler } from '../kit/scheduler.ts';
+import type { Scheduler } from '../kit/activity.ts';
 
 export type ChangeProofParts = Pick<StartProofParts, 'keys' | 'readExecution' | 'taskQueue'>;
 

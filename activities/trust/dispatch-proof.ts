@@ -8,20 +8,19 @@
  * 3. Consent that is no longer proven is asked for again. Consent that was never true is refused, and so is consent
  *    that may be meant for another server.
  */
-import type { DispatchInput } from '../../contracts/wire/tools.ts';
-import { CountersignError } from '../../contracts/errors.ts';
-import type { SignedDecision } from '../../contracts/schemas/answer.ts';
-import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { SIGNING } from '../../contracts/crypto.ts';
-import { wasGoodAt } from '../../domain/signing/jws.ts';
-import { checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
-import { isSameVoice } from '../../domain/signing/message.ts';
-import type { Namesakes } from './namesake.ts';
-import { proveRun, type StartProofParts } from './start-proof.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import type { SignedAuthorization, SignedDecision } from '../../contracts/schemas/request.ts';
+import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';
-import type { DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
-import type { Scheduler } from '../kit/scheduler.ts';
-import type { Refused } from '../kit/refused.ts';
+import type { AuthorizationProof, DispatchProof, RetryProof } from '../../contracts/wire/proofs.ts';
+import type { DispatchInput } from '../../contracts/wire/tools.ts';
+import { checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
+import { wasGoodAt } from '../../domain/signing/jws.ts';
+import { isSameVoice } from '../../domain/signing/message.ts';
+import type { Refused, Scheduler } from '../kit/activity.ts';
+import type { Namesakes } from './executions.ts';
+import { proveRun, type StartProofParts } from './start-proof.ts';
 
 type DecisionProof = Extract<DispatchProof, { kind: 'decision' | 'standing' }>;
 
@@ -186,7 +185,7 @@ function wasGood({ signature = '' }: Pick<SignedDecision, 'signature'>, seconds:
   return wasGoodAt(signature, seconds, SIGNING.recordedWithin);
 }
 
-export async function checkWhere(
+async function checkWhere(
   { readExecution }: Pick<StartProofParts, 'readExecution'>,
   votes: readonly Pick<SignedDecision, 'runId'>[],
   { workflowId = '', runId = '' }: Scheduler,
@@ -207,4 +206,46 @@ export async function checkWhere(
 
 function reopen(code: string, message: string): Extract<Refused, { kind: 'reopen' }> {
   return { kind: 'reopen', code, message: `${message} It needs a fresh one.` };
+}
+
+// In trust mode `signed` this file proves the answers to a call's authorization. An answer counts if the person it
+// names signed it, while the signature was good, in a Temporal run of this chain. Other answers count as not given.
+
+interface Said {
+  readonly answer: SignedAuthorization;
+  readonly decidedAt: string;
+}
+
+export type SaidAuthorizations = (
+  input: Pick<DispatchInput, 'run' | 'authorizations'>,
+  scheduler: Scheduler,
+) => Promise<readonly AuthorizationProof[]>;
+
+export function createAuthorizationProof(parts: StartProofParts): SaidAuthorizations {
+  return async ({ run, authorizations = [] }, scheduler) => {
+    const ids = { namespace: run.namespace, workflowId: run.workflowId, tenant: run.initiator.tenant };
+    const isSigned = async (answer: SignedAuthorization): Promise<boolean> => {
+      for (const age of ['kept', 'new'] as const) {
+        const trust = await parts.keys.setFor(ids.tenant, age);
+        if (checkSignedAnswer('authorize', answer, ids, trust, undefined).kind === 'signed') return true;
+      }
+      return false;
+    };
+    const isSaid = async ({ answer, decidedAt }: Said): Promise<boolean> => {
+      const inTime = wasGoodAt(answer.signature ?? '', Date.parse(decidedAt) / 1_000, SIGNING.recordedWithin);
+      return inTime && (await isSigned(answer)) && (await checkWhere(parts, [answer], scheduler)) === undefined;
+    };
+    const said: AuthorizationProof[] = [];
+    for (const proof of authorizations) {
+      const all: readonly Said[] = [...(proof.further ?? []), proof];
+      const signatures = all.map(({ answer }) => answer.signature ?? '');
+      const trust = await parts.keys.setFor(ids.tenant, 'kept');
+      // One key is one voice, whatever names it may sign for.
+      const areDistinct = signatures.every((each, index) => !isSameVoice(trust, signatures.slice(0, index), each));
+      let isWhole = areDistinct;
+      for (const each of all) isWhole &&= await isSaid(each);
+      if (isWhole) said.push(proof);
+    }
+    return said;
+  };
 }

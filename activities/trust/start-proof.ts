@@ -23,7 +23,7 @@ import type { ArtifactStore } from '../artifacts/port.ts';
 import type { ReadExecution } from './executions.ts';
 import type { TrustedKeys } from './keys.ts';
 import type { RunIdentity, SignedSpec, ToolsetRef } from '../../contracts/wire/identity.ts';
-import type { Scheduler } from '../kit/scheduler.ts';
+import type { Scheduler } from '../kit/activity.ts';
 
 export const SPEC_TYPE = 'application/vnd.countersign.spec+json';
 

@@ -12,6 +12,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { VaultEntry, VaultSecret } from '../../contracts/schemas/stores.ts';
 import type { HeldEntry, Vault } from './port.ts';
@@ -145,7 +146,7 @@ async function useAndKeep<Value>(
       const isSame = token === before.secret.token && expiresAt === before.expiresAt;
       if (intent === undefined && isSame) return { kind: 'renewed', value };
       const secret: VaultSecret = { ...before.secret, token };
-      const isKept = await keep({ ...before, secret, ...(expiresAt === undefined ? {} : { expiresAt }) });
+      const isKept = await keep({ ...before, secret, ...defined({ expiresAt }) });
       // A token whose grant is gone is not used: otherwise the next call would be the one that finds out.
       return isKept || intent === undefined ? { kind: 'renewed', value } : { kind: 'lost', since: intent.since };
     }

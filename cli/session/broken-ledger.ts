@@ -11,7 +11,7 @@
  * 4. The code is cleared only if every failed history was diagnosed.
  */
 import { CountersignError } from '../../contracts/errors.ts';
-import { type ExecutionChain, executionChain } from '../../client/engine/execution-chain.ts';
+import { type ExecutionChain, executionChain } from '../../client/engine/executions.ts';
 import type { FaultKind, LedgerFault } from '../../client/ledger/check.ts';
 import { earlierClock } from '../../client/ledger/query-clock.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';

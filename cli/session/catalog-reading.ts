@@ -11,8 +11,8 @@ import type { CatalogHandle } from '../../client/index.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { CatalogEntry, CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import { bounded, visible } from '../../domain/text/escape.ts';
-import { nearNames } from '../../domain/text/near-names.ts';
-import type { ClientSettings } from './settings.ts';
+import { nearNames } from '../../domain/text/match.ts';
+import type { ClientSettings } from './session.ts';
 
 export interface CatalogReading {
   readonly snapshot: CatalogSnapshot;

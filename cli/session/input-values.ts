@@ -4,7 +4,7 @@
  */
 import { CountersignError } from '../../contracts/errors.ts';
 import type { FormField, FormValue, InputRequests, InputResponse } from '../../contracts/schemas/input.ts';
-import { isFields } from '../../domain/shapes/fields.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
 import { named } from '../../domain/text/escape.ts';
 
 export interface Words {

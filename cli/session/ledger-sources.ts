@@ -10,10 +10,8 @@ import { readSegments } from '../../client/ledger/ledger.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { AnyEntry, type LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { artifactReader } from './artifact-reader.ts';
+import { artifactReader, loadClientSettings, type Session } from './session.ts';
 import type { GlobalOptions } from './options.ts';
-import type { Session } from './session.ts';
-import { loadClientSettings } from './settings.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from './stuck-run.ts';
 import type { Terminal } from './terminal.ts';
 

@@ -140,3 +140,8 @@ export function hashPrefix(text: string, before: readonly string[] = []): string
     throw new InvalidArgumentError('It must be 8 to 64 characters of a definition hash.');
   return [...before, text];
 }
+
+/** Formats the examples at the end of a command's help. */
+export function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ countersign ${line}`).join('\n')}`;
+}

@@ -1,5 +1,5 @@
 /** Judges policy cases with the same judge that runs use. */
-import { callIdOf } from '../../contracts/ids.ts';
+import { callIdOf } from '../../contracts/names.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import { calledTool, type PolicyCase, type PolicyCases } from '../../contracts/schemas/policy-cases.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';

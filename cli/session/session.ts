@@ -1,18 +1,260 @@
-/** Opens a connection to Temporal, and the client library on it, for the duration of a command. */
+/**
+ * Reads from `countersign.yaml` what a client needs: queue, payload keys, artifact store, policy, trusted
+ * keys, and where servers are.
+ *
+ * 1. Nothing else in the file is read, so that a client needs none of the workers' secrets (INV-S1). Credentials of a
+ *    bucket may be missing: only a command that reads an artifact reports that.
+ * 2. Commands of the vault read only the vault and the server URLs. An operator who keeps grants needs no other secret
+ *    of the workers (INV-S1).
+ *
+ * One file, because settings are read for sessions alone.
+ */
 import { resolve } from 'node:path';
 import { Client, type Connection, ServiceError } from '@temporalio/client';
 import { troubleOf } from '../../client/engine/engine.ts';
-import { Countersign, readSigner, type Signer } from '../../client/index.ts';
+import {
+  Countersign,
+  readArtifactsFrom,
+  readArtifactsFromBucket,
+  readSigner,
+  type Signer,
+} from '../../client/index.ts';
+import type { ArtifactReader } from '../../client/ledger/ledger.ts';
 import type { SealingTargets } from '../../client/run/start-run.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
+import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import type { PolicyInput } from '../../contracts/schemas/policy.ts';
+import type { ArtifactsConfig, BucketConfig } from '../../contracts/schemas/stores.ts';
+import { isTrustUrl, type TrustedJwk } from '../../contracts/schemas/trust.ts';
+import { visible } from '../../domain/text/escape.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import { connectClient, type EngineAddress, locateEngine } from '../../workers/connection.ts';
-import { isAway } from '../../workers/engine-wait.ts';
+import { openVault, readTrustedKeys } from '../../workers/composition.ts';
+import { type ConfigFile, type Environment, readConfigFile, substitute } from '../../workers/config/load.ts';
+import { conditionProblems } from '../../workers/config/warnings.ts';
+import { connectClient, type EngineAddress, isAway, locateEngine } from '../../workers/connection.ts';
 import { assertSetUp } from '../../workers/setup.ts';
-import { artifactReader } from './artifact-reader.ts';
 import type { GlobalOptions } from './options.ts';
-import { type ClientSettings, loadClientSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
+
+export interface ClientSettings {
+  readonly taskQueue: string;
+  readonly encryption: Config['encryption'];
+  readonly artifacts: ArtifactPlace;
+  readonly retentionDays?: number;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+  /** Server name → true if the operator trusts the server's annotations. */
+  readonly trusted: Readonly<Record<string, boolean>>;
+  /** The organisation's policy: workers with this file judge by the same one that a command shows. */
+  readonly policy: Config['policy'];
+}
+
+export async function loadClientSettings(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+): Promise<ClientSettings> {
+  return await load(path, { env, directory }, pick);
+}
+
+/** Reads settings for commands that ask neither Temporal nor the store, and therefore need no secret at all. */
+export async function loadPolicySettings(
+  path: string | undefined,
+  terminal: Pick<Terminal, 'env' | 'directory'>,
+): Promise<Pick<ClientSettings, 'policy' | 'trusted' | 'serverUrls'>> {
+  const settings = await load(path, terminal, (file) => {
+    const picked = pick(file);
+    if (!isRecord(picked)) return picked;
+    const { encryption: _, artifacts: __, ...rest } = picked;
+    return rest;
+  });
+  refuseConditions(settings.policy, ['policy'], 'CONFIG_INVALID', 'policy of the configuration');
+  return settings;
+}
+
+const SHOWN_PROBLEMS = 5;
+
+/** @throws CountersignError with the given `code`, naming each condition that cannot be evaluated */
+export function refuseConditions(
+  policy: PolicyInput,
+  at: readonly (string | number)[],
+  code: ErrorCode,
+  what: string,
+): void {
+  const problems = conditionProblems(policy, at);
+  const [first] = problems;
+  if (first === undefined) return;
+  const shown = problems.slice(0, SHOWN_PROBLEMS).map(({ path, reason }) => `${path} ${visible(reason)}`);
+  const more = problems.length > shown.length ? `; and ${problems.length - shown.length} more` : '';
+  throw new CountersignError(code, `The ${what} is not valid: ${shown.join('; ')}${more}. Correct it and try again.`, {
+    path: first.path,
+  });
+}
+
+async function load(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  wanted: (file: ConfigFile | undefined) => unknown,
+): Promise<ClientSettings> {
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const { value, withoutBucket } = reachable(wanted(file), env, what);
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = parseAs(
+    Config,
+    substitute(value, env, what),
+    'CONFIG_INVALID',
+    what,
+  );
+  return {
+    taskQueue,
+    encryption,
+    artifacts:
+      withoutBucket === undefined
+        ? placeOf(artifacts, file?.baseDirectory ?? directory, egress.allowInsecure)
+        : { kind: 'unreadable', reason: withoutBucket },
+    ...defined({ retentionDays: artifacts.retentionDays }),
+    serverUrls: Object.fromEntries(Object.entries(servers).map(([name, { url }]) => [name, url])),
+    trusted: Object.fromEntries(Object.entries(servers).map(([name, { trusted }]) => [name, trusted])),
+    policy,
+  };
+}
+
+function placeOf({ s3, directory }: ArtifactsConfig, base: string, allowInsecure: boolean): ArtifactPlace {
+  return s3 === undefined
+    ? { kind: 'directory', directory: resolve(base, directory) }
+    : { kind: 'bucket', bucket: s3, allowInsecure };
+}
+
+interface Reachable {
+  readonly value: unknown;
+  /** The reason why the bucket cannot be read from here. */
+  readonly withoutBucket?: string;
+}
+
+/** Leaves out the bucket if its environment variables are not set here. */
+function reachable(value: unknown, env: Environment, what: string): Reachable {
+  if (!isRecord(value) || !isRecord(value['artifacts'])) return { value };
+  const { s3, ...rest } = value['artifacts'];
+  try {
+    substitute(s3, env, what, ['artifacts', 's3']);
+    return { value };
+  } catch (error) {
+    if (!(error instanceof CountersignError)) throw error;
+    return { value: { ...value, artifacts: rest }, withoutBucket: error.message };
+  }
+}
+
+function pick(file: ConfigFile | undefined): unknown {
+  if (!isRecord(file?.value)) return file?.value ?? {};
+  const { taskQueue, encryption, artifacts, servers, policy, egress } = file.value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, pickServer(server)]))
+    : servers;
+  const allowed = isRecord(egress) ? { allowInsecure: egress['allowInsecure'] } : undefined;
+  const picked = { taskQueue, encryption, artifacts, servers: shown, policy, egress: allowed };
+  return Object.fromEntries(Object.entries(picked).filter(([, value]) => value !== undefined)) satisfies Partial<
+    Record<keyof ConfigInput, unknown>
+  >;
+}
+
+function pickServer(server: unknown): unknown {
+  if (!isRecord(server)) return server;
+  const { url, trusted } = server;
+  return { url, ...defined({ trusted }) };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+type OpenedVault = NonNullable<ReturnType<typeof openVault>>;
+
+export interface VaultSettings {
+  readonly vault: OpenedVault;
+  /** Server name → URL. */
+  readonly serverUrls: Readonly<Record<string, string>>;
+  /** Id of the key that encrypts; absent if the vault does not encrypt. */
+  readonly keyId?: string;
+}
+
+export async function openVaultSettings(terminal: Terminal, { config: path }: GlobalOptions): Promise<VaultSettings> {
+  const { env, directory } = terminal;
+  const file = await readConfigFile(path, env, directory);
+  const what = file?.what ?? 'configuration';
+  const config = parseAs(Config, substitute(pickVault(file?.value), env, what), 'CONFIG_INVALID', what);
+  const vault = openVault({ config, baseDirectory: file?.baseDirectory ?? directory }, env);
+  if (vault === undefined)
+    throw new CountersignError('CONFIG_INVALID', `The ${what} names no vault. Configure one (vault) and try again.`, {
+      path: 'vault',
+    });
+  const keyId = config.vault?.kind === 'directory' ? config.vault.keys[0]?.id : undefined;
+  return {
+    vault,
+    serverUrls: Object.fromEntries(Object.entries(config.servers).map(([name, { url }]) => [name, url])),
+    ...defined({ keyId }),
+  };
+}
+
+function pickVault(value: unknown): unknown {
+  if (!isRecord(value)) return value ?? {};
+  const { vault, servers } = value;
+  const shown = isRecord(servers)
+    ? Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, onlyUrl(server)]))
+    : servers;
+  return Object.fromEntries(Object.entries({ vault, servers: shown }).filter(([, each]) => each !== undefined));
+}
+
+function onlyUrl(server: unknown): unknown {
+  return isRecord(server) ? { url: server['url'] } : server;
+}
+
+/**
+ * Reads the trusted keys; undefined in trust mode `temporal`, or without a configuration.
+ * @param mayAsk true if keys at a URL may be fetched
+ * @throws CountersignError `CONFIG_INVALID`, `TRUST_UNAVAILABLE`
+ */
+export async function configuredKeys(
+  path: string | undefined,
+  { env, directory }: Pick<Terminal, 'env' | 'directory'>,
+  mayAsk: boolean,
+): Promise<readonly TrustedJwk[] | undefined> {
+  const file = await readConfigFile(path, env, directory);
+  if (file === undefined || !isTrusting(file.value)) return undefined;
+  const { trust: wanted, egress } = file.value;
+  const picked = { trust: wanted, ...defined({ egress }) };
+  const config = parseAs(Config, substitute(picked, env, file.what), 'CONFIG_INVALID', file.what);
+  const { trust } = config;
+  if (trust.mode === 'temporal' || (isTrustUrl(trust.jwks) && !mayAsk)) return undefined;
+  return await readTrustedKeys(trust.jwks, { config, baseDirectory: file.baseDirectory });
+}
+
+function isTrusting(value: unknown): value is { readonly trust: unknown; readonly egress?: unknown } {
+  return typeof value === 'object' && value !== null && 'trust' in value;
+}
+
+// Opens the artifact store that the configuration names, for reading.
+
+type ArtifactPlace =
+  /** Absolute path. */
+  | { readonly kind: 'directory'; readonly directory: string }
+  /** With `allowInsecure`, workers may speak to the bucket in clear, and so may this command. */
+  | { readonly kind: 'bucket'; readonly bucket: BucketConfig; readonly allowInsecure: boolean }
+  /** A bucket whose credentials this client does not have; most commands need none. */
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+export function artifactReader(place: ArtifactPlace): ArtifactReader {
+  switch (place.kind) {
+    case 'directory':
+      return readArtifactsFrom(place.directory);
+    case 'bucket':
+      return readArtifactsFromBucket(place.bucket, place);
+    case 'unreadable':
+      return { get: () => Promise.reject(new CountersignError('ARTIFACT_MISSING', place.reason)) };
+  }
+}
+
+// Opens a connection to Temporal, and the client library on it, for the duration of a command.
 
 export interface Session {
   readonly client: Client;

@@ -7,7 +7,7 @@
  * 2. A command that shows such a run says up to which event it was read.
  */
 import { troubleOf } from '../../client/engine/engine.ts';
-import { type FailingTask, failingTask } from '../../client/engine/stuck.ts';
+import { type FailingTask, failingTask } from '../../client/engine/executions.ts';
 import { entriesFrom } from '../../client/ledger/ledger.ts';
 import { type DiscardedCall, discardedPart, livingHistory } from '../../client/run/recovery.ts';
 import { TimeIsUp } from '../../client/run/watch.ts';
@@ -18,9 +18,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import type { Diagnosis } from '../../workers/replay/diagnosis.ts';
 import type { ReplayOptions } from '../../workers/replay/replay.ts';
 import type { Answers } from '../../workers/replay/replayed-run.ts';
-import { artifactReader } from './artifact-reader.ts';
-import type { Session } from './session.ts';
-import type { ClientSettings } from './settings.ts';
+import { artifactReader, type ClientSettings, type Session } from './session.ts';
 
 export interface StuckRun {
   readonly runId: string;

@@ -1,6 +1,7 @@
 /** Waits for the end of a run, and tells the user why nothing happens meanwhile. */
 import type { RunHandle } from '../../client/index.ts';
 import type { Retry } from '../../client/run/retries.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -21,7 +22,7 @@ export async function waitForResult(
   try {
     return await run.result({
       ...(deadlineSeconds === undefined ? {} : { deadlineMs: deadlineSeconds * 1_000 }),
-      ...(onPause === undefined ? {} : { onPause }),
+      ...defined({ onPause }),
     });
   } catch (error) {
     if (!(error instanceof CountersignError) || error.code !== 'RESULT_UNCERTAIN') throw error;

@@ -5,29 +5,45 @@
  * 1. Answers may be personal data: they are sent, and not printed.
  * 2. A server may ask something else at any time. An answer to its question must name the digest of the question that
  *    was read. Otherwise the current question is shown, and nothing is sent.
+ *
+ * One file, because the three verbs share how a request is chosen, read and answered.
  */
+import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
 import type {
+  ApprovalRequest,
   AuthorizationInput,
   AuthorizationPause,
+  Pause,
+  PauseAck,
+  PauseKind,
   ProvisionInput,
   ResolutionInput,
-} from '../../contracts/schemas/answer.ts';
-import { parseAs } from '../../contracts/schemas/parse.ts';
+} from '../../contracts/schemas/request.ts';
 import { Grant } from '../../contracts/schemas/run-spec.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { visible } from '../../domain/text/escape.ts';
-import { type Answer, print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
+import {
+  type Answer,
+  answeredBefore,
+  type AnswerFact,
+  assertSame,
+  print,
+  sentUnder,
+  type Told,
+} from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
 import { responsesFrom, type Words } from '../session/input-values.ts';
-import { repeated } from '../session/options.ts';
-import { type AnswerBase, type AnswerOptions, answerPause, withAnswerOptions } from './pause-answer.ts';
+import { examples, repeated } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type Answered, pauseAnswer } from '../views/input.ts';
+import { withComment } from './decide.ts';
+import type { DecideOptions } from './deciding.ts';
 import { requestsAnswer } from './requests.ts';
 
 interface ProvideOptions extends AnswerOptions {
@@ -73,9 +89,7 @@ export function addAnswer(program: Command, terminal: Terminal): void {
           ? undefined
           : await readInput(options.file, { what: 'answer', code: 'DECISION_INVALID' }, terminal);
       const words: Words = {
-        ...(options.set === undefined ? {} : { set: options.set }),
-        ...(content === undefined ? {} : { content }),
-        ...(options.accept === undefined ? {} : { accept: options.accept }),
+        ...defined({ set: options.set, content, accept: options.accept }),
       };
       const answered = await withSession(
         terminal,
@@ -108,7 +122,7 @@ async function answerCall(
     asksNot: 'is asked nothing by its server',
     unread: (request) => print(terminal, requestsAnswer(run.runId, [request], { full: true }), options.json === true),
     say: ({ requests }, base): ProvisionInput => {
-      const answer = { ...base, ...(comment === undefined ? {} : { comment }) };
+      const answer = { ...base, ...defined({ comment }) };
       if (decline === true) return { kind: 'decline', ...answer };
       if (cancel === true) return { kind: 'cancel', ...answer };
       return { kind: 'provide', ...answer, responses: responsesFrom(requests, words) };
@@ -195,7 +209,7 @@ async function resolveCall(run: RunHandle, callId: string, word: Word, options: 
   return await answerPause(run, callId, options, {
     kind: 'outcome',
     asksNot: 'does not wait to hear what became of it',
-    say: (_, base): ResolutionInput => ({ ...word, ...base, ...(comment === undefined ? {} : { comment }) }),
+    say: (_, base): ResolutionInput => ({ ...word, ...base, ...defined({ comment }) }),
     send: async (said) => await run.resolveOutcome(said),
     told: (fact) => [
       [fact.answer, word.kind],
@@ -291,7 +305,7 @@ async function answerTo(
   terminal: Terminal,
 ): Promise<AuthorizationInput> {
   if (decline !== undefined) return { kind: 'decline', ...base, reason: decline };
-  const noted = { ...base, ...(comment === undefined ? {} : { comment }) };
+  const noted = { ...base, ...defined({ comment }) };
   if (ref !== undefined) return { kind: 'grant', ...noted, grant: { server, ref } };
   if (grantFile !== undefined) {
     const given = await readInput(grantFile, { what: 'grant', code: 'GRANT_INVALID' }, terminal);
@@ -315,4 +329,122 @@ function authorizedText(runId: string, answered: Answered): Answer {
     colour: declined ? 'red' : 'green',
     ...(declined ? {} : { next: 'it is sent again' }),
   });
+}
+
+// Sends one answer to a request about something else than consent, for `answer`, `resolve` and `authorize`.
+//
+// 1. An answer applies to the request as the run shows it now, with its digest recomputed. If the digest is named, it
+//    must be that one, or nothing is sent (INV-G2).
+// 2. A digest must be named if the asking server could have replaced the question that was read. A server can do so
+//    within seconds and with the same words for its fields. Consent, outcomes and authorizations cannot be replaced
+//    like that.
+// 3. The same id sent again gets the receipt that it had, even if the call has gone on (INV-D3).
+
+export interface AnswerOptions extends DecideOptions {
+  readonly comment?: string;
+}
+
+/** @param which help text of `--digest` */
+function withAnswerOptions(command: Command, which = 'answer only the request with this digest'): Command {
+  return withComment(command)
+    .option('--group <name>', 'a group that you belong to; may be given several times', repeated)
+    .option('--digest <sha256>', which)
+    .option('--decision-id <id>', 'the id of an answer whose receipt got lost: sent again, it counts once');
+}
+
+/** The fields that every answer has besides its content. */
+type AnswerBase = Pick<ApprovalRequest, 'callId' | 'digest' | 'runId'> & {
+  readonly decisionId: string;
+  readonly approver: { readonly id: string; readonly groups: string[] };
+};
+
+interface PauseVerb<Kind extends PauseKind, Said> {
+  readonly kind: Kind;
+  /** Completes "Call t1.c0 …" if the call has no open request of this kind. */
+  readonly asksNot: string;
+  /** Set if the digest must be named: shows the current request to a person who names none. */
+  readonly unread?: (request: ApprovalRequest) => void;
+  readonly say: (about: Extract<Pause, { kind: Kind }>, base: AnswerBase) => Said | Promise<Said>;
+  readonly send: (said: Said) => Promise<PauseAck>;
+  /** Pairs the recorded answer with the one given now, as far as ledger and options have the same fields. */
+  readonly told: (fact: AnswerFact & { readonly kind: (typeof FACTS)[Kind] }) => Told;
+}
+
+const FACTS = { outcome: 'outcome.resolved', input: 'input.provided', authorization: 'authorization.given' } as const;
+
+export async function answerPause<
+  Kind extends PauseKind,
+  Said extends { readonly callId: string; readonly decisionId: string },
+>(
+  run: RunHandle,
+  callId: string,
+  options: AnswerOptions,
+  { kind, asksNot, unread, say, send, told }: PauseVerb<Kind, Said>,
+): Promise<Answered> {
+  const { runId } = run;
+  const request = (await run.requests()).find((shown) => shown.callId === callId && shown.status === 'open');
+  // After an answer the call waits for something else, or for nothing; the answer then stands only in the ledger.
+  const before =
+    request === undefined || options.decisionId !== undefined ? await answeredBefore(run, callId, FACTS[kind]) : [];
+  const own = before.find(({ fact }) => fact.decisionId === options.decisionId);
+  if (own !== undefined) {
+    const { ack, fact } = own;
+    const { approver, digest } = fact;
+    // Sound: only facts of this kind were requested.
+    const rest = told(fact as Parameters<typeof told>[0]);
+    assertSame(callId, ack.decisionId, [[approver.id, options.as], [digest, options.digest ?? digest], ...rest]);
+    return { ack };
+  }
+  if (request === undefined) throw notOpen(runId, callId, asksNot, before.at(-1)?.ack);
+  const { about } = request;
+  if (!isAbout(about, kind))
+    throw new CountersignError(
+      'DECISION_NOT_PERMITTED',
+      `Call ${callId} ${asksNot}; something else is asked of it (countersign requests ${runId}). Nothing was sent.`,
+      { runId, callId },
+    );
+  if (options.digest === undefined && unread !== undefined) {
+    unread(request);
+    throw new CountersignError(
+      'USAGE',
+      `Name the question of call ${callId} that you answer, by its --digest: its server may have asked another one since you looked. It is shown as it is now; nothing was sent.`,
+      { runId, callId },
+    );
+  }
+  if (options.digest !== undefined && options.digest !== request.digest)
+    throw new CountersignError(
+      'DIGEST_MISMATCH',
+      `Call ${callId} now has digest ${request.digest}, not the one you named. Read it again (countersign requests ${runId}); nothing was sent.`,
+      { runId, callId },
+    );
+  const said = await say(about, {
+    decisionId: options.decisionId ?? randomUUID(),
+    callId,
+    digest: request.digest,
+    runId: request.runId,
+    approver: { id: options.as, groups: [...(options.group ?? [])] },
+  });
+  return { ack: await sentUnder(said, async () => await send(said)), request };
+}
+
+function isAbout<Kind extends PauseKind>(
+  about: Pause | undefined,
+  kind: Kind,
+): about is Extract<Pause, { kind: Kind }> {
+  return about?.kind === kind;
+}
+
+function notOpen(runId: string, callId: string, asksNot: string, last: PauseAck | undefined): CountersignError {
+  if (last === undefined)
+    return new CountersignError(
+      'REQUEST_NOT_OPEN',
+      `Call ${callId} of run ${runId} ${asksNot}; its ledger says how it ended (countersign ledger ${runId}). Nothing was sent.`,
+      { runId, callId },
+    );
+  const { answer, decidedBy, decidedAt } = last;
+  return new CountersignError(
+    'ALREADY_DECIDED',
+    `Call ${callId} was answered (${answer}) by ${decidedBy} at ${decidedAt}; nothing was changed.`,
+    { runId, callId, decidedBy, decidedAt },
+  );
 }

@@ -7,11 +7,11 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { assertHere } from '../../client/artifacts/namespaces.ts';
 import { referencedArtifacts } from '../../client/artifacts/references.ts';
 import { sweepArtifacts, type SweepReport } from '../../client/artifacts/sweep.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { type Answer, print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
-import { type GlobalOptions, repeated } from '../session/options.ts';
+import { examples, type GlobalOptions, repeated } from '../session/options.ts';
 import { type Session, withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { shortInstant } from '../views/format.ts';
@@ -154,7 +154,7 @@ export function addForget(program: Command, terminal: Terminal): void {
         countersign.run(runId).forget({
           standing,
           by: { id, groups: group },
-          ...(comment === undefined ? {} : { comment }),
+          ...defined({ comment }),
         }),
       );
       print(

@@ -9,6 +9,7 @@
  *    catalog.
  */
 import { Document, Scalar, YAMLMap } from 'yaml';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CatalogFile, type CatalogSnapshot, FiledTool, ToolList } from '../../contracts/schemas/catalog.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -24,7 +25,7 @@ export function catalogFile({ tenant, server, policyVersion, connection, entries
     tenant,
     server,
     version: policyVersion,
-    ...(connection === undefined ? {} : { connection }),
+    ...defined({ connection }),
     tools: Object.fromEntries(sorted.map((entry) => [entry.name, filedTool(entry)])),
   };
 }

@@ -10,8 +10,6 @@ import { importPlan } from '../../domain/catalog/file.ts';
 import { hasDrifted } from '../../domain/catalog/state.ts';
 import { type Answer, print } from '../session/answered.ts';
 import { entryNamed, readCatalog, readChanged, snapshotIfAny } from '../session/catalog-reading.ts';
-import { examples } from '../session/examples.ts';
-import { readInput } from '../session/files.ts';
 import {
   type Acting,
   type ActingOptions,
@@ -19,17 +17,26 @@ import {
   addIds,
   addTenant,
   type CatalogOptions,
+  examples,
   type GlobalOptions,
   sendAs,
 } from '../session/options.ts';
+import { readInput } from '../session/files.ts';
 import { type Session, withSession } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { changeAnswer, planAnswer, refreshAnswer } from '../views/catalog-change.ts';
 import { catalogAnswer, catalogsAnswer, diffAnswer, toolAnswer, toolsAnswer } from '../views/catalog.ts';
 import { stuckJson, stuckText } from '../views/recovery.ts';
-import { awaitRefresh } from './catalog-change.ts';
-import { addAllow, addAsk, addConnect, addDecide, addDisconnect, addSwitches } from './catalog-changes.ts';
+import {
+  addAllow,
+  addAsk,
+  addConnect,
+  addDecide,
+  addDisconnect,
+  addSwitches,
+  awaitRefresh,
+} from './catalog-changes.ts';
 import { assertImportable, catalogFile, catalogYaml, importTarget, parseCatalogFile } from './catalog-file.ts';
 
 const VERBS = [

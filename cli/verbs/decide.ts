@@ -1,15 +1,97 @@
 /**
- * Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`.
+ * Declares what all deciding verbs have in common: one person decides one call, or several calls in the same
+ * way.
  */
 import type { Command } from 'commander';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { JsonObject } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { rememberOf } from './deciding.ts';
-import { addDecision, type Commented, withComment } from './decision-command.ts';
+import { print } from '../session/answered.ts';
 import { readInput } from '../session/files.ts';
-import { time } from '../session/options.ts';
+import { examples, repeated, time } from '../session/options.ts';
+import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
+import { batchAnswer, decisionAnswer, planAnswer } from '../views/decision.ts';
+import {
+  assertAllDecided,
+  assertForSeveral,
+  type BatchOptions,
+  decideCall,
+  type Judged,
+  notConfirmed,
+  planBatch,
+  rememberOf,
+} from './deciding.ts';
+
+interface DecisionVerb<Options> {
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string;
+  /** Description of `--as`. */
+  readonly who: string;
+  readonly examples: readonly string[];
+  /** Adds the verb's own options. */
+  readonly own: (command: Command) => Command;
+  readonly judged: (options: Options) => Judged | Promise<Judged>;
+  /** True if one command may decide several calls. */
+  readonly several?: true;
+}
+
+function addDecision<Options>(program: Command, terminal: Terminal, verb: DecisionVerb<Options>): void {
+  const command = program
+    .command(verb.name)
+    .summary(verb.summary)
+    .description(verb.description)
+    .argument('<run>', 'run id')
+    .requiredOption('--as <id>', verb.who);
+  if (verb.several === true)
+    command
+      .argument('[calls...]', 'call ids, such as t2.c0')
+      .option('--all', 'every call that waits and that you may decide')
+      .option('--yes', 'decide several calls; without it they are only shown')
+      .option('--reveal', 'show arguments that policy keeps out of lists, too');
+  else command.argument('<call>', 'call id, such as t2.c0');
+  verb
+    .own(command)
+    .option('--group <name>', 'a group the decider belongs to; may be given several times', repeated)
+    .option('--digest <sha256>', 'decide only the request with this digest')
+    .option('--decision-id <id>', 'the id of a decision whose answer got lost: sent again, it counts once')
+    .addHelpText('after', examples(...verb.examples))
+    .action(async (runId: string, named: string | readonly string[], _own: unknown, used: Command) => {
+      const options = used.optsWithGlobals<BatchOptions & Options>();
+      const judged = await verb.judged(options);
+      const callIds = typeof named === 'string' ? [named] : named;
+      const [callId] = callIds;
+      const isOne = callIds.length === 1 && options.all !== true;
+      if (!isOne) assertForSeveral(callIds, judged, options);
+      const asJson = options.json === true;
+      await withSession(terminal, options, async ({ countersign }) => {
+        const run = countersign.run(runId);
+        if (callId !== undefined && isOne)
+          return print(terminal, decisionAnswer(runId, await decideCall(run, callId, judged, options)), asJson);
+        const plan = await planBatch(run, callIds, judged, options);
+        if (options.yes !== true) {
+          print(terminal, planAnswer(runId, plan, options.reveal === true), asJson);
+          throw notConfirmed(plan);
+        }
+        const answers = await run.decideAll(plan.decisions);
+        print(terminal, batchAnswer(runId, plan, answers), asJson);
+        assertAllDecided(answers);
+      });
+    });
+}
+
+/** Options of verbs whose comment goes to the ledger only. */
+interface Commented {
+  readonly comment?: string;
+}
+
+export function withComment(command: Command): Command {
+  return command.option('--comment <text>', 'kept in the ledger');
+}
+
+// Implements the verbs that decide on waiting calls: `approve`, `reject`, `respond`, `extend` and `withdraw`.
 
 interface ApproveOptions extends Commented {
   readonly arguments?: string;
@@ -48,7 +130,7 @@ export function addApprove(program: Command, terminal: Terminal): void {
         );
       return {
         kind: 'approve',
-        ...(comment === undefined ? {} : { comment }),
+        ...defined({ comment }),
         ...(source === undefined ? {} : { arguments: await argumentsIn(source, terminal) }),
         ...(remember === undefined ? {} : { remember: rememberOf(remember, rememberUntil) }),
       };
@@ -94,7 +176,7 @@ export function addRespond(program: Command, terminal: Terminal): void {
     who: 'who answers',
     examples: ['respond nightly-42 t2.c0 --as ann --answer "Done by hand, ticket 4711."'],
     own: (command) => withComment(command.requiredOption('--answer <text>', 'told to the model as yours')),
-    judged: ({ answer, comment }) => ({ kind: 'respond', answer, ...(comment === undefined ? {} : { comment }) }),
+    judged: ({ answer, comment }) => ({ kind: 'respond', answer, ...defined({ comment }) }),
   });
 }
 
@@ -116,7 +198,7 @@ export function addExtend(program: Command, terminal: Terminal): void {
     ],
     own: (command) =>
       withComment(command.requiredOption('--until <time>', 'the new deadline, ISO 8601 with Z or an offset', time)),
-    judged: ({ until, comment }) => ({ kind: 'extend', until, ...(comment === undefined ? {} : { comment }) }),
+    judged: ({ until, comment }) => ({ kind: 'extend', until, ...defined({ comment }) }),
   });
 }
 
@@ -130,6 +212,6 @@ export function addWithdraw(program: Command, terminal: Terminal): void {
     who: 'who agreed',
     examples: ['withdraw nightly-42 t2.c0 --as ann', 'withdraw nightly-42 t2.c0 --as ann --comment "wrong amount"'],
     own: withComment,
-    judged: ({ comment }) => ({ kind: 'withdraw', ...(comment === undefined ? {} : { comment }) }),
+    judged: ({ comment }) => ({ kind: 'withdraw', ...defined({ comment }) }),
   });
 }

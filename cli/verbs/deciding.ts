@@ -11,12 +11,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { BatchAnswer, RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import { type DecisionAck, Remember } from '../../contracts/schemas/answer.ts';
+import { type ApprovalRequest, type DecisionAck, Remember } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { mayDecide } from '../../domain/policy/approvers.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
 import { assertSame, type Told } from '../session/answered.ts';
@@ -154,7 +154,7 @@ function ackOf(
     status: counted === true ? (edited === undefined ? 'counted' : 'edited') : STATUS_OF[decision],
     decidedBy: approver.id,
     decidedAt,
-    ...(until === undefined ? {} : { until }),
+    ...defined({ until }),
   };
 }
 
@@ -268,7 +268,7 @@ export function rememberOf(text: string, until: string | undefined): Remember {
   const names = named === undefined ? {} : { names: named.split(',') };
   return parseAs(
     Remember,
-    { scope, ...names, ...(until === undefined ? {} : { until }) },
+    { scope, ...names, ...defined({ until }) },
     'USAGE',
     'value of --remember (call, tool, or arguments:NAME,NAME)',
   );

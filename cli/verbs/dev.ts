@@ -8,8 +8,7 @@ import { print } from '../session/answered.ts';
 import { prepareFolder, writeConfig } from '../dev/folder.ts';
 import { demoModel } from '../dev/model.ts';
 import { choosePort, findTemporalCli, Stack } from '../dev/stack.ts';
-import { examples } from '../session/examples.ts';
-import { type GlobalOptions, port } from '../session/options.ts';
+import { examples, type GlobalOptions, port } from '../session/options.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { type DevAddresses, devAnswer } from '../views/dev.ts';
 

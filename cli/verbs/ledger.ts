@@ -5,7 +5,7 @@
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
+import { examples } from '../session/options.ts';
 import { liveCopy, liveLedger, namedCopy, type SourceOptions } from '../session/ledger-sources.ts';
 import { withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';

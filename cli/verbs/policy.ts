@@ -3,22 +3,21 @@
  * runs under it.
  */
 import type { Command } from 'commander';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Verdict } from '../../contracts/schemas/call.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { PolicyCase, PolicyCases } from '../../contracts/schemas/policy-cases.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
-import type { Considered } from '../../domain/policy/layer.ts';
+import type { Considered } from '../../domain/policy/judge.ts';
 import { visible } from '../../domain/text/escape.ts';
 import type { LayerTrace } from '../../workers/config/offline-judge.ts';
-import { ruleWarnings } from '../../workers/config/rule-warnings.ts';
-import { approverWarnings } from '../../workers/config/warnings.ts';
+import { approverWarnings, ruleWarnings } from '../../workers/config/warnings.ts';
 import { print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
+import { examples, type GlobalOptions, repeated } from '../session/options.ts';
 import { readInput, readSpec } from '../session/files.ts';
-import { type GlobalOptions, repeated } from '../session/options.ts';
 import { type CaseResult, runCases, verdictOn } from '../session/policy-cases.ts';
-import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/settings.ts';
+import { type ClientSettings, loadPolicySettings, refuseConditions } from '../session/session.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 import { duration, fields } from '../views/format.ts';
 import { holds } from '../views/request.ts';
@@ -133,7 +132,7 @@ A catalog may say more of a tool, and only tightens: countersign catalog show.`,
           earlier: jsonOf(options.earlier, '--earlier'),
           turn: Number(options.turn),
           ...(options.readOnly === true ? { annotations: { readOnlyHint: true } } : {}),
-          ...(run === undefined ? {} : { run }),
+          ...defined({ run }),
         },
         'USAGE',
         'call',

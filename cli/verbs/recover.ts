@@ -9,11 +9,11 @@
  */
 import type { Command } from 'commander';
 import { livingHistory } from '../../client/run/recovery.ts';
-import { failingTask } from '../../client/engine/stuck.ts';
+import { failingTask } from '../../client/engine/executions.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
-import type { GlobalOptions } from '../session/options.ts';
+import { examples, type GlobalOptions } from '../session/options.ts';
 import { type Session, withSession } from '../session/session.ts';
 import { readingOptions, toldOf } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
@@ -71,7 +71,7 @@ async function recovered(
   const { task } = soundness;
   const diagnosis = await diagnosisOf(runId, history, soundness, replaying);
   const { answers } = await answersOf(runId, { history, runId: execution, task }, replaying);
-  const to = { task, execution, ...(reason === undefined ? {} : { reason }) };
+  const to = { task, execution, ...defined({ reason }) };
   const plan = await countersign.run(runId).recover({ ...to, dry: true });
   const shown = {
     ...plan,

@@ -5,8 +5,7 @@
 import { resolve } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { Command } from 'commander';
-import { listExecutions } from '../../client/engine/executions.ts';
-import { sentenceOf } from '../../client/engine/stuck.ts';
+import { listExecutions, sentenceOf } from '../../client/engine/executions.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { CATALOG_WORKFLOW, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { visible } from '../../domain/text/escape.ts';
@@ -15,10 +14,8 @@ import type { History, Recorded } from '../../workers/replay/recorded-history.ts
 import type { ReplayOptions as Replaying } from '../../workers/replay/replay.ts';
 import { print } from '../session/answered.ts';
 import { causesOf, causesText, type Diagnosed, diagnosedOf, MOST_DIAGNOSED } from '../session/broken-ledger.ts';
-import { examples } from '../session/examples.ts';
-import type { GlobalOptions } from '../session/options.ts';
-import { locate, withSession } from '../session/session.ts';
-import { type ClientSettings, loadClientSettings } from '../session/settings.ts';
+import { examples, type GlobalOptions } from '../session/options.ts';
+import { type ClientSettings, loadClientSettings, locate, withSession } from '../session/session.ts';
 import { toldOf } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
 

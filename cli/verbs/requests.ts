@@ -2,13 +2,12 @@
 import type { Command } from 'commander';
 import type { Retry } from '../../client/index.ts';
 import type { InboxFilter, WaitingRun } from '../../client/run/inbox.ts';
-import type { AuthorizationPause, Pause } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { ApprovalRequest, AuthorizationPause, Pause } from '../../contracts/schemas/request.ts';
 import { ruleAt } from '../../domain/policy/approvers.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { type Answer, print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
-import { type GlobalOptions, wholeNumber } from '../session/options.ts';
+import { examples, type GlobalOptions, wholeNumber } from '../session/options.ts';
 import { type Session, withSession } from '../session/session.ts';
 import { nothingOf, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -53,9 +52,7 @@ export function addRequests(program: Command, terminal: Terminal): void {
 
 function filterOf({ tenant, group, most }: RequestsOptions): InboxFilter {
   return {
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(group === undefined ? {} : { group }),
-    ...(most === undefined ? {} : { most }),
+    ...defined({ tenant, group, most }),
   };
 }
 

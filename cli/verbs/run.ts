@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import type { CallProgress, LedgerEntry, MissingTool, RunHandle, RunSpecInput } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
-import type { Say } from '../../contracts/schemas/answer.ts';
+import type { Say } from '../../contracts/schemas/request.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { Advance, RunResult } from '../../contracts/schemas/run-state.ts';
 import { visible } from '../../domain/text/escape.ts';
 import { type Answer, print } from '../session/answered.ts';
 import { readAuthorizations, readSealingKeys, sealingTargets } from '../session/authorizations.ts';
-import { examples } from '../session/examples.ts';
+import { examples, type GlobalOptions, pairs, repeated, wholeNumber } from '../session/options.ts';
 import { readSpec } from '../session/files.ts';
-import { type GlobalOptions, pairs, repeated, wholeNumber } from '../session/options.ts';
 import { withSession } from '../session/session.ts';
 import { ledgerOfStuck, toldOrRead } from '../session/stuck-run.ts';
 import type { Paint, Terminal } from '../session/terminal.ts';
@@ -323,7 +323,7 @@ export function addSay(program: Command, terminal: Terminal): void {
     .action(async (runId: string, _own: unknown, command: Command) => {
       const options = command.optsWithGlobals<SayOptions>();
       const { as: from, text, interrupt, messageId = randomUUID() } = options;
-      const message = { messageId, text, from, ...(interrupt === undefined ? {} : { interrupt }) };
+      const message = { messageId, text, from, ...defined({ interrupt }) };
       const { status } = await withSession(terminal, { ...options, claims: options.group }, ({ countersign }) =>
         sayTo(countersign.run(runId), message),
       );

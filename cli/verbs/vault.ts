@@ -5,15 +5,15 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Identifier } from '../../contracts/schemas/json.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
 import { VaultEntry } from '../../contracts/schemas/stores.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';
 import { print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
-import { type GlobalOptions, repeated, time } from '../session/options.ts';
-import { openVaultSettings, type VaultSettings } from '../session/settings.ts';
+import { examples, type GlobalOptions, repeated, time } from '../session/options.ts';
+import { openVaultSettings, type VaultSettings } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { table } from '../views/format.ts';
 
@@ -156,10 +156,10 @@ function entryOf(options: PutOptions, token: string, serverUrls: Readonly<Record
   return parseAs(
     VaultEntry,
     {
-      secret: { kind, token, ...(issuer === undefined ? {} : { issuer }) },
+      secret: { kind, token, ...defined({ issuer }) },
       bound: { tenant, initiators: initiator, server: canonicalServerUrl(url) },
       storedAt: new Date().toISOString(),
-      ...(expires === undefined ? {} : { expiresAt: expires }),
+      ...defined({ expiresAt: expires }),
     },
     'USAGE',
     'vault entry',

@@ -16,10 +16,10 @@ import { CountersignError } from '../../contracts/errors.ts';
 import type { AnyEntry } from '../../contracts/schemas/ledger.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { GENESIS } from '../../domain/run/journal.ts';
-import { doubledIn } from '../../domain/signing/keys.ts';
+import { doubledIn } from '../../domain/signing/jws.ts';
 import { print } from '../session/answered.ts';
 import { type BrokenBy, brokenBy, isRecordInDoubt } from '../session/broken-ledger.ts';
-import { examples } from '../session/examples.ts';
+import { examples } from '../session/options.ts';
 import { readTrustFile } from '../session/files.ts';
 import {
   type LedgerHead,
@@ -29,8 +29,7 @@ import {
   type SourceOptions,
   textOf,
 } from '../session/ledger-sources.ts';
-import { type Session, withSession } from '../session/session.ts';
-import { configuredKeys } from '../session/settings.ts';
+import { configuredKeys, type Session, withSession } from '../session/session.ts';
 import { ledgerOfStuck, type StuckRun, toldOrRead } from '../session/stuck-run.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { stuckJson } from '../views/recovery.ts';

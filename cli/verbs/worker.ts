@@ -4,14 +4,12 @@
  */
 import { type Command, Option } from 'commander';
 import { CountersignError } from '../../contracts/errors.ts';
-import { loadConfig, type LoadedConfig } from '../../workers/config/load.ts';
-import { roleWarnings, type WorkerRole } from '../../workers/config/role.ts';
+import { loadConfig, type LoadedConfig, roleWarnings, type WorkerRole } from '../../workers/config/load.ts';
 import { warningsOf } from '../../workers/config/warnings.ts';
 import { setUpNamespace, type SetupReport } from '../../workers/setup.ts';
 import type { Workers } from '../../workers/worker.ts';
 import { type Answer, print } from '../session/answered.ts';
-import { examples } from '../session/examples.ts';
-import type { GlobalOptions } from '../session/options.ts';
+import { examples, type GlobalOptions } from '../session/options.ts';
 import { isEngineTrouble, locate, whyUnreachable, withSession } from '../session/session.ts';
 import type { Terminal } from '../session/terminal.ts';
 import { trustText } from '../views/verified-ledger.ts';

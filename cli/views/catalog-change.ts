@@ -2,6 +2,7 @@
  * Writes what people read when they change a catalog or decide on somebody else's change: results, import
  * plans, refreshes and ledger lines.
  */
+import { defined } from '../../contracts/defined.ts';
 import type {
   CatalogAck,
   CatalogConnection,
@@ -43,7 +44,7 @@ export function changeAnswer(
       ...ack,
       status,
       policyVersion,
-      ...(waiting === undefined ? {} : { change: waiting }),
+      ...defined({ change: waiting }),
       tools: entries
         .filter(({ name }) => tools.includes(name))
         .map(({ name, setting }) => ({ name, setting, verdict: after.verdicts.get(name) })),
@@ -146,7 +147,7 @@ export function connectAnswer(ack: CatalogAck, refreshed: Refreshed, now: number
   const found = refreshAnswer(refreshed);
   const waiting = pending.find(({ changeId }) => changeId === ack.changeId);
   return {
-    json: { ...ack, connection, ...(waiting === undefined ? {} : { change: waiting }), refreshed: found.json },
+    json: { ...ack, connection, ...defined({ change: waiting }), refreshed: found.json },
     text: (paint) => {
       const head = `${paint('green', 'connected')}  ${paint('bold', visible(server))} to ${visible(connection?.url ?? '')}, version ${snapshot.policyVersion}`;
       const lines = [head, refreshedText(refreshed, paint)];

@@ -5,6 +5,7 @@
  *    of a server can pass for ours.
  */
 import type { EffectiveVerdict } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import type {
   CatalogEntry,
   CatalogSnapshot,
@@ -38,10 +39,9 @@ function approversText({ ids, groups, need, notInitiator, may, remember }: Appro
     layer: 'catalog' as const,
     ids,
     groups,
-    ...(need === undefined ? {} : { need }),
+    ...defined({ need }),
     ...(notInitiator === true ? { not: ['the initiator'] } : {}),
-    ...(may === undefined ? {} : { may }),
-    ...(remember === undefined ? {} : { remember }),
+    ...defined({ may, remember }),
   };
   return visible(describeRule({ allOf: [clause] }));
 }

@@ -5,8 +5,7 @@ import { bounded, visible } from '../../domain/text/escape.ts';
 import type { Answer } from '../session/answered.ts';
 import { fields, shortInstant, table, toolText } from './format.ts';
 import { shownTo } from './request.ts';
-import type { DecisionAck, DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { Judged } from '../verbs/deciding.ts';
 
 const SHOWN_ARGUMENTS = 120;

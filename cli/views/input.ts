@@ -8,13 +8,12 @@
  *    lines.
  * 4. Reports of an answer do not repeat its content, which may be personal data.
  */
-import type { InputPause, PauseAck } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, InputPause, PauseAck } from '../../contracts/schemas/request.ts';
 import type { FormField, InputRequest } from '../../contracts/schemas/input.ts';
 import { quoted, spaced, visible } from '../../domain/text/escape.ts';
 import type { Answer } from '../session/answered.ts';
 import type { Paint } from '../session/terminal.ts';
 import { fields, shortInstant, toolText } from './format.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 
 type Row = readonly [string, string | undefined];
 

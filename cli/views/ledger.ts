@@ -6,6 +6,7 @@
  * 3. Facts that this build does not know are written like others.
  */
 import { fieldOf, type LedgerCopy } from '../../client/ledger/files.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { AnyEntry, LedgerEntry, LedgerLine } from '../../contracts/schemas/ledger.ts';
 import { describeRule } from '../../domain/policy/approvers.ts';
 import { amountText } from '../../domain/run/limits.ts';
@@ -131,9 +132,9 @@ export function exportText(format: ExportFormat, copy: LedgerCopy): string {
 function jsonl({ place, entries, signedHeads }: LedgerCopy): string {
   const { namespace, workflowId, firstRunId } = place;
   const known = {
-    ...(namespace === undefined ? {} : { namespace }),
+    ...defined({ namespace }),
     workflowId,
-    ...(firstRunId === undefined ? {} : { firstRunId }),
+    ...defined({ firstRunId }),
   };
   const lines: LedgerLine[] = [
     ...entries.map((entry) => ({ ...known, entry })),

@@ -1,7 +1,8 @@
 /** Describes a stuck run, and what `recover` would do or has done. */
 import { catalogOf } from '../../client/catalog/list.ts';
-import type { FailingTask } from '../../client/engine/stuck.ts';
+import type { FailingTask } from '../../client/engine/executions.ts';
 import type { DiscardedAnswer, DiscardedCall, Recovery } from '../../client/run/recovery.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
@@ -118,7 +119,7 @@ function callText(call: DiscardedCall): string {
 
 /** Describes a stuck run for programs. */
 export function stuckJson({ failing, upTo, of, task, calls }: StuckRun): object {
-  return { failing, readTo: upTo, of, ...(task === undefined ? {} : { task }), calls };
+  return { failing, readTo: upTo, of, ...defined({ task }), calls };
 }
 
 /** Says why the run is stuck, and up to which event it was read. */

@@ -4,8 +4,7 @@
  * 1. Everything that the digest covers and a person can judge is shown. A cut text says that it is cut, and how to see
  *    the rest.
  */
-import type { AuthorizationPause } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, AuthorizationPause } from '../../contracts/schemas/request.ts';
 import { describeRule, ruleAt } from '../../domain/policy/approvers.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';

@@ -2,7 +2,7 @@
 import type { CallProgress, Retry } from '../../client/index.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { LimitsState, RunResult, RunState, Spent, StandingDecision } from '../../contracts/schemas/run-state.ts';
-import type { HeldBy, HeldCall } from '../../contracts/schemas/throttled.ts';
+import type { HeldBy, HeldCall } from '../../contracts/schemas/call.ts';
 import { amountText } from '../../domain/run/limits.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { bounded, spaced, visible } from '../../domain/text/escape.ts';

@@ -6,8 +6,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
-import { CountersignError } from '../../contracts/errors.ts';
-import { nodeCodeOf } from '../../contracts/node-code.ts';
+import { CountersignError, nodeCodeOf } from '../../contracts/errors.ts';
 import { STORE_NAMESPACES, StoreNamespace } from '../../contracts/schemas/stores.ts';
 import { isNotFound } from './references.ts';
 

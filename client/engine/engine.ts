@@ -22,11 +22,10 @@ import {
 import { CancelledFailure, NamespaceNotFoundError } from '@temporalio/common';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { CountersignError, type ErrorCode, type ErrorFacts } from '../../contracts/errors.ts';
-import { codedFailureIn } from '../../contracts/failure.ts';
-import { isRefusedQuery, untilAnswered } from '../../contracts/refused-query.ts';
+import { codedFailureIn, isRefusedQuery, untilAnswered } from '../../contracts/failure.ts';
 import type { CatalogIdentity } from '../../contracts/wire/catalog.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
-import { sentenceOf } from './stuck.ts';
+import { sentenceOf } from './executions.ts';
 
 /** A worker that is there answers in a fraction of this time, except under load. */
 const LOOK_AFTER_MS = 2_000;

@@ -1,5 +1,6 @@
 /** Lists executions of a namespace through visibility. */
-import { type Client, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
+import { type Client, isGrpcServiceError, WorkflowClient, type WorkflowExecutionInfo } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 import { payloadConverter } from '../../contracts/payload-converter.ts';
 
 /**
@@ -11,4 +12,70 @@ export function listExecutions(client: Client, query: string): AsyncIterable<Wor
   const { namespace, loadedDataConverter } = options;
   const dataConverter = { ...loadedDataConverter, payloadConverter };
   return new WorkflowClient({ connection, namespace, dataConverter }).list({ query });
+}
+
+// Reads the executions of one workflow that continue-as-new linked, as far as Temporal retains their
+// histories.
+
+/** gRPC status code (grpc/grpc statuscodes.md). */
+const GRPC_NOT_FOUND = 5;
+
+type History = Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>;
+
+export interface ExecutionChain {
+  /** Histories, oldest first. */
+  readonly histories: readonly History[];
+  /** True if the first execution is among the histories. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Follows the chain back from the newest execution.
+ * @throws Temporal's error if the newest execution cannot be read, or an earlier one for another reason than its
+ *   retention
+ */
+export async function executionChain(client: Client, workflowId: string): Promise<ExecutionChain> {
+  const histories: History[] = [];
+  let runId: string | undefined = (await client.workflow.getHandle(workflowId).describe()).runId;
+  while (runId !== undefined && runId !== '') {
+    let history: History;
+    try {
+      history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
+    } catch (error) {
+      // Temporal forgets the earliest executions first; the newest must exist. Any other error says nothing about
+      // whether an execution exists.
+      if (histories.length === 0 || !isGrpcServiceError(error) || error.code !== GRPC_NOT_FOUND) throw error;
+      return { histories, isWhole: false };
+    }
+    histories.unshift(history);
+    runId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId ?? undefined;
+  }
+  return { histories, isWhole: true };
+}
+
+// Reads from a run's history why its workflow tasks fail.
+
+export interface FailingTask {
+  readonly at: string;
+  readonly message: string;
+}
+
+/**
+ * Returns the failed workflow task since the last completed one; undefined if none has failed.
+ * Temporal's history keeps only the first of several attempts.
+ */
+export function failingTask({ events = [] }: Pick<History, 'events'>): FailingTask | undefined {
+  const since = (events ?? []).slice(
+    (events ?? []).findLastIndex((event) => event.workflowTaskCompletedEventAttributes) + 1,
+  );
+  // A reset makes a task fail too, and names the run that it creates.
+  const failed = since.findLast(({ workflowTaskFailedEventAttributes: task }) => task && !task.newRunId);
+  const message = failed?.workflowTaskFailedEventAttributes?.failure?.message;
+  if (failed === undefined) return undefined;
+  return { at: new Date(tsToMs(failed.eventTime)).toISOString(), message: sentenceOf(message ?? '') };
+}
+
+/** Extracts Temporal's own sentence from what the native part of the SDK prints around it. */
+export function sentenceOf(message: string): string {
+  return /\[TMPRL\d+\][^"]*/.exec(message)?.[0] ?? message;
 }

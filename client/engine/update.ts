@@ -6,7 +6,7 @@
  */
 import { isGrpcServiceError, ServiceError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
-import type { Decision } from '../../contracts/schemas/answer.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import { MOST_ARGUMENT_BYTES, MOST_SPEC_BYTES, type RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import { byteLength, hashOf } from '../../domain/text/canonical.ts';
 import type { Engine, Subject } from './engine.ts';

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { HEAD_ALG, HEAD_TYPE } from '../../contracts/crypto.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { LedgerHead } from '../../contracts/schemas/ledger.ts';
-import { fromBase64url } from '../../domain/text/base64url.ts';
+import { fromBase64url } from '../../domain/text/canonical.ts';
 import type { CheckedHead, LedgerFault } from './check.ts';
 
 /** Public keys by key id; a key under `*` stands for every id. */

@@ -10,7 +10,7 @@ import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import { ACTIVITIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
-import type { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/answer.ts';
+import type { Authorization, Decision, Provision, Resolution } from '../../contracts/schemas/request.ts';
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { recordedHash } from '../../domain/request/outcome.ts';
 import { responsesHash } from '../../domain/request/provision.ts';
@@ -26,7 +26,7 @@ import {
 import { openMessage } from '../../domain/signing/message.ts';
 import type { Answerable } from '../../domain/state/call.ts';
 import { hashOf, sha256Hex } from '../../domain/text/canonical.ts';
-import { executionChain } from '../engine/execution-chain.ts';
+import { executionChain } from '../engine/executions.ts';
 import type { LedgerFault } from './check.ts';
 import { fieldOf, textAt } from './files.ts';
 

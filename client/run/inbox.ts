@@ -1,10 +1,11 @@
 /** Lists the runs of a namespace that wait for a decision. It reads visibility, so no run is woken. */
 import type { Client } from '@temporalio/client';
-import type { CountersignError } from '../../contracts/errors.ts';
+import { CountersignError } from '../../contracts/errors.ts';
 import { PENDING_MEMO, RUN_WORKFLOW } from '../../contracts/names.ts';
 import { isUndecodable, unreadable } from '../../contracts/payload-converter.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import { PendingMemo } from '../../contracts/schemas/request.ts';
+import { type DecisionAck, type DecisionInput, PendingMemo } from '../../contracts/schemas/request.ts';
+import { Lanes } from '../engine/engine.ts';
 import { listExecutions } from '../engine/executions.ts';
 
 export interface InboxFilter {
@@ -54,4 +55,38 @@ export async function listWaiting(client: Client, { tenant, group, most = 100 }:
 /** Writes a string of the visibility query language: a backslash escapes quotes (Temporal list filter). */
 export function quoted(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}
+
+// Sends several decisions on calls of one run; each gets an answer of its own (INV-G3).
+//
+// 1. A few decisions are in flight at once (`Lanes`). The deadline of one begins when it is sent.
+
+/** Answers stand in the order of the decisions. */
+export type BatchAnswer = { readonly callId: string; readonly decisionId: string } & (
+  | { readonly kind: 'accepted'; readonly ack: DecisionAck }
+  | { readonly kind: 'refused'; readonly error: CountersignError }
+);
+
+export async function decideAll(
+  inputs: readonly DecisionInput[],
+  decide: (input: DecisionInput) => Promise<DecisionAck>,
+): Promise<readonly BatchAnswer[]> {
+  const lanes = new Lanes();
+  return await Promise.all(
+    inputs.map(async (input) => await lanes.run('all', async () => await answerTo(input, decide))),
+  );
+}
+
+async function answerTo(
+  input: DecisionInput,
+  decide: (input: DecisionInput) => Promise<DecisionAck>,
+): Promise<BatchAnswer> {
+  const { callId, decisionId } = input;
+  try {
+    return { callId, decisionId, kind: 'accepted', ack: await decide(input) };
+  } catch (error) {
+    // Any other error is a fault of the client, not an answer.
+    if (!(error instanceof CountersignError)) throw error;
+    return { callId, decisionId, kind: 'refused', error };
+  }
 }

@@ -8,8 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
-import { isFields, isFiniteNumber } from '../../domain/shapes/fields.ts';
-import { isCallId, isInstant } from '../../domain/shapes/messages.ts';
+import { isCallId, isFields, isFiniteNumber, isInstant } from '../../domain/shapes/messages.ts';
 import { retriesIn, type Retry } from './retries.ts';
 
 export interface CallProgress {

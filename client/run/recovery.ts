@@ -9,6 +9,7 @@
 import type { Client } from '@temporalio/client';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
 import { endingOf, type SendEnding } from '../../domain/history/discarded-send.ts';
@@ -186,9 +187,9 @@ function answerOf(
   return {
     update: input?.name ?? '',
     id: meta?.updateId ?? '',
-    ...(callId === undefined ? {} : { callId }),
+    ...defined({ callId }),
     ...(tools.length === 0 ? {} : { tools }),
-    ...(by === undefined ? {} : { by }),
+    ...defined({ by }),
   };
 }
 

@@ -12,6 +12,7 @@ import {
   decodeOptionalFailureToOptionalError,
 } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import { tsToMs } from '@temporalio/common/lib/time.js';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { bounded } from '../../domain/text/escape.ts';
 
@@ -86,7 +87,7 @@ async function scheduled(
     const summary = await textOf(options.loadedDataConverter, userMetadata?.summary);
     begun.set(activity.activityId, {
       ...(eventTime ? { at: tsToMs(eventTime) } : {}),
-      ...(summary === undefined ? {} : { summary }),
+      ...defined({ summary }),
     });
   }
   return begun;

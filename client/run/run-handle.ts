@@ -9,6 +9,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { CountersignError } from '../../contracts/errors.ts';
 import { QUERIES, UPDATES } from '../../contracts/names.ts';
 import {
+  type ApprovalRequest,
   Authorization,
   type AuthorizationInput,
   Decision,
@@ -24,10 +25,9 @@ import {
   type ResolutionInput,
   Say,
   Stop,
-} from '../../contracts/schemas/answer.ts';
+} from '../../contracts/schemas/request.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import type { Advance, RunResult, RunState } from '../../contracts/schemas/run-state.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
@@ -35,9 +35,8 @@ import { type Engine, tellUnserved } from '../engine/engine.ts';
 import { assertArgumentsFit, assertMessageFits, sendUpdate, updateIdOf } from '../engine/update.ts';
 import { type ArtifactReader, readLedger } from '../ledger/ledger.ts';
 import { type FreshGrant, sealFresh } from '../signing/sealing.ts';
-import { type Said, sendSigned } from '../signing/signed-update.ts';
-import type { Signer } from '../signing/signing.ts';
-import { type BatchAnswer, decideAll } from './decide-all.ts';
+import { type Said, sendSigned, type Signer } from '../signing/signing.ts';
+import { type BatchAnswer, decideAll } from './inbox.ts';
 import { recover, type RecoverOptions, type Recovery } from './recovery.ts';
 import { readRetries, type Retry } from './retries.ts';
 import { assertTaken, type MissingTool } from './start-run.ts';

@@ -9,6 +9,7 @@ import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temp
 import { defineSearchAttributeKey, type Payload, TypedSearchAttributes } from '@temporalio/common';
 import { decodeArrayFromPayloads } from '@temporalio/common/lib/internal-non-workflow/index.js';
 import type { JWK } from 'jose';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { DEFAULT_TASK_QUEUE, RUN_WORKFLOW, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import { parseAs } from '../../contracts/schemas/parse.ts';
@@ -234,7 +235,7 @@ async function poll({ client: { connection, options } }: Engine, workflowId: str
       namespace: options.namespace,
       execution: { workflowId },
       waitNewEvent: true,
-      ...(token === undefined ? {} : { nextPageToken: token }),
+      ...defined({ nextPageToken: token }),
     });
   } catch (error) {
     // No news before the deadline is an answer, too.

@@ -12,6 +12,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { isGrpcCancelledError, isGrpcDeadlineError } from '@temporalio/client';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError, type ErrorCode } from '../../contracts/errors.ts';
 import { QUERIES } from '../../contracts/names.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
@@ -131,7 +132,7 @@ class Follower {
         namespace: options.namespace,
         execution: this.#execution,
         waitNewEvent: true,
-        ...(this.#token === undefined ? {} : { nextPageToken: this.#token }),
+        ...defined({ nextPageToken: this.#token }),
       });
     } catch (error) {
       // No news before the deadline is normal for a run in which nothing happens.

@@ -5,10 +5,13 @@
  */
 import { createPrivateKey, type JsonWebKey, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { SIGNING } from '../../contracts/crypto.ts';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { Name } from '../../contracts/schemas/json.ts';
+import type { RunState } from '../../contracts/schemas/run-state.ts';
 import { Assertion, type SignedPurpose } from '../../contracts/schemas/trust.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 
@@ -50,7 +53,7 @@ export async function signed<T extends object>(
   const iat = Math.floor(Date.now() / 1_000);
   const claims = {
     ...rest,
-    ...(runId === undefined ? {} : { runId }),
+    ...defined({ runId }),
     payload: hashOf(message),
     iat,
     exp: iat + LIFE_SECONDS,
@@ -89,7 +92,7 @@ export function createSigner(kid: string, key: JsonWebKey | string, groups?: rea
   return {
     kid,
     sign: (bytes) => sign(null, bytes, privateKey),
-    ...(groups === undefined ? {} : { groups }),
+    ...defined({ groups }),
   };
 }
 
@@ -141,4 +144,54 @@ function importKey(key: JsonWebKey | string): KeyObject {
     'USAGE',
     `The signing key is not of curve ${SIGNING.curve}; make one with: countersign keys new`,
   );
+}
+
+// Sends updates to runs in trust mode `signed`, and sends one again while the run has yet to read the key.
+//
+// 1. A refused update has changed nothing, so it may be signed and sent anew under the same id (INV-G2).
+
+export interface SignedRun {
+  readonly namespace: string;
+  readonly workflowId: string;
+  state(): Promise<Pick<RunState, 'runId' | 'signing'>>;
+  /** Asks the run to read its keys anew. */
+  refreshTrust(): Promise<unknown>;
+}
+
+/** Pauses between sendings, in which the run reads its keys. */
+const PAUSES_MS = [50, 100, 200, 400, 800, 1_600];
+
+export type Said = Omit<ToSign, 'namespace' | 'tenant' | 'workflowId'>;
+
+/**
+ * @param about its `runId` is the Temporal run that the message names; without it the message is signed for the living
+ *   run
+ */
+export async function sendSigned<T, M extends object>(
+  run: SignedRun,
+  signer: Signer,
+  message: M,
+  about: Said,
+  send: (message: M) => Promise<T>,
+): Promise<T> {
+  let unknown: CountersignError | undefined;
+  for (const ms of PAUSES_MS) {
+    const { runId, signing } = await run.state();
+    try {
+      if (signing === undefined) return await send(message);
+      const { namespace, workflowId } = run;
+      return await send(
+        await signed(signer, message, { runId, ...about, namespace, workflowId, tenant: signing.tenant }),
+      );
+    } catch (error) {
+      if (!(error instanceof CountersignError) || error.code !== 'TRUST_KEY_UNKNOWN') throw error;
+      unknown = error;
+    }
+    await run.refreshTrust().catch((error: unknown) => {
+      // Another sender has asked just now, so the keys are being read.
+      if (!(error instanceof CountersignError) || error.code !== 'TRUST_REFRESH_TOO_SOON') throw error;
+    });
+    await pause(ms);
+  }
+  throw unknown ?? new CountersignError('INTERNAL', 'nothing was sent');
 }

@@ -1,8 +1,26 @@
-/** A proposed tool call, the verdict of policy on it, and its outcome have these shapes. */
+/** A throttled call may run, but waits because of its server's limits. */
 import { z } from 'zod';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { ApproverRule, ToolName } from './policy.ts';
 import { ToolAnnotations } from './tool.ts';
+
+/** The limit in force. `retry-after`: the server itself asked for time (RFC 9110 §10.2.3). */
+export const HeldBy = z.enum(['concurrency', 'rate', 'retry-after', 'breaker']);
+export type HeldBy = z.infer<typeof HeldBy>;
+
+export const HeldCall = z.strictObject({
+  callId: z.string(),
+  server: z.string(),
+  tool: ToolName,
+  by: HeldBy,
+  because: z.string(),
+  since: z.string(),
+  /** Time of the next attempt to get a place. */
+  next: z.string(),
+});
+export type HeldCall = z.infer<typeof HeldCall>;
+
+// A proposed tool call, the verdict of policy on it, and its outcome have these shapes.
 
 /** A call as the model proposed it. `providerCallId` is kept to answer the provider and never used as a key. */
 export const ProposedCall = z.strictObject({

@@ -3,7 +3,7 @@
  * facts.
  */
 import { z } from 'zod';
-import { Approver } from './answer.ts';
+import { Approver } from './request.ts';
 import { ArtifactRef, Identifier, Instant, Name, Sha256Hex } from './json.ts';
 import { DeadlineSeconds, PlainApproverList, ToolName } from './policy.ts';
 import { RefusedTool } from './tool.ts';

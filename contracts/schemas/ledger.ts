@@ -1,11 +1,10 @@
 /** The ledger is the run's append-only, hash-chained record, and also the run's event stream. */
 import { z } from 'zod';
-import { Approver, Remember } from './answer.ts';
-import { BrokenGlass, TokenEvidence } from './call.ts';
+import { Approver, Remember } from './request.ts';
+import { BrokenGlass, HeldBy, TokenEvidence } from './call.ts';
 import { CATALOG_FACTS } from './catalog.ts';
 import { ArtifactRef, Sha256Hex } from './json.ts';
 import { ApproverRule, RememberScope } from './policy.ts';
-import { HeldBy } from './throttled.ts';
 import { Message, Usage } from './transcript.ts';
 import { SignatureEvidence } from './trust.ts';
 

@@ -106,7 +106,7 @@ const ToolGlob = z
 
 /**
  * The calls that a rule is about; all stated parts must match. A hint that the tool does not state has MCP's default; a
- * hint of an untrusted server may be true or false (`domain/policy/hints.ts`).
+ * hint of an untrusted server may be true or false (`domain/policy/judge.ts`).
  */
 export const RuleMatch = z.strictObject({
   server: Glob.optional(),

@@ -1,11 +1,10 @@
 /** A run answers queries and `advance` with these shapes, and ends with this result. */
 import { z } from 'zod';
-import type { Outcome } from './call.ts';
+import { HeldCall, type Outcome } from './call.ts';
 import { ArtifactRef, JsonObject, JsonValue, Sha256Hex } from './json.ts';
 import { LedgerEntry } from './ledger.ts';
 import { RunningTask } from './legacy-2025.ts';
 import { RememberScope, ToolName } from './policy.ts';
-import { HeldCall } from './throttled.ts';
 import { Message, Usage } from './transcript.ts';
 
 /** `waiting`: nothing can happen until a person decides. `storing`: all is done and being stored; then the run ends. */

@@ -1,6 +1,6 @@
 /** Activities of a catalog have these interfaces. Their inputs are written into history (INV-S1). */
 import type { ErrorCode, ErrorFacts } from '../errors.ts';
-import type { Approver } from '../schemas/answer.ts';
+import type { Approver } from '../schemas/request.ts';
 import type { CatalogConnection, CatalogRules, ToolSetting } from '../schemas/catalog.ts';
 import type { ArtifactRef } from '../schemas/json.ts';
 import type { RefusedTool } from '../schemas/tool.ts';

@@ -10,7 +10,7 @@ import type {
   SignedDecision,
   SignedProvision,
   SignedResolution,
-} from '../schemas/answer.ts';
+} from '../schemas/request.ts';
 import type { InputRequest, SealedState } from '../schemas/input.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { ApproverRule } from '../schemas/policy.ts';

@@ -5,7 +5,7 @@
  * Optional fields of `PreparedRun` switch on behaviour. An absent field means that an earlier release, or a policy
  * without need for it, prepared the run.
  */
-import type { PauseKind } from '../schemas/answer.ts';
+import type { PauseKind } from '../schemas/request.ts';
 import type { Judgement, ProposedCall } from '../schemas/call.ts';
 import type { ArtifactRef, JsonObject, JsonValue } from '../schemas/json.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';

@@ -2,14 +2,13 @@
  * Activities that talk to tool servers have these inputs and results: dispatching one call, and listing tools. All of
  * it is written into history: no secret stands here in clear (INV-S1).
  */
-import type { PauseKind } from '../schemas/answer.ts';
-import type { Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
+import type { PauseKind } from '../schemas/request.ts';
+import type { HeldBy, Outcome, TokenEvidence, ToolTarget } from '../schemas/call.ts';
 import type { InputRequests, SealedState } from '../schemas/input.ts';
 import type { JsonObject } from '../schemas/json.ts';
 import type { ApproverRule, Policy } from '../schemas/policy.ts';
 import type { Grant, Limits } from '../schemas/run-spec.ts';
 import type { Tally } from '../schemas/run-state.ts';
-import type { HeldBy } from '../schemas/throttled.ts';
 import type { ServerBinding, ToolAnnotations } from '../schemas/tool.ts';
 import type { BegunTask, HeldTold } from './legacy-2025.ts';
 import type { ResultRoom, RunIdentity, SignedSpec, ToolsetRef } from './identity.ts';

@@ -6,6 +6,7 @@
  * 3. A tool's policy set by an operator is never forgotten, however long the tool is missing.
  * 4. A definition that changed is a drift until an operator acknowledges it.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogEntry, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -165,7 +166,7 @@ function differences(before: JsonValue | undefined, after: JsonValue | undefined
     before === undefined ? after === undefined : after !== undefined && canonicalJson(before) === canonicalJson(after)
   )
     return [];
-  return [{ path, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }];
+  return [{ path, ...defined({ before, after }) }];
 }
 
 function shown(name: string): string {

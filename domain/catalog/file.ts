@@ -5,10 +5,11 @@
  * 2. A file written for another definition than the tool has now loosens nothing.
  * 3. A definition is acknowledged only if the file names its hash.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogEntry, FiledTool, ToolChange, ToolSetting } from '../../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { canonicalJson } from '../text/canonical.ts';
-import { nearNames } from '../text/near-names.ts';
+import { nearNames } from '../text/match.ts';
 import { changedSetting, directionsOf } from './settings.ts';
 
 /** The policy that a file wants for a tool. An absent field stays as it is; null removes a rule. */
@@ -52,7 +53,7 @@ export function wantedTool({ enabled, requiresApproval, denied, definition, ...r
     denied,
     approvers: approvers ?? null,
     deadlineSeconds: deadlineSeconds ?? null,
-    ...(definition === undefined ? {} : { definition }),
+    ...defined({ definition }),
   };
 }
 

@@ -5,7 +5,8 @@
  * 2. The change binds the state it was planned on; if that state has changed, the change is outdated and does nothing.
  * 3. Nobody agrees to their own change, nor after its deadline. Both administrators must still have the right then.
  */
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, CatalogRules, PendingChange, ToolChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
@@ -45,9 +46,9 @@ export function opened(
     by,
     openedAt: new Date(now).toISOString(),
     deadline,
-    ...(trusted === undefined ? {} : { trusted }),
+    ...defined({ trusted }),
     changes: [...changes],
-    ...(signature === undefined ? {} : { signature }),
+    ...defined({ signature }),
   };
   const expired = catalog.pending.filter((each) => !open.includes(each)).map((each) => closedFact(each, 'expired'));
   return {
@@ -98,8 +99,7 @@ export function agreed(
     return { catalog: rest, facts: [closedFact({ ...pending, by }, 'outdated')] };
   const set = policiesSet(rest, plan, pending.by, {
     agreed: by,
-    ...(pending.trusted === undefined ? {} : { trusted: pending.trusted }),
-    ...(pending.signature === undefined ? {} : { signature: pending.signature }),
+    ...defined({ trusted: pending.trusted, signature: pending.signature }),
   });
   return { catalog: set.catalog, facts: [closedFact({ ...pending, by }, 'approved'), ...set.facts] };
 }

@@ -6,8 +6,9 @@
  *    conflict.
  * 3. Without named administrators nobody may change a catalog (INV-G4). Loosening and tightening are separate rights.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
   CatalogEntry,
   CatalogRight,
@@ -20,7 +21,7 @@ import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from '../policy/times.ts';
 import { signatureEvidence } from '../signing/jws.ts';
 import { bounded, visible } from '../text/escape.ts';
-import { nearNames } from '../text/near-names.ts';
+import { nearNames } from '../text/match.ts';
 import { type Catalog, type CatalogChange, entryOf, withListings } from './state.ts';
 
 export interface CatalogRefusal {
@@ -108,7 +109,7 @@ export function policiesSet(
   const fact: LedgerFact = {
     kind: 'catalog.policy',
     by,
-    ...(agreed === undefined ? {} : { countersignedBy: agreed }),
+    ...defined({ countersignedBy: agreed }),
     policyVersion,
     ...(retrusted ? { trusted } : {}),
     changes: edits.map(({ before, setting, acknowledges }) => ({
@@ -170,8 +171,7 @@ export function changedSetting(before: ToolSetting, change: ToolChange): ToolSet
     enabled: change.enabled ?? enabled,
     requiresApproval: change.requiresApproval ?? requiresApproval,
     denied: change.denied ?? denied,
-    ...(approvers === undefined ? {} : { approvers }),
-    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
+    ...defined({ approvers, deadlineSeconds }),
   };
 }
 

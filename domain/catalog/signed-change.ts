@@ -5,7 +5,7 @@
  * 1. The signature covers the whole message, defaults written out, and is good for one catalog.
  * 2. The person who agrees holds another key than the one who asked: one key counts once.
  */
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogDecision, PendingChange } from '../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { TrustSet } from '../../contracts/schemas/trust.ts';

@@ -8,7 +8,7 @@
  * 1. Discovery owns what the server says, operators own policy: no transition of one touches the other.
  * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
  */
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
   CatalogAck,
   CatalogConnection,

@@ -10,12 +10,13 @@
  *    dispatch may skip round numbers; a new round closes the one before.
  * 3. A question without an answer in time is closed, and takes no later answer (INV-G2).
  */
-import type { InputPause } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { InputPause } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { HeldQuestions } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { type CallState, type HeldProgress, type InFlight, resolvedOf } from '../state/call.ts';
-import { requestOpenedFact } from '../request/facts.ts';
+import { requestOpenedFact } from '../request/digest.ts';
 import { askedBytes, MOST_ASKED_BYTES, MOST_ROUNDS } from '../request/input.ts';
 import type { Paused, Pausing } from '../request/pause.ts';
 import { nextGeneration } from '../request/transitions.ts';
@@ -151,7 +152,7 @@ export function toldHeld(run: Run, { call: { callId }, attempts: attempt }: InFl
     attempt,
     round,
     told,
-    ...(code === undefined ? {} : { code }),
+    ...defined({ code }),
   }));
   return { run, facts };
 }

@@ -8,12 +8,13 @@
  * 1. Asking for an answer is no attempt: nothing is sent.
  * 2. The last heartbeat is checked like any outside input. Its content is sealed; only its form is visible here.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Unsure } from '../state/call.ts';
 import { sentAsTold } from '../request/outcome.ts';
 import { callOf, type Change, type Run } from '../state/run.ts';
-import { isFields } from '../shapes/fields.ts';
+import { isFields } from '../shapes/messages.ts';
 
 /** An unknown outcome, with the sealed place at which another worker can ask for the answer. */
 export type Resumable = Extract<DispatchResult, { kind: 'ended' }> & {
@@ -52,8 +53,7 @@ export function lostAnswer(message: string, details: unknown): Extract<DispatchR
   return {
     kind: 'ended',
     outcome: { kind: 'unknown', code: 'OUTCOME_UNKNOWN', message },
-    ...(sent === undefined ? {} : { sent }),
-    ...(resume === undefined ? {} : { resume }),
+    ...defined({ sent, resume }),
   };
 }
 

@@ -7,11 +7,11 @@
  * 2. The run bounds the poll rate, whatever the server wants: each poll is eleven events of history.
  * 3. Time alone bounds a task. A task that has not ended by then has an unknown outcome.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { RunningTask } from '../../contracts/schemas/legacy-2025.ts';
 import type { PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
-import { isFiniteNumber } from '../shapes/fields.ts';
-import { isInstant } from '../shapes/messages.ts';
+import { isFiniteNumber, isInstant } from '../shapes/messages.ts';
 import type { CallState, InFlight, ServerTask } from '../state/call.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 
@@ -58,7 +58,7 @@ export function taskBegun(run: Run, callId: string, { task, token }: Begun, now:
     polls: 0,
     ...(isFiniteNumber(pollMs) ? { pollMs } : {}),
     ...(typeof message === 'string' ? { message } : {}),
-    ...(token === undefined ? {} : { token }),
+    ...defined({ token }),
   };
   const next = { ...state, task: { ...begun, next: nextQuestion(begun, now) } };
   return { run: replaceCall(run, next), facts: [{ kind: 'task.begun', callId, attempt: state.attempts, until }] };
@@ -86,8 +86,7 @@ export function taskAsked(run: Run, callId: string, said: GoesOn, now: number): 
   const task = {
     ...before,
     polls: before.polls + 1,
-    ...(pollMs === undefined ? {} : { pollMs }),
-    ...(message === undefined ? {} : { message }),
+    ...defined({ pollMs, message }),
   };
   const next = { ...state, task: { ...task, next: nextQuestion(task, now, least) } };
   return { run: replaceCall(run, next), facts: [] };
@@ -133,6 +132,6 @@ export function shownTask({ call, judgement, task }: OnTask): RunningTask {
     next: new Date(next).toISOString(),
     until: new Date(until).toISOString(),
     polls,
-    ...(message === undefined ? {} : { message }),
+    ...defined({ message }),
   };
 }

@@ -8,7 +8,8 @@
  * 4. Answers to other questions than consent have approvers too, if nobody was asked for consent: those whom
  *    `policy.approvers` names in each layer, or else the initiator.
  */
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type { ApproverClause, ApproverRule, PolicyInput } from '../../contracts/schemas/policy.ts';
 import { DEFAULT_DEADLINE_SECONDS } from './times.ts';
 
@@ -172,14 +173,14 @@ type Stated = NonNullable<PolicyInput['approvers']>;
 
 export function clauseOf(layer: ApproverClause['layer'], list: Stated, initiatorId: string): ApproverClause {
   const { ids = [], groups = [], need, notInitiator, may, remember, escalate } = list;
-  const rights = { ...(may === undefined ? {} : { may }), ...(remember === undefined ? {} : { remember }) };
+  const rights = { ...defined({ may, remember }) };
   // `onlyInitiator` overrides everything else in the list.
   if (list.onlyInitiator === true) return { layer, ids: [initiatorId], groups: [], ...rights };
   return {
     layer,
     ids,
     groups,
-    ...(need === undefined ? {} : { need }),
+    ...defined({ need }),
     ...(notInitiator === true ? { not: [initiatorId] } : {}),
     ...rights,
     ...(escalate === undefined ? {} : { escalate: laterOf(escalate) }),

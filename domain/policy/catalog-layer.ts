@@ -4,6 +4,7 @@
  * 1. The layer only tightens: without a verdict of its own, the other layers decide.
  * 2. A tool without an entry starts as the organisation says; a definition that nobody has acknowledged asks (INV-G4).
  */
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection, CatalogEntry } from '../../contracts/schemas/catalog.ts';
 import type { ApproverList } from '../../contracts/schemas/policy.ts';
 import { type Catalog, entryOf } from '../catalog/state.ts';
@@ -41,8 +42,7 @@ export function catalogSays(catalog: CatalogView, tool: string, hash: string): C
   if (refusal !== undefined) return refusal;
   const { approvers, deadlineSeconds, requiresApproval } = entry.setting;
   const stated = {
-    ...(approvers === undefined ? {} : { approvers }),
-    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
+    ...defined({ approvers, deadlineSeconds }),
   };
   if (entry.acknowledged?.hash !== hash) return { kind: 'ask', rule: `${rule}/drift`, ...stated };
   return requiresApproval ? { kind: 'ask', rule, ...stated } : { kind: 'nothing', ...stated };

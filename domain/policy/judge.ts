@@ -1,34 +1,33 @@
 /**
  * The judge computes the verdict of policy on one call.
  *
- * 1. First match wins in a layer (`domain/policy/layer.ts`). Across layers the strictest verdict wins.
+ * 1. First match wins in a layer (`domain/policy/judge.ts`). Across layers the strictest verdict wins.
  * 2. Fail closed (INV-G4): without a policy, or with an unknown strategy, every call is asked. A condition that cannot
  *    be evaluated matches for rules that ask or deny.
  * 3. A server's annotations exempt a call only if the operator trusts the server, and only a boolean `readOnlyHint:
  *    true` does (MCP spec: annotations are untrusted).
  * 4. The layers of run and catalog can only tighten: a layer that states nothing gives no verdict.
+ *
+ * One file, because a verdict is read whole: layers, strategies, hints and the emergency switch.
  */
-import type { Verdict } from '../../contracts/schemas/call.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { BrokenGlass, Verdict } from '../../contracts/schemas/call.ts';
 import type {
   Action,
   ApproverClause,
+  Halt,
   OrganisationPolicy,
+  OrganisationRule,
   PolicyInput,
+  PolicyRuleInput,
+  RuleMatch,
   ToolPolicyInput,
 } from '../../contracts/schemas/policy.ts';
+import type { ToolAnnotations } from '../../contracts/schemas/tool.ts';
 import { visible } from '../text/escape.ts';
+import { globMatches, splitTool } from '../text/match.ts';
 import { clauseOf, initiatorRule } from './approvers.ts';
 import type { CatalogSay } from './catalog-layer.ts';
-import { glassFor, haltedBy } from './emergency.ts';
-import {
-  type AskCondition,
-  type CalledTool,
-  consider,
-  type Considered,
-  DEFAULT,
-  type LayerName,
-  statesDefault,
-} from './layer.ts';
 import { DEFAULT_DEADLINE_SECONDS, ruleTimes, type StatedTimes } from './times.ts';
 
 /** The organisation's policy as judged; without a written policy, defaults may be missing. */
@@ -134,8 +133,7 @@ function ruleOf({
   deadlineSeconds,
 }: Exclude<CatalogSay, { kind: 'deny' }>): Omit<ToolPolicyInput, 'action'> {
   return {
-    ...(approvers === undefined ? {} : { approvers }),
-    ...(deadlineSeconds === undefined ? {} : { deadlineSeconds }),
+    ...defined({ approvers, deadlineSeconds }),
   };
 }
 
@@ -148,8 +146,7 @@ function judgeLayer(layer: LayerName, policy: PolicyInput, considered: readonly 
       policy,
       action,
       rule: `${layer}/${rule}${UNCERTAIN[String(holds)] ?? ''}`,
-      ...(entry === undefined ? {} : { entry }),
-      ...(explain === undefined ? {} : { explain }),
+      ...defined({ entry, explain }),
     }));
 }
 
@@ -205,4 +202,230 @@ function statementOf(layer: LayerName, policy: PolicyInput, entry?: LayerVerdict
     extendableToSeconds: entry?.extendableToSeconds ?? policy.extendableToSeconds,
     remindAfterSeconds: entry?.remindAfterSeconds ?? policy.remindAfterSeconds,
   };
+}
+
+// One layer of policy is an ordered list of rules: its rules, its lists, then tool, server and strategy. The first
+// match decides.
+//
+// 1. An uncertain condition or hint matches for rules that ask or deny, never for rules that allow (INV-G4).
+// 2. A rule that asks only because its match is uncertain does not end the search: a later rule might deny, or ask
+//    others. Both count.
+// 3. The caller evaluates conditions: nothing here knows their language.
+
+type LayerName = 'organisation' | 'catalog' | 'run';
+
+/** `failed`: the condition threw, ran out of time, or is not boolean. `unknown`: its input is missing. */
+export type Holds = boolean | 'failed' | 'unknown';
+
+/** Evaluates a condition for the call at hand. */
+export type AskCondition = (condition: string) => Holds;
+
+/** A rule, with a function that says if the rule matches the call. */
+export interface LayerRule {
+  /** Name of the rule in verdicts, without the layer. */
+  readonly rule: string;
+  readonly action: Action;
+  readonly entry?: Omit<ToolPolicyInput, 'action'>;
+  readonly explain?: string;
+  readonly condition?: string;
+  readonly matches: () => Holds;
+}
+
+/** A rule that was evaluated. */
+export interface Considered extends Omit<LayerRule, 'matches'> {
+  readonly holds: Holds;
+  /** True if this rule decides, alone or with others. */
+  readonly decides: boolean;
+}
+
+interface CalledTool {
+  readonly server: string;
+  /** Original name. */
+  readonly tool: string;
+  readonly annotations: ToolAnnotations | undefined;
+  /** Trust as the operator configured it, not as the server claims it. */
+  readonly serverTrusted: boolean;
+}
+
+/** Evaluates the rules for this tool up to the first that decides for certain; the last rule always does. */
+export function consider(policy: PolicyInput, tool: CalledTool, ask: AskCondition): Considered[] {
+  const considered: Considered[] = [];
+  for (const { matches, ...rule } of rulesOf(policy, tool, ask)) {
+    const holds = matches();
+    const decides = holds === true || (holds !== false && rule.action !== 'allow');
+    considered.push({ ...rule, holds, decides });
+    if (decides && (holds === true || rule.action === 'deny')) break;
+  }
+  return considered;
+}
+
+/** True if a layer that may be silent states a default. Approvers alone, or rules about other tools, state none. */
+function statesDefault(policy: PolicyInput, server: string): boolean {
+  return hasLists(policy) || own(policy.servers, server) !== undefined;
+}
+
+const DEFAULT = 'default';
+
+function rulesOf(policy: PolicyInput, tool: CalledTool, ask: AskCondition): LayerRule[] {
+  return [
+    ...(policy.rules ?? [])
+      // Rules that break glass stand apart from the list, see `domain/policy/judge.ts`.
+      .filter((rule) => isAbout(rule, tool) && !('breakGlass' in rule))
+      .map((rule) => ordered(rule, tool, ask)),
+    ...listed(policy, tool),
+    ...named(policy, tool),
+    byStrategy(policy.strategy, tool.serverTrusted && own(tool.annotations, 'readOnlyHint') === true),
+  ];
+}
+
+function isAbout({ match = {} }: Pick<PolicyRuleInput, 'match'>, { server, tool }: CalledTool): boolean {
+  return globMatches(match.server ?? '*', server) && globMatches(match.tool ?? '*', tool);
+}
+
+function ordered(rule: PolicyRuleInput, tool: CalledTool, ask: AskCondition): LayerRule {
+  const { id, match: _, when, then, explain, ...entry } = rule;
+  return {
+    rule: `rules/${id}`,
+    action: known(then),
+    entry,
+    ...defined({ explain, condition: when }),
+    matches: () => matchOf(rule, tool, ask),
+  };
+}
+
+function matchOf(rule: Pick<PolicyRuleInput, 'match' | 'when'>, tool: CalledTool, ask: AskCondition): Holds {
+  if (!isAbout(rule, tool)) return false;
+  const hints = hintsHold(rule.match?.annotations, tool.annotations, tool.serverTrusted);
+  if (hints === false) return false;
+  const holds = rule.when === undefined ? true : ask(rule.when);
+  return holds === true ? hints : holds;
+}
+
+function hasLists({ always, never }: PolicyInput): boolean {
+  return always !== undefined || never !== undefined;
+}
+
+/** The lists of hosted agents: a tool in both lists asks, and a tool in neither falls through. */
+function listed({ always = [], never = [] }: PolicyInput, tool: CalledTool): LayerRule[] {
+  const isIn = (list: readonly string[]): boolean =>
+    list.some((entry) => {
+      const glob = splitTool(entry);
+      return globMatches(glob.server, tool.server) && globMatches(glob.tool, tool.tool);
+    });
+  const isAlways = isIn(always);
+  const isNever = isIn(never);
+  const matches = (): boolean => true;
+  if (isAlways) return [{ rule: isNever ? 'lists/both' : 'lists/always', action: 'ask', matches }];
+  return isNever ? [{ rule: 'lists/never', action: 'allow', matches }] : [];
+}
+
+function named({ servers }: PolicyInput, { server, tool }: CalledTool): LayerRule[] {
+  const ofServer = own(servers, server);
+  const ofTool = own(ofServer?.tools, tool);
+  const found: LayerRule[] = [];
+  if (ofTool !== undefined) {
+    const { action, ...entry } = typeof ofTool === 'string' ? { action: ofTool } : ofTool;
+    found.push({ rule: `servers/${server}/tools/${tool}`, action: known(action), entry, matches: () => true });
+  }
+  if (ofServer?.default !== undefined)
+    found.push({ rule: `servers/${server}/default`, action: known(ofServer.default), matches: () => true });
+  return found;
+}
+
+function byStrategy(strategy: string | undefined, readOnly: boolean): LayerRule {
+  const matches = (): boolean => true;
+  switch (strategy) {
+    case 'never':
+      return { action: 'allow', rule: 'strategy/never', matches };
+    case 'annotations':
+      return readOnly
+        ? { action: 'allow', rule: 'strategy/annotations/read-only', matches }
+        : { action: 'ask', rule: 'strategy/annotations', matches };
+    case 'always':
+      return { action: 'ask', rule: 'strategy/always', matches };
+    default:
+      return { action: 'ask', rule: DEFAULT, matches };
+  }
+}
+
+/** An unknown action asks; a policy stored by a later version may have one. */
+function known(action: string): Action {
+  return action === 'allow' || action === 'deny' ? action : 'ask';
+}
+
+/** `hasOwn` guards tools and servers named like `constructor`. */
+function own<T>(record: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
+// An organisation in an emergency halts calls, or breaks glass: it lets pass what would be asked.
+//
+// 1. A halt is above all else, also above approvals and broken glass.
+// 2. Breaking glass withdraws the questions of the organisation and of a catalog, and lifts no denial. If the run's own
+//    policy asks, breaking glass does nothing: else the starter of a run could get rid of the other approvers. The rule
+//    must match for certain, and has an end (INV-G4).
+
+function haltedBy(
+  halt: Halt | undefined,
+  { server, tool }: CalledTool,
+): Extract<Verdict, { kind: 'deny' }> | undefined {
+  if (halt === undefined || halt.servers?.includes(server) === false) return undefined;
+  const what = halt.servers === undefined ? 'All tool calls are' : `All calls of ${server} are`;
+  return {
+    kind: 'deny',
+    rules: ['organisation/halt'],
+    code: 'ORGANISATION_HALTED',
+    message: `${what} halted by the organisation, ${server}/${tool} too: ${visible(halt.reason)} Call none of them again until the user says that they are not.`,
+  };
+}
+
+/**
+ * Returns the rule that breaks glass for a call now.
+ * @param now epoch ms
+ */
+function glassFor(
+  rules: readonly Pick<OrganisationRule, 'id' | 'match' | 'when' | 'then' | 'breakGlass'>[],
+  tool: CalledTool,
+  ask: AskCondition,
+  now: number,
+): BrokenGlass | undefined {
+  for (const rule of rules) {
+    const { id, breakGlass } = rule;
+    // The comparison fails for an invalid time, which counts as over.
+    if (breakGlass === undefined || !(now < Date.parse(breakGlass.until))) continue;
+    if (matchOf(rule, tool, ask) === true)
+      return { rule: `organisation/rules/${id}`, reason: breakGlass.reason, until: breakGlass.until };
+  }
+  return undefined;
+}
+
+// A rule may depend on a tool's hints, which are untrusted (MCP spec, server/tools "ToolAnnotations").
+//
+// 1. A hint of an untrusted server may be true or false: it holds for rules that ask or deny, never for those that
+//    allow (INV-G4).
+// 2. An absent hint has the default of the specification.
+
+type Hints = NonNullable<RuleMatch['annotations']>;
+
+const ABSENT: Required<Hints> = {
+  readOnlyHint: false,
+  destructiveHint: true,
+  idempotentHint: false,
+  openWorldHint: true,
+};
+
+/** Returns `unknown` if the server is not trusted, or if a stated hint is not boolean. */
+export function hintsHold(
+  wanted: Hints | undefined,
+  annotations: ToolAnnotations | undefined,
+  isTrusted: boolean,
+): boolean | 'unknown' {
+  const names = Object.keys(ABSENT).filter((name): name is keyof Hints => Object.hasOwn(wanted ?? {}, name));
+  let held: boolean | 'unknown' = true;
+  for (const name of names) {
+    const stated = annotations !== undefined && Object.hasOwn(annotations, name) ? annotations[name] : ABSENT[name];
+    if (!isTrusted || typeof stated !== 'boolean') held = 'unknown';
+    else if (stated !== wanted?.[name]) return false;
+  }
+  return held;
 }

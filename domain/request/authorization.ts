@@ -5,7 +5,7 @@
  * 2. A grant replaces the run's own for that server. Only the subject whose grant it replaces may give it.
  * 3. The number of such requests per call is bounded: a server that is never content does not keep a run.
  */
-import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/answer.ts';
+import type { AuthorizationPause, PauseAck, SignedAuthorization } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
@@ -19,7 +19,7 @@ import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
-import { outcomeFact } from './facts.ts';
+import { outcomeFact } from './digest.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
 
 /** Most requests for an authorization that one call may cause. */

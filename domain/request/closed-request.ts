@@ -2,11 +2,11 @@
  * A request refuses an answer for three reasons: it is closed, it changed since it was read, or it expects another
  * update.
  */
-import type { PauseKind } from '../../contracts/schemas/answer.ts';
+import type { PauseKind } from '../../contracts/schemas/request.ts';
 import type { Run, RunIds } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Answerable, Asking, CallState } from '../state/call.ts';
-import { digestOf } from './facts.ts';
+import { digestOf } from './digest.ts';
 
 /** The update that answers a request, by what the request is about. */
 const ANSWERED_BY: Readonly<Record<PauseKind, string>> = {

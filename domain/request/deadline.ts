@@ -11,7 +11,7 @@
  * 5. A reminder or escalation due at the deadline or later never happens.
  * 6. An approval holds from the decision that completed it; of several rules the shortest validity counts.
  */
-import type { Decision } from '../../contracts/schemas/answer.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { mayDecide, ruleAt } from '../policy/approvers.ts';

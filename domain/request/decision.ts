@@ -8,7 +8,8 @@
  * 3. Nothing here depends on the current Temporal run. The digest is recomputed for the run that the decision names;
  *    `madeInTime` checks apart, in live code only, that this run counts (INV-D4).
  */
-import type { Approver, Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Approver, Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { groupsOf, isMet, isWanted, mayDecide, type Voter } from '../policy/approvers.ts';
@@ -19,7 +20,7 @@ import { type Refusal, refuse } from '../text/refusal.ts';
 import { type Asking, type CallState, decided, voted } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { extended, refuseExtension, tellDue } from './deadline.ts';
-import { outcomeFact } from './facts.ts';
+import { outcomeFact } from './digest.ts';
 import { isEdit, refuseRight } from './rights.ts';
 import { refuseRemember } from './standing.ts';
 
@@ -172,7 +173,7 @@ function rememberedOf(
 ): { readonly message: string } | { readonly digest: string; readonly content?: string } {
   if (decisionIds === 'compared') return { message: messageOf(decision) };
   const content = contentOf(decision);
-  return { digest: decision.digest, ...(content === undefined ? {} : { content }) };
+  return { digest: decision.digest, ...defined({ content }) };
 }
 
 /** Makes the run compare whole decisions of one id from now on, comments and reasons included. */
@@ -205,7 +206,7 @@ export function acceptedFact(
     approver: decision.approver,
     digest: decision.digest,
     runId: decision.runId,
-    ...(comment === undefined ? {} : { comment }),
+    ...defined({ comment }),
     ...(isEdit(decision) ? { edited: { from: hashOf(call.arguments), to: hashOf(decision.arguments) } } : {}),
     ...(decision.kind === 'respond' ? { answerHash: sha256Hex(decision.answer) } : {}),
     ...(decision.signature === undefined ? {} : { signature: signatureEvidence(decision.signature) }),

@@ -7,7 +7,8 @@
  * 2. Other arguments are another proposal. Earlier approvals do not count for it; the editor's does (INV-G1).
  * 3. An edit gains nothing: no later deadline, and no vote for a person who may not decide the edited call.
  */
-import type { DecisionAck } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { DecisionAck } from '../../contracts/schemas/request.ts';
 import type { Judgement, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
@@ -17,7 +18,7 @@ import { byteLength, canonicalJson, hashOf } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { Asking, CallState, Edit, InFlight, OpenRequest, ResolvedJudgement, Vote } from '../state/call.ts';
 import { acceptedFact, answeredBy, namedIn } from './decision.ts';
-import { requestOpenedFact, verdictFact } from './facts.ts';
+import { requestOpenedFact, verdictFact } from './digest.ts';
 import { type EditDecision, notPermitted, permits } from './rights.ts';
 import type { ShownRequest } from '../../contracts/wire/proofs.ts';
 
@@ -170,8 +171,7 @@ function sameTool({ target: was }: ResolvedJudgement, { target: is }: Judgement)
 
 function shownOf({ description, annotations }: Judgement): Pick<Judgement, 'description' | 'annotations'> {
   return {
-    ...(description === undefined ? {} : { description }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...defined({ description, annotations }),
   };
 }
 

@@ -5,11 +5,10 @@
  */
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { RunState } from '../../contracts/schemas/run-state.ts';
-import { callOf, type Run } from '../state/run.ts';
-import { askingCalls } from '../state/status.ts';
+import { askingCalls, callOf, type Run } from '../state/run.ts';
 import { grantsFor } from './authorization.ts';
 import type { ToolsetRef } from '../../contracts/wire/identity.ts';
-import { isListing } from '../../contracts/ids.ts';
+import { isListing } from '../../contracts/names.ts';
 
 interface Held {
   readonly run: Run;

@@ -6,7 +6,7 @@ import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Change, Run, RunIds } from '../state/run.ts';
 import { duplicate, judged, refusedAgain } from '../state/call.ts';
-import { outcomeFact, requestOpenedFact, verdictFact } from './facts.ts';
+import { outcomeFact, requestOpenedFact, verdictFact } from './digest.ts';
 import { answeredBefore, Duplicates } from './repeats.ts';
 import { answeredByStanding, stillStanding } from './standing-changes.ts';
 

@@ -8,21 +8,21 @@
  * 3. A worker's report of a lost call is checked like any outside input, since anybody who may write to the namespace
  *    can send one. Fields that do not fit are left out.
  */
-import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { OutcomePause, PauseAck, SignedResolution } from '../../contracts/schemas/request.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { isMet } from '../policy/approvers.ts';
-import { type Fields, isFields, isFiniteNumber } from '../shapes/fields.ts';
-import { isInstant } from '../shapes/messages.ts';
+import { type Fields, isFields, isFiniteNumber, isInstant } from '../shapes/messages.ts';
 import { type CallState, type InFlight, settled } from '../state/call.ts';
 import { type Change, replaceCall, type Run, type RunIds } from '../state/run.ts';
 import { byteLength, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { tellDue } from './deadline.ts';
 import { namedIn } from './decision.ts';
-import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { outcomeFact, requestOpenedFact } from './digest.ts';
 import { answererOf, answerFact, type Paused, remembering, resumed } from './pause.ts';
 import { reopened } from './transitions.ts';
 
@@ -114,7 +114,7 @@ function resolvedFact(state: Paused<OutcomePause>, resolution: SignedResolution)
   return {
     kind: 'outcome.resolved',
     ...answerFact(state, resolution),
-    ...(recorded === undefined ? {} : { recordedHash: recorded }),
+    ...defined({ recordedHash: recorded }),
   };
 }
 

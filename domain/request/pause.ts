@@ -10,7 +10,8 @@
  * 2. The call keeps the consent with which it left, and the consent keeps its digest: an answer consents to nothing.
  * 3. No call leaves again by time alone: an unanswered request ends with the outcome that is true of the call (INV-X1).
  */
-import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Pause, PauseAck, PauseKind } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
 import { mayDecide, type Voter } from '../policy/approvers.ts';
@@ -31,7 +32,7 @@ import {
 } from '../state/call.ts';
 import { isUsed, refuseClosed, refuseUntimely, refuseUpdate, refuseUsed } from './closed-request.ts';
 import { namedIn } from './decision.ts';
-import { requestOpenedFact } from './facts.ts';
+import { requestOpenedFact } from './digest.ts';
 import { nextGeneration } from './transitions.ts';
 
 export type Paused<P extends Pause = Pause> = Asking & { readonly request: OpenRequest & { readonly about: P } };
@@ -60,14 +61,14 @@ export function paused<P extends Pause>(
     ...resolved,
     // A permission to retry is used up once the call leaves; a call turned away for its authorization has not left.
     ...(retry === undefined || about.kind !== 'authorization' ? {} : { retry }),
-    ...(unsure === undefined ? {} : { unsure }),
+    ...defined({ unsure }),
     ...(request === undefined || made === undefined ? {} : { consented: { request, made } }),
     request: {
       generation: nextGeneration(state),
       approvers,
       openedAt: at,
       deadline: at + deadlineSeconds * 1_000,
-      ...(because === undefined ? {} : { because }),
+      ...defined({ because }),
       about,
     },
   };
@@ -79,7 +80,7 @@ export function resumed({ request, consented, ...state }: Paused, retry?: Retry)
     ...resolvedOf(state),
     asked: request.generation,
     holds: { count: state.attempts },
-    ...(retry === undefined ? {} : { retry }),
+    ...defined({ retry }),
   };
   return consented === undefined
     ? { status: 'cleared', ...resolved }
@@ -202,7 +203,7 @@ export function answerFact<Kind extends string>(
     approver: namedIn([request.approvers], approver),
     digest,
     runId,
-    ...(comment === undefined ? {} : { comment }),
+    ...defined({ comment }),
     ...(signature === undefined ? {} : { signature: signatureEvidence(signature) }),
   };
 }

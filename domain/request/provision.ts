@@ -7,7 +7,8 @@
  * 1. Answers are data for the server and no consent: the call leaves again with the consent that it had (INV-G1).
  * 2. Answers may be personal data: the ledger has their hash, and they are dropped together with the call.
  */
-import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { InputPause, PauseAck, SignedProvision } from '../../contracts/schemas/request.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -18,7 +19,7 @@ import { visible } from '../text/escape.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import { type InFlight, type InputProgress, notSent, type Provided, type Sendable } from '../state/call.ts';
 import { tellDue } from './deadline.ts';
-import { requestOpenedFact } from './facts.ts';
+import { requestOpenedFact } from './digest.ts';
 import {
   ANSWER_ROOM_BYTES,
   answersTo,
@@ -56,7 +57,7 @@ export function askedForInput(run: Run, callId: string, asked: Asked, pausing: P
 
 function legOf({ round, requests, used, state }: Asked): InputProgress['leg'] {
   const hashes = Object.entries(requests).map(([key, { hash }]) => [key, { hash }] as const);
-  return { round, requests: Object.fromEntries(hashes), used, ...(state === undefined ? {} : { state }) };
+  return { round, requests: Object.fromEntries(hashes), used, ...defined({ state }) };
 }
 
 /** Returns the newest answer to each question. */
@@ -151,7 +152,7 @@ function providedFact(state: Paused<InputPause>, provision: SignedProvision): Le
   return {
     kind: 'input.provided',
     ...answerFact(state, provision),
-    ...(hash === undefined ? {} : { responsesHash: hash }),
+    ...defined({ responsesHash: hash }),
   };
 }
 

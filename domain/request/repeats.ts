@@ -10,8 +10,7 @@
  *    it. Only a standing decision answers it too.
  */
 import type { Judgement, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
-import type { RefusedCall, Run } from '../state/run.ts';
-import { isSettled } from '../state/status.ts';
+import { isSettled, type RefusedCall, type Run } from '../state/run.ts';
 import { hashOf } from '../text/canonical.ts';
 import { bounded } from '../text/escape.ts';
 import type { CallState } from '../state/call.ts';

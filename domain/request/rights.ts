@@ -3,7 +3,7 @@
  *
  * 1. Each list of the rule must give the right; silence forbids (INV-G4).
  */
-import type { Decision, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { Decision, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule, DecisionRight } from '../../contracts/schemas/policy.ts';
 import type { Limits } from '../../contracts/schemas/run-spec.ts';

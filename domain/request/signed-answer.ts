@@ -3,7 +3,7 @@
  *
  * 1. The signature covers the whole decision as it stands, defaults written out.
  */
-import type { SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import { checkSignature, isSameVoice, type Signer } from '../signing/message.ts';
 import type { Answerable, Asking } from '../state/call.ts';

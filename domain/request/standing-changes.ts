@@ -1,12 +1,13 @@
 /** Standing decisions begin, answer calls and end here; each of these changes is a fact of the ledger. */
-import type { Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { Judgement } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { isMet, mayDecide } from '../policy/approvers.ts';
 import type { Change, Run, RunIds, Standing } from '../state/run.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
 import type { CallState } from '../state/call.ts';
-import { requestOpenedFact } from './facts.ts';
+import { requestOpenedFact } from './digest.ts';
 import {
   agreedTo,
   answers,
@@ -53,9 +54,7 @@ export function remembered(run: Run, callId: string, at: number, grant?: string)
     deadline: request.deadline,
     decidedAt: made.decidedAt,
     decisions,
-    ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
-    ...(judgement.connection === undefined ? {} : { connection: judgement.connection }),
-    ...(grant === undefined ? {} : { grant }),
+    ...defined({ redact: judgement.redact, connection: judgement.connection, grant }),
   };
   const facts: LedgerFact[] = [
     ...current.facts,
@@ -170,7 +169,7 @@ export function forget(
 ): Change & { readonly ack: ForgetAck } {
   const ack = { standing: id, forgottenBy: by.id, forgottenAt: new Date(at).toISOString() };
   const facts: LedgerFact[] = [
-    { kind: 'standing.forgotten', standing: id, by: by.id, ...(comment === undefined ? {} : { because: comment }) },
+    { kind: 'standing.forgotten', standing: id, by: by.id, ...defined({ because: comment }) },
   ];
   const calls = run.calls.map((state) => {
     if (state.status !== 'approved' || state.made.standing !== id) return state;

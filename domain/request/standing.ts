@@ -7,7 +7,8 @@
  * 3. A standing decision answers only the same tool of the same server, as it was shown, and reached as it was then
  *    (INV-G1).
  */
-import type { Approver, Decision, Remember, SignedDecision } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Approver, Decision, Remember, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule, RememberScope } from '../../contracts/schemas/policy.ts';
@@ -228,8 +229,7 @@ export function proofOf(standing: Standing): DispatchProof {
     shown: { generation, arguments: standing.arguments, approvers },
     deadline: new Date(standing.deadline).toISOString(),
     decidedAt: new Date(standing.decidedAt).toISOString(),
-    ...(connection === undefined ? {} : { connection }),
-    ...(grant === undefined ? {} : { grant }),
+    ...defined({ connection, grant }),
   };
 }
 

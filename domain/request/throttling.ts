@@ -7,7 +7,7 @@
  * 1. Only the result of an activity throttles a call: runs of earlier releases have none, and replay as they were.
  * 2. A throttled dispatch is no attempt, since nothing was sent. Time bounds it instead.
  */
-import type { HeldCall } from '../../contracts/schemas/throttled.ts';
+import type { HeldCall } from '../../contracts/schemas/call.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { callOf, type Change, replaceCall, type Run } from '../state/run.ts';
 import { type CallState, type InFlight, notSent, type Sendable } from '../state/call.ts';

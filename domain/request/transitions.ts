@@ -1,4 +1,5 @@
 /** A judged call changes its state here: it leaves, returns, is asked again, or ends. */
+import { defined } from '../../contracts/defined.ts';
 import type { Outcome, TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -17,7 +18,7 @@ import {
   type Unsure,
 } from '../state/call.ts';
 import { callOf, type Change, MOST_ANSWERED, replaceCall, type Run, type RunIds } from '../state/run.ts';
-import { outcomeFact, requestOpenedFact } from './facts.ts';
+import { outcomeFact, requestOpenedFact } from './digest.ts';
 
 /** Sends a call to its server; undefined if the call is neither cleared nor approved. */
 export function dispatched(run: Run, callId: string): Change | undefined {
@@ -27,9 +28,7 @@ export function dispatched(run: Run, callId: string): Change | undefined {
   const decisionId = next.made?.decision.decisionId;
   return {
     run: replaceCall(run, next),
-    facts: [
-      { kind: 'dispatched', callId, attempt: next.attempts, ...(decisionId === undefined ? {} : { decisionId }) },
-    ],
+    facts: [{ kind: 'dispatched', callId, attempt: next.attempts, ...defined({ decisionId }) }],
   };
 }
 
@@ -87,7 +86,7 @@ export function askedAgain(
     because: warned(state, `${refusal.code}: ${refusal.message}`),
     approvers: refusal.approvers ?? state.request?.approvers ?? initiatorRule(fallback.approverId),
     deadlineSeconds: refusal.deadlineSeconds ?? fallback.deadlineSeconds,
-    ...(refusal.definition === undefined ? {} : { definition: refusal.definition }),
+    ...defined({ definition: refusal.definition }),
   });
   return { run: replaceCall(run, next), facts: [requestOpenedFact(next, ids)] };
 }
@@ -148,7 +147,6 @@ function redefined(
   return {
     ...judgement,
     target: { ...judgement.target, definitionHash: hash },
-    ...(description === undefined ? {} : { description }),
-    ...(annotations === undefined ? {} : { annotations }),
+    ...defined({ description, annotations }),
   };
 }

@@ -30,7 +30,7 @@ export interface Carry {
   readonly toolset: readonly ToolsetRef[];
   readonly run: Run;
   readonly journal: JournalHead;
-  /** Temporal run ids of earlier executions, see `domain/state/chain.ts`. */
+  /** Temporal run ids of earlier executions, see `domain/state/run.ts`. */
   readonly earlier: readonly string[];
   /** Time of the last read of the trust set, epoch ms; only in trust mode `signed`. */
   readonly trustReadAt?: number;

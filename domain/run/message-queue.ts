@@ -1,5 +1,6 @@
 /** Records what people say to a run besides decisions: messages for the model, and the wish to stop. */
-import type { Say, Stop } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Say, Stop } from '../../contracts/schemas/request.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import { closedHeld, isHeldOpen } from '../legacy-2025/open-question.ts';
 import { withoutRefusals } from '../request/repeats.ts';
@@ -7,9 +8,8 @@ import { heldCalls } from '../request/throttling.ts';
 import { ended } from '../request/transitions.ts';
 import { byteLength, hashOf, sha256Hex } from '../text/canonical.ts';
 import { type Refusal, refuse } from '../text/refusal.ts';
-import { type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
-import { askingCalls } from '../state/status.ts';
-import { isListing } from '../../contracts/ids.ts';
+import { askingCalls, type Change, MOST_ANSWERED, type Run } from '../state/run.ts';
+import { isListing } from '../../contracts/names.ts';
 
 /**
  * Most UTF-8 bytes of messages that may wait for the end of a turn. Waiting messages are carried through
@@ -70,7 +70,7 @@ export function heard(run: Run, say: Say): Change {
         messageId: say.messageId,
         from: say.from,
         textHash: sha256Hex(say.text),
-        ...(interrupt === undefined ? {} : { interrupt }),
+        ...defined({ interrupt }),
       },
     ],
   };

@@ -1,7 +1,7 @@
 /**
  * Says which linked resources a model may read, and defines the tool for reading them (docs/adr/0042).
  *
- * The reading itself belongs to `activities/mcp/linked-resource.ts`.
+ * The reading itself belongs to `activities/mcp/classify-result.ts`.
  *
  * 1. A model may read only what a result of this run has named, and only from the server of that result.
  * 2. The tool's name has a character that no listed tool's name can have (`activities/mcp/definitions.ts`), so the two
@@ -15,8 +15,7 @@ import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolDefinition } from '../../contracts/schemas/tool.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import { byteLength } from '../text/canonical.ts';
-import type { Link, Run } from '../state/run.ts';
-import { isSettled } from '../state/status.ts';
+import { isSettled, type Link, type Run } from '../state/run.ts';
 
 /** UTF-16 units. A longer URI stays a link, but cannot be read. */
 const LONGEST_URI = 2_048;

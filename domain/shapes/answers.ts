@@ -6,7 +6,7 @@
  *
  * 1. Further fields are allowed: other releases answer with more.
  */
-import { isFields } from './fields.ts';
+import { isFields } from './messages.ts';
 
 /** A field whose name ends with `?` may be missing. */
 type Shape = 'text' | 'count' | 'fields' | Word | Each | Either | { readonly [name: string]: Shape };

@@ -1,23 +1,6 @@
-/**
- * Every message to a run or a catalog, and the claims of its signature, are read here by their schemas (docs/adr/0052).
- *
- * Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
- *
- * 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
- *    values.
- */
+/** These helpers read values of unknown shape field by field. */
 import type { z } from 'zod';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import {
-  answerTo,
-  Authorization,
-  Decision,
-  Forget,
-  Provision,
-  Resolution,
-  Say,
-  Stop,
-} from '../../contracts/schemas/answer.ts';
 import {
   CatalogConnect,
   CatalogDecision,
@@ -28,9 +11,37 @@ import {
 import { Identifier, Instant, Name } from '../../contracts/schemas/json.ts';
 import { HeldQuestions } from '../../contracts/schemas/legacy-2025.ts';
 import { pathText, type Problem, problemsOf, UNKNOWN_FIELD } from '../../contracts/schemas/parse.ts';
+import {
+  answerTo,
+  Authorization,
+  Decision,
+  Forget,
+  Provision,
+  Resolution,
+  Say,
+  Stop,
+} from '../../contracts/schemas/request.ts';
 import { SignedClaims } from '../../contracts/schemas/trust.ts';
 import { hasSecretParameter } from '../text/urls.ts';
-import { type Fields, isFields } from './fields.ts';
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Byte arrays do not count: as fields they would be millions. */
+export function isFields(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return !ArrayBuffer.isView(value) && !isUndecodable(value);
+}
+
+export function isFiniteNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value);
+}
+
+// Every message to a run or a catalog, and the claims of its signature, are read here by their schemas (docs/adr/0052).
+//
+// Only this file holds schemas as values in workflow code. Any writer of the namespace can send any value.
+//
+// 1. Nothing throws: a message is taken with its defaults, or refused with a path and a reason that holds none of its
+//    values.
 
 export type Parsed<T> = { readonly kind: 'ok'; readonly value: T } | ({ readonly kind: 'bad' } & Problem);
 

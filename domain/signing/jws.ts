@@ -9,10 +9,10 @@ import { hashes, verify } from '@noble/ed25519';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { SIGNING } from '../../contracts/crypto.ts';
-import type { SignatureEvidence } from '../../contracts/schemas/trust.ts';
-import { type Fields, isFields } from '../shapes/fields.ts';
-import { fromBase64url, utf8Text } from '../text/base64url.ts';
-import { sha256Hex } from '../text/canonical.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { SignatureEvidence, TrustedJwk, TrustedKey } from '../../contracts/schemas/trust.ts';
+import { type Fields, isFields } from '../shapes/messages.ts';
+import { fromBase64url, sha256Hex, utf8Text } from '../text/canonical.ts';
 
 // The library has no synchronous hash of its own. The assignment is always the same function, so it is no state
 // (INV-D1).
@@ -99,4 +99,37 @@ function objectIn(part: string): Fields | undefined {
 
 function bad(reason: string): ReadJws {
   return { kind: 'bad', reason };
+}
+
+// Trusted keys of a configuration document are turned here into the form that verifiers hold.
+
+/** Returns the keys that may sign for a tenant. */
+export function trustedKeysFor(jwks: readonly TrustedJwk[], tenant: string): TrustedKey[] {
+  return jwks.filter(({ countersign }) => countersign.tenants.includes(tenant)).map(compact);
+}
+
+/** Returns the path of a repeated key: one key must count once, under one name. */
+export function doubledIn(jwks: readonly TrustedJwk[]): string | undefined {
+  for (const field of ['kid', 'x'] as const) {
+    const seen = new Set<string>();
+    for (const [index, key] of jwks.entries()) {
+      if (seen.has(key[field])) return `keys[${index}].${field}`;
+      seen.add(key[field]);
+    }
+  }
+  return undefined;
+}
+
+function compact({ kid, x, countersign }: TrustedJwk): TrustedKey {
+  const { iss, groups, holder, retired } = countersign;
+  return {
+    kid,
+    x,
+    iss,
+    groups,
+    ...(countersign.kind === 'person' ? { sub: countersign.sub } : {}),
+    ...(countersign.kind === 'service' && countersign.speaksForMany === true ? { speaksForMany: true } : {}),
+    ...defined({ holder }),
+    ...(retired === undefined ? {} : { retired: Math.floor(Date.parse(retired) / 1_000) }),
+  };
 }

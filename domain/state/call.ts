@@ -3,13 +3,14 @@
  * transitions.
  *
  * The file owns how a call is judged, decided, sent and settled. Pauses live in `domain/request/pause.ts`, deadlines in
- * `domain/request/deadline.ts`. With over 400 lines the file is still read whole, because the union of states makes
- * sense only beside the records that its states carry.
+ * `domain/request/deadline.ts`. One file, because the union of states
+ * makes sense only beside the records that its states carry.
  *
  * 1. A settled call never changes again; the first terminal transition wins (INV-G2).
  * 2. A call reaches `in-flight` only from `cleared` (policy allowed it) or `approved` (a person did) (INV-G1).
  * 3. A call that may have run ends as `unknown` until its outcome is known (INV-X2).
  */
+import { defined } from '../../contracts/defined.ts';
 import type {
   Approver,
   AuthorizationPause,
@@ -19,13 +20,19 @@ import type {
   SignedDecision,
   SignedProvision,
   SignedResolution,
-} from '../../contracts/schemas/answer.ts';
-import type { Judgement, Outcome, ProposedCall, TokenEvidence, ToolTarget } from '../../contracts/schemas/call.ts';
+} from '../../contracts/schemas/request.ts';
+import type {
+  HeldBy,
+  Judgement,
+  Outcome,
+  ProposedCall,
+  TokenEvidence,
+  ToolTarget,
+} from '../../contracts/schemas/call.ts';
 import type { SealedState } from '../../contracts/schemas/input.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
-import type { HeldBy } from '../../contracts/schemas/throttled.ts';
 import type { InputLeg, ShownRequest } from '../../contracts/wire/proofs.ts';
 
 export interface MadeDecision {
@@ -268,7 +275,7 @@ export function sent(state: Sendable): InFlight {
  */
 export function notSent(state: InFlight, unsure?: Unsure): Sendable {
   const { request, made } = state;
-  const resolved = { ...resolvedOf(state), ...(unsure === undefined ? {} : { unsure }) };
+  const resolved = { ...resolvedOf(state), ...defined({ unsure }) };
   if (request !== undefined && made !== undefined) return { status: 'approved', ...resolved, request, made };
   return { status: 'cleared', ...resolved };
 }
@@ -299,14 +306,7 @@ export function resolvedOf({
     call,
     judgement,
     attempts,
-    ...(duplicateOf === undefined ? {} : { duplicateOf }),
-    ...(unsure === undefined ? {} : { unsure }),
-    ...(edit === undefined ? {} : { edit }),
-    ...(asked === undefined ? {} : { asked }),
-    ...(retry === undefined ? {} : { retry }),
-    ...(holds === undefined ? {} : { holds }),
-    ...(input === undefined ? {} : { input }),
-    ...(authorized === undefined ? {} : { authorized }),
+    ...defined({ duplicateOf, unsure, edit, asked, retry, holds, input, authorized }),
   };
 }
 
@@ -359,10 +359,10 @@ export function settled(
     outcome: unsure ?? outcome,
     ...('judgement' in state ? { judgement: state.judgement } : {}),
     ...('request' in state && state.request !== undefined ? { request: state.request } : {}),
-    ...(decision === undefined ? {} : { made: decision }),
+    ...defined({ made: decision }),
     ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
     ...('edit' in state && state.edit !== undefined ? { edit: state.edit } : {}),
-    ...(pause === undefined ? {} : { pause }),
+    ...defined({ pause }),
   };
 }
 

@@ -1,22 +1,81 @@
-/**
- * Defines the state of a run without its journal: small, immutable, and all of it carried through
- * continue-as-new.
- *
- * The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
- * others.
- *
- * 1. Calls are independent: a transition of one never touches another (INV-G3).
- * 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
- */
-import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from '../../contracts/schemas/answer.ts';
+/** Derives the status of a run, as one word, and how long its open requests have waited. */
+import { defined } from '../../contracts/defined.ts';
 import type { Outcome, ProposedCall, ToolTarget } from '../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
-import type { Tally } from '../../contracts/schemas/run-state.ts';
+import type { DecisionAck, ForgetAck, PauseAck, Say, SignedDecision, Stop } from '../../contracts/schemas/request.ts';
+import type { RunState, RunStatus, Tally } from '../../contracts/schemas/run-state.ts';
 import type { Usage } from '../../contracts/schemas/transcript.ts';
 import type { ModelStepResult } from '../../contracts/wire/run.ts';
-import type { Authorized, CallState } from './call.ts';
+import type { Asking, Authorized, CallState } from './call.ts';
+
+export type EndStatus = NonNullable<RunState['endsAs']>;
+
+/** The stage that the workflow is in; `statusOf` refines `acting` by the states of the calls. */
+export type Phase = 'preparing' | 'thinking' | 'acting' | EndStatus;
+
+export function askingCalls(run: Run): readonly Asking[] {
+  return run.calls.filter((state): state is Asking => state.status === 'asking');
+}
+
+/** Returns `waiting` if nothing can happen until a person decides. */
+export function statusOf(phase: Phase, run: Run): RunStatus {
+  if (phase !== 'acting') return phase;
+  const open = run.calls.filter(({ status }) => status !== 'settled');
+  return open.length > 0 && open.every(({ status }) => status === 'asking') ? 'waiting' : 'acting';
+}
+
+/** Returns the earliest deadline and the earliest opening time of the open requests, in epoch ms. */
+export function waitOf(run: Run): { readonly nextDeadline?: number; readonly waitingSince?: number } {
+  const asking = askingCalls(run);
+  if (asking.length === 0) return {};
+  return {
+    nextDeadline: Math.min(...asking.map(({ request }) => request.deadline)),
+    waitingSince: Math.min(...asking.map(({ request }) => request.openedAt)),
+  };
+}
+
+export function isSettled(state: CallState): state is Extract<CallState, { status: 'settled' }> {
+  return state.status === 'settled';
+}
+
+/**
+ * Says in which Temporal runs of a workflow chain a decision may have been made (INV-G2).
+ *
+ * 1. A decision counts if it was made in the current run, or in an earlier run of the chain.
+ * 2. A run made by a reset starts the list anew: decisions made before the reset do not count.
+ */
+export interface Execution {
+  /** Temporal run id. */
+  readonly runId: string;
+  /** Differs from `runId` in a run made by a reset (Temporal `WorkflowInfo`). */
+  readonly originalRunId: string;
+  /** Run ids of the executions before this one, as continue-as-new carried them. */
+  readonly earlier: readonly string[];
+}
+
+/** Most execution ids that are carried on; a decision made in an older execution is stale. */
+const MOST_EARLIER = 200;
+
+/** Returns the ids of the Temporal runs in which a decision counts, oldest first. */
+export function decidedIn(execution: Execution): readonly string[] {
+  return execution.runId === execution.originalRunId ? [...execution.earlier, execution.runId] : [execution.runId];
+}
+
+/** Returns the list that the next execution carries as `earlier`. */
+export function carriedExecutions(execution: Execution): readonly string[] {
+  return decidedIn(execution).slice(-MOST_EARLIER);
+}
+
+// Defines the state of a run without its journal: small, immutable, and all of it carried through
+// continue-as-new.
+//
+// The state owns which calls are open and which answers were accepted. Waiting, activities and the journal belong to
+// others.
+//
+// 1. Calls are independent: a transition of one never touches another (INV-G3).
+// 2. Every transition returns the facts that it adds to the ledger; nothing changes without a fact.
 
 /** An accepted decision, remembered so that a resent decision gets the same acknowledgement (INV-D3). */
 export type Answered =
@@ -125,7 +184,7 @@ export function proposed(run: Run, calls: readonly ProposedCall[], usage: Usage,
       },
       ...(cost === undefined ? {} : { spent: (run.spent ?? 0) + cost }),
     },
-    facts: [{ kind: 'turn.proposed', turn, calls: calls.length, usage, ...(cost === undefined ? {} : { cost }) }],
+    facts: [{ kind: 'turn.proposed', turn, calls: calls.length, usage, ...defined({ cost }) }],
   };
 }
 
@@ -156,7 +215,7 @@ export function callsOf({ parts, malformed }: Pick<ModelStepResult, 'parts' | 'm
         providerCallId,
         name,
         arguments: part.arguments,
-        ...(reason === undefined ? {} : { malformed: reason }),
+        ...defined({ malformed: reason }),
       },
     ];
   });

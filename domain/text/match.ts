@@ -42,3 +42,62 @@ export function splitTool(qualified: string): { readonly server: string; readonl
   const at = qualified.indexOf('/');
   return { server: qualified.slice(0, at), tool: qualified.slice(at + 1) };
 }
+
+// A wrong tool name gets a hint here: the known names that were probably meant.
+
+/** Longest possible model name; the wanted name may be any text. */
+const MOST_CHARACTERS = 64;
+const MOST_EDITS = 2;
+/** Bounds of the work for a hint, which is worth little: names looked at in a large catalog, and distances computed. */
+const MOST_LOOKED_AT = 4_000;
+const MOST_COMPARED = 500;
+
+/** Returns the names that a model may have meant: those within two edits or sharing a word, nearest first. */
+export function nearNames(wanted: string, known: readonly string[], most = 3): string[] {
+  const asked = wanted.slice(0, MOST_CHARACTERS).toLowerCase();
+  const words = wordsOf(asked);
+  const sharing: string[] = [];
+  const alike: string[] = [];
+  for (const name of known.slice(0, MOST_LOOKED_AT)) {
+    if (wordsOf(name).some((word) => words.includes(word))) sharing.push(name);
+    // Names whose lengths differ by more are at least as many edits apart.
+    else if (Math.abs(name.length - wanted.length) <= MOST_EDITS) alike.push(name);
+  }
+  const distanceOf = (name: string): number => editDistance(asked, name.toLowerCase());
+  return [
+    ...sharing.slice(0, MOST_COMPARED).map((name) => ({ name, distance: distanceOf(name) })),
+    ...alike
+      .slice(0, MOST_COMPARED)
+      .map((name) => ({ name, distance: distanceOf(name) }))
+      .filter(({ distance }) => distance <= MOST_EDITS),
+  ]
+    .toSorted((a, b) => a.distance - b.distance)
+    .slice(0, most)
+    .map(({ name }) => name);
+}
+
+function wordsOf(name: string): string[] {
+  return name
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word.length > 2);
+}
+
+/** Returns the Levenshtein distance of the first `MOST_CHARACTERS` characters. */
+function editDistance(a: string, right: string): number {
+  const b = right.slice(0, MOST_CHARACTERS);
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column += 1) {
+      const cost = a[row - 1] === b[column - 1] ? 0 : 1;
+      // Sound: both rows have b.length + 1 numbers, and column stays within them.
+      const above = previous[column] as number;
+      const diagonal = previous[column - 1] as number;
+      current.push(Math.min(above + 1, (current[column - 1] as number) + 1, diagonal + cost));
+    }
+    previous = current;
+  }
+  // Sound: as above.
+  return previous[b.length] as number;
+}

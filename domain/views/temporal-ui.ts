@@ -4,19 +4,19 @@
  * 1. Every text of a model, tool or server is escaped (see `domain/text/escape.ts`).
  * 2. Search attributes and memo hold no arguments: everybody who may list runs can read both.
  */
-import type { InputPause, OutcomePause, Pause } from '../../contracts/schemas/answer.ts';
-import type { PendingMemo } from '../../contracts/schemas/request.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { InputPause, OutcomePause, Pause, PendingMemo } from '../../contracts/schemas/request.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
+import { type Catalog, hasDrifted } from '../catalog/state.ts';
 import { shownTask, tasksOf } from '../legacy-2025/tasks.ts';
 import { describeRule } from '../policy/approvers.ts';
 import { withoutRedacted } from '../policy/redaction.ts';
-import type { Asking, CallState, Extension } from '../state/call.ts';
 import { shownOf } from '../request/deadline.ts';
-import { digestOf } from '../request/facts.ts';
+import { digestOf } from '../request/digest.ts';
 import { shownStanding } from '../request/standing.ts';
 import { heldCalls, shownHeld } from '../request/throttling.ts';
-import type { Run, RunIds } from '../state/run.ts';
-import { askingCalls, waitOf } from '../state/status.ts';
+import type { Asking, CallState, Extension } from '../state/call.ts';
+import { askingCalls, type Run, type RunIds, waitOf } from '../state/run.ts';
 import { byteLength, canonicalJson } from '../text/canonical.ts';
 import { bounded, boundedBytes, codeSpan, markdown, named, visible } from '../text/escape.ts';
 
@@ -229,7 +229,7 @@ export function pendingMemo(run: Run, ids: RunIds): PendingMemo {
     deadline: new Date(state.request.deadline).toISOString(),
     digest: digestOf(state, ids),
     ...(shownOf(state.request).remindedAt === undefined ? {} : { reminded: true as const }),
-    ...(state.duplicateOf === undefined ? {} : { duplicateOf: state.duplicateOf }),
+    ...defined({ duplicateOf: state.duplicateOf }),
     ...(state.request.about === undefined ? {} : { about: state.request.about.kind }),
   }));
   const memoOf = (shown: PendingMemo['requests']): PendingMemo => ({
@@ -269,4 +269,45 @@ export function listedWithin(values: readonly string[]): readonly string[] {
   const kept = [...new Set(values)];
   while (byteLength(JSON.stringify(kept)) > ATTRIBUTE_BYTES) kept.pop();
   return kept;
+}
+
+// Temporal UI shows this text of a catalog: Markdown, with foreign names made visible and inert.
+
+const MOST_NAMED = 20;
+
+export function catalogDetails(catalog: Catalog): string {
+  const { status, connection, entries, pending, policyVersion, lastRefresh } = catalog;
+  const namedLine = (title: string, names: readonly string[]): string[] =>
+    names.length === 0 ? [] : [`- ${title} (${names.length}): ${listed(names)}`];
+  const available = entries.filter((entry) => entry.status === 'available');
+  const of = (wanted: (entry: Catalog['entries'][number]) => boolean): string[] =>
+    entries.filter(wanted).map(({ name }) => name);
+  return [
+    `**${status}**${connection === undefined ? '' : ` to ${codeSpan(bounded(connection.url, 200))}`}, version ${policyVersion}`,
+    `- ${available.length} tools available`,
+    ...namedLine(
+      'Changed since an operator looked',
+      of((entry) => hasDrifted(entry)),
+    ),
+    ...namedLine(
+      'Missing',
+      of((entry) => entry.status === 'missing'),
+    ),
+    ...namedLine(
+      'Disabled',
+      of(({ setting }) => !setting.enabled),
+    ),
+    ...namedLine(
+      'Waiting for a second administrator',
+      pending.map(({ changeId }) => changeId),
+    ),
+    ...(lastRefresh?.ok === false
+      ? [`- The last refresh failed: ${markdown(`${lastRefresh.code}: ${bounded(`${lastRefresh.message}`, 300)}`)}`]
+      : []),
+  ].join('\n');
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMED).map((name) => codeSpan(bounded(name, 64)));
+  return `${shown.join(', ')}${names.length > MOST_NAMED ? ' …' : ''}`;
 }

@@ -4,8 +4,7 @@
  * reaches it once more in that task.
  */
 import { ACTIVITIES } from '../../contracts/names.ts';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { approve, refused } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { resetBeforeDecision } from './moving.ts';

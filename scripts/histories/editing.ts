@@ -1,9 +1,8 @@
 /** These scenarios record runs whose approvers edit arguments, or answer in the tool's place. */
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { approve, refused, reject, wrongDecisions } from './attempts.ts';
 import type { Attempt } from './inputs.ts';
 import { calls, says, type Scene, type Scenario } from './scene.ts';

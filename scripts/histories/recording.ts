@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { historyFromJSON, historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError } from '../../contracts/errors.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
+import type { DecisionInput } from '../../contracts/schemas/request.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import type { Expected } from './attempts.ts';

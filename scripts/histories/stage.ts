@@ -13,6 +13,7 @@ import { setFlagsFromString } from 'node:v8';
 import { Client } from '@temporalio/client';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { Countersign, type Signer } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { TrustConfig } from '../../contracts/schemas/trust.ts';
 import type { Script } from '../../contracts/schemas/script.ts';
@@ -20,7 +21,7 @@ import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { connectClient } from '../../workers/connection.ts';
 import { createDataConverter } from '../../workers/codec.ts';
 import { startDevServer } from '../../workers/dev-server.ts';
-import type { WorkerRole } from '../../workers/config/role.ts';
+import type { WorkerRole } from '../../workers/config/load.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { startDeciders } from './deciders.ts';
 import { EDITABLE, OF_TWO, POLICY } from './stage-policy.ts';
@@ -188,7 +189,7 @@ export async function openStage(
           notes: {
             url: TOOL_SERVER_URL,
             credentials: { kind: 'none' },
-            ...(toolQueue === undefined ? {} : { taskQueue: toolQueue }),
+            ...defined({ taskQueue: toolQueue }),
           },
         },
         ...over,

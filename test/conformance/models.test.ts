@@ -1,5 +1,6 @@
 /** The models port, its scripted model and its three providers. */
 import { createScriptedModel } from '../../activities/models/scripted.ts';
+import { defined } from '../../contracts/defined.ts';
 import { Script } from '../../contracts/schemas/script.ts';
 import { anthropicDialect } from '../support/model-anthropic.ts';
 import { startModelBench } from '../support/model-bench.ts';
@@ -25,7 +26,7 @@ function scriptStep({ parts }: Said): unknown {
   const calls = parts.flatMap((part) =>
     part.type === 'call' ? [{ tool: part.name, arguments: JSON.parse(part.json) as unknown }] : [],
   );
-  return { calls, ...(text === undefined ? {} : { text }) };
+  return { calls, ...defined({ text }) };
 }
 
 function overTheWire(dialect: Dialect): ModelHarness {

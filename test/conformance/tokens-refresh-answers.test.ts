@@ -1,7 +1,6 @@
 /** Refresh tokens at an authorization server that answers wrongly, late or never: what each answer proves of the token (INV-S1). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createVaultEnvironment } from '../../activities/vault/environment.ts';
-import type { Vault } from '../../activities/vault/port.ts';
+import { createVaultEnvironment, type Vault } from '../../activities/vault/port.ts';
 import { createMemoryVault, entryOf } from '../support/builders/vault.ts';
 import { refusalOf } from '../support/keys-refusal.ts';
 import { brokerFor, expectNoSecret, SECRET } from '../support/oauth-broker.ts';

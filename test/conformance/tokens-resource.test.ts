@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defined } from '../../contracts/defined.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { MintedToken } from '../../activities/tokens/port.ts';
@@ -68,12 +69,12 @@ describe('metadata of a protected resource', () => {
       config,
       keys: new Map(),
       egress: loopbackEgress(),
-      ...(now === undefined ? {} : { now }),
+      ...defined({ now }),
     });
   }
 
   async function mint(how: 'on-refusal' | 'required', refused?: string): Promise<MintedToken> {
-    const request = { run: runOf(1), server: 'notes', serverUrl: url, ...(refused === undefined ? {} : { refused }) };
+    const request = { run: runOf(1), server: 'notes', serverUrl: url, ...defined({ refused }) };
     return brokerWith(how).mint(request);
   }
 

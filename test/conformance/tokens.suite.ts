@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { TokenEvidence } from '../../contracts/schemas/call.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
-import { createScrubber } from '../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../activities/scrubbing/scrubber.ts';
 import { refusalOf } from '../support/keys-refusal.ts';
 
 export interface TokenSetting {

@@ -1,8 +1,8 @@
 /** What a run is told where the list before a call is turned away, and with which grant the tools are listed (F13, ADR 0033, 0038). */
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';

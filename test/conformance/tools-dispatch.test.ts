@@ -4,11 +4,12 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { aDefinition } from '../support/mcp-call.ts';
@@ -81,7 +82,7 @@ describe.each(['modern', 'legacy'] as const)('a run’s call at a %s server', (e
         mint: async () => ({
           evidence: { strategy: 'none' },
           secrets: [],
-          ...(accessToken === undefined ? {} : { accessToken }),
+          ...defined({ accessToken }),
         }),
       },
       server: createMcpToolServer({ artifacts, egress: loopbackEgress() }),

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { CallEnding, Leg, ToolInput } from '../../activities/mcp/port.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { InputAnswer, InputResponse } from '../../contracts/schemas/input.ts';
 import { answersTo, withAnswers } from '../../domain/request/input.ts';
 import { aCall, aConnection, aDefinition } from '../support/mcp-call.ts';
@@ -27,7 +28,7 @@ const NEW: ToolInput = { answers: [], dispatch: '0.1' };
 
 /** Another worker each time: nothing is shared but what is given. */
 async function send(tool: string, input?: ToolInput, more: object = {}): Promise<CallEnding> {
-  const call = aCall({ definition: aDefinition({ name: tool }), ...(input === undefined ? {} : { input }), ...more });
+  const call = aCall({ definition: aDefinition({ name: tool }), ...defined({ input }), ...more });
   return await createMcpToolServer({ artifacts: createMemoryStore(), egress: loopbackEgress() }).call(
     aConnection({ url: server.url }),
     call,
@@ -52,7 +53,7 @@ function answered(
   const leg = { responses: answersTo(paused.requests, answers).responses, used };
   // Through JSON, as history keeps it.
   const kept = structuredClone({ answers, dispatch: '1.1', leg });
-  return { ...kept, leg: { ...kept.leg, ...(paused.state === undefined ? {} : { state: paused.state }) } };
+  return { ...kept, leg: { ...kept.leg, ...defined({ state: paused.state }) } };
 }
 
 const yes: InputResponse = { action: 'accept', content: { sure: true } };

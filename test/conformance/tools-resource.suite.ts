@@ -1,6 +1,6 @@
 /** Reading a linked resource: one `resources/read`, on the path of a call in both eras (rows of mcp.md §2.1; F12, F29). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MASK } from '../../activities/kit/scrubber.ts';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import type { CallEnding, ServerConnection, ToolCall } from '../../activities/mcp/port.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import { ToolResult } from '../../contracts/schemas/call.ts';

@@ -5,14 +5,14 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
-import { authorityOf } from '../../activities/gate/authority.ts';
-import { openPoint, sealFor } from '../../activities/gate/legacy-2025/resume-point.ts';
+import { authorityOf } from '../../activities/gate/access.ts';
+import { openPoint, sealFor } from '../../activities/gate/legacy-2025/seals.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';
 import { createStateSeal } from '../../activities/mcp/state-seal.ts';

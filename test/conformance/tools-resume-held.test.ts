@@ -6,14 +6,15 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';
 import { createMcpToolServer } from '../../activities/mcp/mcp-server.ts';
 import type { ResumePoint } from '../../activities/mcp/port.ts';
 import { createResumeCall } from '../../activities/gate/legacy-2025/resume-call.ts';
-import { sealFor } from '../../activities/gate/legacy-2025/resume-point.ts';
+import { sealFor } from '../../activities/gate/legacy-2025/seals.ts';
 import { createStateSeal } from '../../activities/mcp/state-seal.ts';
+import { defined } from '../../contracts/defined.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { event, question, YES } from '../support/asking-server.ts';
 import { loopbackEgress } from '../support/egress.ts';
@@ -117,7 +118,7 @@ test.each<[string, number | undefined, number, number]>([
     requestId: 1,
     eventId: 'e-1',
     sentAt: new Date(Date.now() - agoMs).toISOString(),
-    ...(heldMs === undefined ? {} : { heldMs }),
+    ...defined({ heldMs }),
   };
   const resume = await sealFor(input, seal, () => ({ shown: [] })).seal?.(point);
   if (resume === undefined) throw new Error('nothing is left behind');

@@ -1,6 +1,6 @@
 /** No secret comes back from a server that echoes it, in any place or form (INV-S1, F29). */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MASK } from '../../activities/kit/scrubber.ts';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import { observedArtifacts } from '../support/mcp-artifacts.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';

@@ -1,5 +1,6 @@
 /** Calls that are cancelled, sessions that are left, servers that are not there. */
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { defined } from '../../contracts/defined.ts';
 import { aCall, aConnection } from '../support/mcp-call.ts';
 import { type RawServer, type SeenRequest, startRawServer } from '../support/mcp-raw-server.ts';
 import type { ToolServerHarness } from './tools.suite.ts';
@@ -120,7 +121,7 @@ export function stopSuite({ name, create }: ToolServerHarness): void {
       });
       const toolServer = create(status === 'hangs' ? { connectMs: 500 } : {});
       const ending = await toolServer.call(aConnection({ url: server.url }), aCall());
-      expect(ending).toMatchObject({ kind, code, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+      expect(ending).toMatchObject({ kind, code, ...defined({ retryAfterMs }) });
       expect(server.seen.some(isCall)).toBe(false);
     });
 

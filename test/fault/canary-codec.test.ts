@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { defined } from '../../contracts/defined.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
 import { type Canary, CanaryScanner } from '../support/canary-scan.ts';
 import { storedPieces } from '../support/canary-stores.ts';
@@ -71,7 +72,7 @@ async function sightingsAfter(encryption: ConfigInput['encryption']): Promise<re
           },
         },
       },
-      ...(encryption === undefined ? {} : { encryption }),
+      ...defined({ encryption }),
     },
   });
   try {

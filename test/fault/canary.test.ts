@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { MASK } from '../../activities/kit/scrubber.ts';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { Countersign, type RunHandle } from '../../client/index.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
 import { catalogPieces, LISTED, REJECTED } from '../support/canary-catalog.ts';

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { IssuedClaims } from '../../contracts/schemas/issued-claims.ts';
+import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { sightingsInHistory } from '../support/canary-stores.ts';
 import { type CountersignedScene, ISSUER, PAYMENT, startCountersignedScene } from '../support/countersigned-scene.ts';

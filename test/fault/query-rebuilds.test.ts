@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isRefusedQuery } from '../../contracts/refused-query.ts';
+import { isRefusedQuery } from '../../contracts/failure.ts';
 import type { Recorded } from '../../workers/replay/recorded-history.ts';
 import { bundleForReplay, compareHistories } from '../../workers/replay/semantics.ts';
 import { keepDamaged } from '../support/damaged-runs.ts';

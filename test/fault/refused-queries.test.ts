@@ -1,7 +1,7 @@
 /** What operators see of a refused query (docs/adr/0044): the count, at the address of a worker process that Prometheus reads. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { METRICS } from '../../contracts/names.ts';
-import { isRefusedQuery } from '../../contracts/refused-query.ts';
+import { isRefusedQuery } from '../../contracts/failure.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { plainClient } from '../support/engine.ts';
 import { type FaultWorld, startFaultWorld } from '../support/fault-world.ts';

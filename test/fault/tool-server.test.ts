@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { LedgerEntry } from '../../contracts/schemas/ledger.ts';
 import { startEngine } from '../support/engine.ts';
 import { executionsOf, expectSound } from '../support/fault-oracle.ts';
@@ -111,7 +112,7 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
     const { outcome, code, executions, told: expected, sent = 1 } = EXPECTED[name] as Fault;
     const callId = callIdOf(name);
     expect(executionsOf(server.calls, run, callId)).toBe(executions);
-    expect(factsOf(ledger, 'outcome', callId)).toMatchObject([{ outcome, ...(code === undefined ? {} : { code }) }]);
+    expect(factsOf(ledger, 'outcome', callId)).toMatchObject([{ outcome, ...defined({ code }) }]);
     const attempts = factsOf(ledger, 'dispatched', callId).length;
     // What was held back for what another call of this server has heard comes back without having been sent.
     if (factsOf(ledger, 'held', callId).length > 0) expect(attempts).toBeGreaterThan(sent);

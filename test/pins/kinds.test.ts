@@ -1,7 +1,7 @@
 /** Kinds that stand in ledgers, histories and stored segments for as long as those are kept. Literals, never imports. */
 import { describe, expect, test } from '@jest/globals';
 import { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
-import { Decision, DecisionAck, Provision, Remember } from '../../contracts/schemas/answer.ts';
+import { Decision, DecisionAck, Provision, Remember, RequestStatus } from '../../contracts/schemas/request.ts';
 import { Outcome, ResultPart, Verdict } from '../../contracts/schemas/call.ts';
 import {
   CATALOG_FACTS,
@@ -14,7 +14,6 @@ import {
 } from '../../contracts/schemas/catalog.ts';
 import { LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { Action, ApproverClause, DecisionRight, RememberScope, Strategy } from '../../contracts/schemas/policy.ts';
-import { RequestStatus } from '../../contracts/schemas/request.ts';
 import { RunResult, RunStatus } from '../../contracts/schemas/run-state.ts';
 import { AssistantPart, Message } from '../../contracts/schemas/transcript.ts';
 import { CARRY_VERSION, CARRY_VERSIONS, PAUSED_CARRY_VERSION, TASK_CARRY_VERSION } from '../../domain/run/carry.ts';

@@ -20,7 +20,7 @@ import {
   UPDATES,
 } from '../../contracts/names.ts';
 import { HEAD_ALG, HEAD_TYPE, SEALING } from '../../contracts/crypto.ts';
-import { IssuedCall, IssuedClaims, IssuedConsent, IssuedContext } from '../../contracts/schemas/issued-claims.ts';
+import { IssuedCall, IssuedClaims, IssuedConsent, IssuedContext } from '../../contracts/schemas/credentials.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import { catalogId } from '../../domain/catalog/state.ts';
 

@@ -1,6 +1,6 @@
 /** Final answers against the output schema of a run. */
 import { describe, expect, test } from '@jest/globals';
-import { checkOutput } from '../../activities/models/output.ts';
+import { checkOutput } from '../../activities/models/ai-sdk.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { doublingSchema } from '../support/doubling-schema.ts';
 

@@ -7,8 +7,7 @@
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { AcceptedAttempt, RefusedAttempt } from '../../scripts/histories/inputs.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import type { History, Recorded } from '../../workers/replay/recorded-history.ts';
-import { DeedReader } from '../../workers/replay/recorded-commands.ts';
+import { DeedReader, type History, type Recorded } from '../../workers/replay/recorded-history.ts';
 import { CommandLog, underRunId } from '../../workers/replay/semantics.ts';
 import { replayHistories } from '../../workers/replay/replay.ts';
 import type { Command } from '../../workflows/interceptors/replay-inspector.ts';

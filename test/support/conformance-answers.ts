@@ -2,6 +2,7 @@
  * Answers a server's questions as a run does: a person who may answer accepts each form, and the call goes
  * on.
  */
+import { defined } from '../../contracts/defined.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { InputRequest, InputResponse } from '../../contracts/schemas/input.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
@@ -19,7 +20,7 @@ export function answeredDispatch(
   asked: Extract<DispatchResult, { kind: 'input' }>,
 ): DispatchInput {
   const { round, requests, used, state } = asked;
-  const leg = { round, requests, used, ...(state === undefined ? {} : { state }) };
+  const leg = { round, requests, used, ...defined({ state }) };
   const provided = [...(dispatch.input?.provided ?? []), provision(dispatch, asked)];
   // Each dispatch of a run is an attempt of its own. Sound: this is the form that Temporal keeps.
   const next = { ...dispatch, attempt: dispatch.attempt + 1, input: { provided, leg } };

@@ -10,7 +10,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
@@ -90,7 +91,7 @@ try {
     },
     policy: { strategy: 'never' },
     egress: { allowLoopback: true },
-    ...(grants === undefined ? {} : { grants }),
+    ...defined({ grants }),
   });
   const artifacts = createMemoryStore();
   const loaded = { config, baseDirectory: directory, path: undefined };

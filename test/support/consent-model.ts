@@ -2,7 +2,8 @@
  * Supports property tests over whole runs: possible decisions, and a small model of what people have agreed
  * to.
  */
-import type { Decision, Remember } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Decision, Remember } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { callOf, type Run, type RunIds } from '../../domain/state/run.ts';
@@ -83,7 +84,7 @@ export function decisionOf(
     case 'approve':
       return approval(over);
     case 'remember':
-      return approval({ ...over, ...(remember === undefined ? {} : { remember }) });
+      return approval({ ...over, ...defined({ remember }) });
     case 'edit':
       return { ...approval(over), arguments: POOL[args] ?? {} };
     case 'reject':

@@ -2,7 +2,7 @@
  * Runs one dispatch of an allowed call through the activity; the test controls everything that the activity
  * reaches.
  */
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import type { CallProgress } from '../../activities/mcp/port.ts';
 import { ServerLimits } from '../../activities/limits/server-limits.ts';

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { Client, type Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
-import { connectClient } from '../../workers/connection.ts';
+import { defined } from '../../contracts/defined.ts';
+import { askingAgain, connectClient } from '../../workers/connection.ts';
 import { type DevServer, startDevServer } from '../../workers/dev-server.ts';
-import { askingAgain } from '../../workers/refused-queries.ts';
 
 /**
  * Settings that remove two pauses of the dev server. It looks for due timers once a second, and delays an execution
@@ -59,7 +59,7 @@ export async function startEngine({
         namespace: server.namespace,
         // The workers' own clients have the same interceptor.
         interceptors: { workflow: [askingAgain()] },
-        ...(dataConverter === undefined ? {} : { dataConverter }),
+        ...defined({ dataConverter }),
       });
     },
     stop: async () => {

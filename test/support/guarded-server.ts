@@ -17,7 +17,7 @@ import {
 } from '@modelcontextprotocol/server';
 import canonicalize from 'canonicalize';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
-import { IssuedClaims } from '../../contracts/schemas/issued-claims.ts';
+import { IssuedClaims } from '../../contracts/schemas/credentials.ts';
 import { listenOnLoopback } from './loopback-server.ts';
 
 export interface GuardedRules {

@@ -4,12 +4,12 @@
  */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 import { Config } from '../../contracts/schemas/config.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
-import type { InputPause } from '../../contracts/schemas/answer.ts';
+import type { InputPause } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { canonicalServerUrl } from '../../domain/text/urls.ts';

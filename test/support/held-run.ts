@@ -1,6 +1,6 @@
 /** Plays a run that accepts the questions of a dispatch as a test tells it to, and remembers them. */
 import type { HeldAck, HeldPlace, HeldQuestions, HeldWord } from '../../contracts/wire/legacy-2025.ts';
-import { type HeldRun, NotHeld } from '../../activities/gate/legacy-2025/held-run.ts';
+import { type HeldRun, NotHeld } from '../../activities/gate/legacy-2025/open-question.ts';
 
 export interface FakeRun extends HeldRun {
   readonly asked: readonly HeldQuestions[];

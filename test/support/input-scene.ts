@@ -2,8 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import type { InputResponse } from '../../contracts/schemas/input.ts';
-import type { ProvisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, ProvisionInput } from '../../contracts/schemas/request.ts';
 import { startEngine } from './engine.ts';
 import { keepZoneKey } from './keys.ts';
 import { type MrtrServer, startMrtrServer } from './mrtr-server.ts';

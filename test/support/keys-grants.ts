@@ -2,8 +2,7 @@
 import type { SealedGrant } from '../../contracts/schemas/run-spec.ts';
 import { type SealingRequest, sealAuthorization } from '../../client/signing/sealing.ts';
 import type { MintedToken, TokenRequest } from '../../activities/tokens/port.ts';
-import type { PrivateKeys } from '../../activities/tokens/private-keys.ts';
-import { sealedStrategy } from '../../activities/tokens/sealed.ts';
+import { type PrivateKeys, sealedStrategy } from '../../activities/tokens/sealed.ts';
 import { type ZoneKey, privateKeysOf } from './keys.ts';
 
 export const TOKEN = 'gho_16C7e42F292c6912E7710c838347Ae178B4a';

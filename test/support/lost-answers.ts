@@ -2,8 +2,7 @@
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { RunHandle } from '../../client/index.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
-import type { ResolutionInput } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, ResolutionInput } from '../../contracts/schemas/request.ts';
 import { until } from './until.ts';
 import type { World } from './world.ts';
 

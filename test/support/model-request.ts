@@ -1,5 +1,5 @@
 /** Builds model requests and the conversations in them. */
-import { callIdOf } from '../../contracts/ids.ts';
+import { callIdOf } from '../../contracts/names.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { Message } from '../../contracts/schemas/transcript.ts';
 import type { ModelAnswer, ModelRequest, ModelTool } from '../../activities/models/port.ts';

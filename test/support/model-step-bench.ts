@@ -5,6 +5,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { createModelStep, type ModelStepDependencies } from '../../activities/models/model-step.ts';
 import type { Model, ModelAnswer } from '../../activities/models/port.ts';
+import { defined } from '../../contracts/defined.ts';
 import type { ModelStepInput, ModelStepResult } from '../../contracts/wire/run.ts';
 import type { OfferedTool } from '../../domain/run/toolset.ts';
 import { EMPTY_DIGEST } from '../../domain/run/journal.ts';
@@ -51,7 +52,7 @@ export function proposed(providerCallId: string, malformed?: string): ModelAnswe
     providerCallId,
     name: 'files__read_file',
     arguments: {},
-    ...(malformed === undefined ? {} : { malformed }),
+    ...defined({ malformed }),
   };
 }
 

@@ -11,6 +11,7 @@ import {
   inputResponse,
   Server,
 } from '@modelcontextprotocol/server';
+import { defined } from '../../contracts/defined.ts';
 import { later } from './asking-server.ts';
 import { listenerOf, listenOnLoopback } from './loopback-server.ts';
 
@@ -57,7 +58,7 @@ export async function startMrtrServer(): Promise<MrtrServer> {
     ttlSeconds: 3_600,
   });
   const mint = async (step: number, name?: string): Promise<string> => {
-    const state = await codec.mint({ epoch, step, ...(name === undefined ? {} : { name }) });
+    const state = await codec.mint({ epoch, step, ...defined({ name }) });
     states.push(state);
     return state;
   };

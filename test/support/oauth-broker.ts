@@ -1,9 +1,10 @@
 /** Makes token brokers over configured servers with client credentials, and requests to them. */
+import { defined } from '../../contracts/defined.ts';
 import type { CountersignError } from '../../contracts/errors.ts';
 import { Config, type ConfigInput } from '../../contracts/schemas/config.ts';
 import { createTokenBroker } from '../../activities/tokens/broker.ts';
 import type { TokenBroker, TokenRequest } from '../../activities/tokens/port.ts';
-import { createScrubber } from '../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../activities/scrubbing/scrubber.ts';
 import { loopbackEgress } from './egress.ts';
 
 export const URL_OF = { notes: 'https://notes.example.com/mcp', files: 'https://files.example.com/mcp' };
@@ -35,7 +36,7 @@ export function withClient(issuer: string, scopes: object = {}, more: object = {
 }
 
 export function requestFor(server: 'notes' | 'files', tool?: string): TokenRequest {
-  return { run: runOf(1), server, serverUrl: URL_OF[server], ...(tool === undefined ? {} : { tool }) };
+  return { run: runOf(1), server, serverUrl: URL_OF[server], ...defined({ tool }) };
 }
 
 /** Asserts that no string in which a credential could hide holds the secret, in any form in which it travels. */

@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type JWK, exportJWK, generateKeyPair } from 'jose';
 import type { KoaContext, Provider, ProviderConfiguration } from 'oidc-provider';
+import { defined } from '../../contracts/defined.ts';
 import { listenOnLoopback } from './loopback-server.ts';
 
 /** A token request as it arrived. */
@@ -70,8 +71,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
   const configuration: ProviderConfiguration = {
     clients: options.clients.map(
       ({ id, secret, authMethod = 'client_secret_basic', scope, publicJwk, grantTypes }) => ({
-        ...(scope === undefined ? {} : { scope }),
-        ...(secret === undefined ? {} : { client_secret: secret }),
+        ...defined({ scope, client_secret: secret }),
         ...(publicJwk === undefined ? {} : { jwks: { keys: [publicJwk] } }),
         client_id: id,
         token_endpoint_auth_method: authMethod,
@@ -81,7 +81,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
       }),
     ),
     scopes: options.scopes ?? [...new Set(Object.values(options.resources).flatMap((scope) => scope.split(' ')))],
-    ...(options.authMethods === undefined ? {} : { clientAuthMethods: options.authMethods }),
+    ...defined({ clientAuthMethods: options.authMethods }),
     // An exchanged token names who acts for the subject (RFC 8693 §4.1).
     extraTokenClaims: ({ oidc: { params, client } }) =>
       params?.['subject_token'] === undefined ? undefined : { act: { sub: client.clientId } },
@@ -101,7 +101,7 @@ export async function startProvider(options: ProviderOptions): Promise<RunningPr
             scope,
             accessTokenFormat: options.format ?? 'jwt',
             accessTokenTTL: 120,
-            ...(options.audience === undefined ? {} : { audience: options.audience }),
+            ...defined({ audience: options.audience }),
           };
         },
       },

@@ -1,6 +1,7 @@
 /** Makes a run of two entries with the messages signed for them, and forges one part of it. */
 import type { RecordedDeeds } from '../../client/ledger/history.ts';
-import type { Decision } from '../../contracts/schemas/answer.ts';
+import { defined } from '../../contracts/defined.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import type { AnyEntry, LedgerFact } from '../../contracts/schemas/ledger.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { TrustedJwk } from '../../contracts/schemas/trust.ts';
@@ -115,8 +116,7 @@ function saidBy(decision: Decision): object {
       return { answerHash: sha256Hex(decision.answer) };
     case 'approve':
       return {
-        ...(decision.comment === undefined ? {} : { comment: decision.comment }),
-        ...(decision.remember === undefined ? {} : { remember: decision.remember }),
+        ...defined({ comment: decision.comment, remember: decision.remember }),
         ...(decision.arguments === undefined
           ? {}
           : { edited: { from: 'c'.repeat(64), to: hashOf(decision.arguments) } }),

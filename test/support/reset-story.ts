@@ -7,21 +7,28 @@ import { checkProof, checkScheduler } from '../../activities/gate/dispatch-check
 import { checkStanding } from '../../activities/gate/statement-checks.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { RUN_WORKFLOW } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/answer.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import { Limits } from '../../contracts/schemas/run-spec.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/chain.ts';
+import {
+  callOf,
+  carriedExecutions,
+  decidedIn,
+  type Execution,
+  type Run,
+  type RunIds,
+  startRun,
+} from '../../domain/state/run.ts';
 import { accept, admit, madeInTime } from '../../domain/request/decision.ts';
 import { isEdit } from '../../domain/request/rights.ts';
 import { acceptEdit, refuseEdit } from '../../domain/request/edit.ts';
 import { askedAgain, dispatched, ended } from '../../domain/request/transitions.ts';
-import { callOf, type Run, type RunIds, startRun } from '../../domain/state/run.ts';
 import { lost, remembered, standingOf } from '../../domain/request/standing-changes.ts';
 import { approval, shown } from './builders/decision.ts';
 import { dispatchOf } from './builders/dispatch.ts';
 import { judgement } from './builders/judgement.ts';
 import { POLICY_VERSION, runIds, START } from './builders/run.ts';
 import { Believed, OPEN_VERDICT } from './consent-model.ts';
-import type { Refused } from '../../activities/kit/refused.ts';
+import type { Refused } from '../../activities/kit/activity.ts';
 
 const NOW = START + 1_000;
 const FALLBACK = { approverId: 'ann', deadlineSeconds: 3_600 };

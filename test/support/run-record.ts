@@ -8,6 +8,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { listExecutions } from '../../client/engine/executions.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { readSegment } from '../../activities/run/read-transcript.ts';
+import { defined } from '../../contracts/defined.ts';
 import { type LedgerEntry, type LedgerFact, Segment } from '../../contracts/schemas/ledger.ts';
 import type { TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { CallResult, Message } from '../../contracts/schemas/transcript.ts';
@@ -115,7 +116,7 @@ export async function results(
 ): Promise<readonly Pick<CallResult, 'callId' | 'outcome' | 'edited'>[]> {
   return (await transcript(world, run))
     .flatMap((message) => (message.role === 'tool' ? message.results : []))
-    .map(({ callId, outcome, edited }) => ({ callId, outcome, ...(edited === undefined ? {} : { edited }) }));
+    .map(({ callId, outcome, edited }) => ({ callId, outcome, ...defined({ edited }) }));
 }
 
 export function factsOf<Kind extends LedgerFact['kind']>(

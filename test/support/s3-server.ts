@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AwsClient } from 'aws4fetch';
+import { defined } from '../../contracts/defined.ts';
 import type { BucketConfig } from '../../contracts/schemas/stores.ts';
 import { freePort } from '../../workers/dev-server.ts';
 import { Hopeless, until } from './until.ts';
@@ -52,7 +53,7 @@ export async function startS3Server(): Promise<S3Server> {
   process.once('exit', killWithParent);
 
   const ask: S3Server['ask'] = async (method, path, body, headers = {}) =>
-    await admin.fetch(`${endpoint}${path}`, { method, headers, ...(body === undefined ? {} : { body }) });
+    await admin.fetch(`${endpoint}${path}`, { method, headers, ...defined({ body }) });
 
   const start = async (): Promise<void> => {
     const said: string[] = [];

@@ -1,17 +1,16 @@
 /** Makes a dispatch of a signed run with everything that it must prove; tests forge one part at a time. */
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import { createSignatureCheck } from '../../activities/trust/dispatch-proof.ts';
-import type { ExecutionFacts } from '../../activities/trust/executions.ts';
-import type { Namesakes } from '../../activities/trust/namesake.ts';
+import type { ExecutionFacts, Namesakes } from '../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../activities/trust/start-proof.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
-import type { SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../contracts/schemas/trust.ts';
 import { specHash } from '../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from './trust.ts';
-import type { Scheduler } from '../../activities/kit/scheduler.ts';
+import type { Scheduler } from '../../activities/kit/activity.ts';
 
 export const now = Math.floor(Date.now() / 1_000);
 export const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];

@@ -1,7 +1,7 @@
 /** Makes keys with which a worker signs: the file named in the configuration, and the public half. */
 import { type CryptoKey, type JWK, exportJWK, exportPKCS8, generateKeyPair } from 'jose';
 import type { SigningKey } from '../../contracts/schemas/credentials.ts';
-import type { SigningKeys } from '../../activities/tokens/private-keys.ts';
+import type { SigningKeys } from '../../activities/tokens/sealed.ts';
 
 export interface TestSigningKey {
   /** The key's entry in a configuration. */

@@ -2,8 +2,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createMemoryStore } from '../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../activities/artifacts/port.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import type { TokenRequest } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { pinnedTools, stored } from '../../activities/discovery/discover-tools.ts';

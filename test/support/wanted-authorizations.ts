@@ -1,8 +1,7 @@
 /** Makes calls whose server wants another authorization, and people's answers to that. */
 import { decodeJwt } from 'jose';
 import type { RunHandle } from '../../client/index.ts';
-import type { AuthorizationInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, AuthorizationInput } from '../../contracts/schemas/request.ts';
 import type { Grant } from '../../contracts/schemas/run-spec.ts';
 import { succeedWith } from './fault-server.ts';
 import { until } from './until.ts';

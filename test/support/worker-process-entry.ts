@@ -7,10 +7,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
-import { loadConfig } from '../../workers/config/load.ts';
+import { loadConfig, type WorkerRole } from '../../workers/config/load.ts';
 import { locateEngine } from '../../workers/connection.ts';
 import { installLog } from '../../workers/log.ts';
-import type { WorkerRole } from '../../workers/config/role.ts';
 import { startWorkers } from '../../workers/worker.ts';
 import './held-tasks.ts';
 import { POLLING } from './worker-process.ts';

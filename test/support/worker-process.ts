@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { WorkerRole } from '../../workers/config/role.ts';
+import type { WorkerRole } from '../../workers/config/load.ts';
 import { Hopeless, until } from './until.ts';
 
 export interface WorkerProcessOptions {

@@ -13,7 +13,7 @@ import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { WorkflowBundle } from '../../workers/bundle.ts';
 import { createDataConverter } from '../../workers/codec.ts';
-import type { WorkerRole } from '../../workers/config/role.ts';
+import type { WorkerRole } from '../../workers/config/load.ts';
 import { startWorkers, type Workers } from '../../workers/worker.ts';
 import { LOOPBACK } from './egress.ts';
 import { startEngine, type TestEngine } from './engine.ts';

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
 import type { TokenBroker } from '../../activities/tokens/port.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import type { CallEnding } from '../../activities/mcp/port.ts';

@@ -1,8 +1,7 @@
 /** What happens to an edit while it is judged (F16, F35, INV-D3, INV-G2). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
-import type { DecisionAck, DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck, DecisionInput } from '../../contracts/schemas/request.ts';
 import { holdJudge, judging } from '../support/held-judge.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, executions, factsOf, outcomes } from '../support/run-record.ts';

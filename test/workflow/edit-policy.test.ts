@@ -1,7 +1,6 @@
 /** An edited call is judged anew: policy may deny it, or ask others (B-7, F23, INV-G1). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf, refusalOf } from '../support/run-record.ts';
 import { decisionOn, openRequests, requestFor, startWorld, type World } from '../support/world.ts';

@@ -1,10 +1,9 @@
 /** Approvals that change the arguments, and answers in the tool's place (F16, F17, F23, B-7, B-8, INV-G1, INV-G2, INV-X2). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf, outcomes, results } from '../support/run-record.ts';

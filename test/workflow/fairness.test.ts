@@ -1,6 +1,7 @@
 /** A queue that serves one server alone: Temporal holds its limits, and serves what waits by priority, and tenant by tenant. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
+import { defined } from '../../contracts/defined.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';
 import { type CallExchange, type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { executions, factsOf, outcomes } from '../support/run-record.ts';
@@ -62,7 +63,7 @@ async function start(who: string, count: number, priority?: number): Promise<Run
   const calls = Array.from({ length: count }, () => ({ tool: 'desk/do', arguments: { who } }));
   const run = await world.start([{ calls }, { text: 'done' }], {
     initiator: { id: 'ann', tenant: who },
-    ...(priority === undefined ? {} : { priority }),
+    ...defined({ priority }),
   });
   return run;
 }

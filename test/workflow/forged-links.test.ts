@@ -1,8 +1,8 @@
 /** A read whose input was forged: dispatch asks the run itself what was linked to, and believes nothing else (INV-G1). */
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { createToolsetLoader } from '../../activities/catalog/toolset.ts';
-import { Conditions } from '../../activities/policy/condition-clock.ts';
+import { createToolsetLoader } from '../../activities/catalog/reader.ts';
+import { Conditions } from '../../activities/policy/condition.ts';
 import { createMessageReader, createTranscriptReader } from '../../activities/run/read-transcript.ts';
 import { createCallTool } from '../../activities/gate/call-tool.ts';
 import { createDiscoverTools } from '../../activities/discovery/discover-tools.ts';

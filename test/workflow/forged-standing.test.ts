@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { ACTIVITIES } from '../../contracts/names.ts';
-import type { Decision } from '../../contracts/schemas/answer.ts';
+import type { Decision } from '../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../contracts/schemas/policy.ts';
 import { requestDigest } from '../../domain/request/digest.ts';
 import { type Forger, startForger } from '../support/forger.ts';

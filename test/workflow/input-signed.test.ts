@@ -4,8 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import type { RunHandle } from '../../client/index.ts';
 import { UPDATES } from '../../contracts/names.ts';
 import type { ConfigInput } from '../../contracts/schemas/config.ts';
-import type { ProvisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, ProvisionInput } from '../../contracts/schemas/request.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import { runCommand } from '../support/cli.ts';
 import { startEngine, type TestEngine } from '../support/engine.ts';

@@ -1,7 +1,7 @@
 /** What users, tools and models say is conversation: queued, bounded, and never an approval. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { codedFailureIn } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import { type RawServer, startRawServer } from '../support/mcp-raw-server.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import {

@@ -3,7 +3,7 @@
  * task on, whatever came in one task; and once, behind the task for which it rebuilt a run.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { isRefusedQuery } from '../../contracts/refused-query.ts';
+import { isRefusedQuery } from '../../contracts/failure.ts';
 import type { RunHandle } from '../../client/index.ts';
 import { answered } from '../support/model-bench.ts';
 import { chatDialect } from '../support/model-chat.ts';

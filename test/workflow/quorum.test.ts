@@ -1,7 +1,6 @@
 /** Calls that several must countersign, and that their initiator must not (E-2, E-4, F-12, INV-G1–G3). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';

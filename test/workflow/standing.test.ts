@@ -1,10 +1,9 @@
 /** Approvals that answer later calls of a run (G-1, G-2, D-4, F35, INV-G1, INV-G2, INV-D3). */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
-import type { DecisionInput, Remember } from '../../contracts/schemas/answer.ts';
+import type { ApprovalRequest, DecisionInput, Remember } from '../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../contracts/schemas/json.ts';
 import type { ToolPolicyInput } from '../../contracts/schemas/policy.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf } from '../support/run-record.ts';
 import { resetRun } from '../support/reset.ts';

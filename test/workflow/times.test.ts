@@ -1,7 +1,6 @@
 /** The time of requests and approvals on a real server: postponed, expired, lapsed (F-2, F-4, F-5, F-6, INV-G1, INV-G2). */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { DecisionInput } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
 import { type RecordingServer, startRecordingServer } from '../support/recording-server.ts';
 import { codeOf, factsOf, ledgerShows } from '../support/run-record.ts';
 import { until } from '../support/until.ts';

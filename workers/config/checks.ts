@@ -3,8 +3,7 @@
  * together.
  */
 import { isNameable } from '../../activities/egress/address.ts';
-import { urlObjection } from '../../activities/egress/guard.ts';
-import { isSecureTransport } from '../../activities/egress/secure-transport.ts';
+import { isSecureTransport, urlObjection } from '../../activities/egress/guard.ts';
 import { clientsOf, credentialsOf } from '../../activities/tokens/clients.ts';
 import { TENANT_PREFIX } from '../../activities/tokens/issued.ts';
 import { assertNoAuthorizationHeader } from '../../contracts/access-token.ts';
@@ -15,7 +14,7 @@ import { DEFAULT_ARTIFACTS } from '../../contracts/schemas/stores.ts';
 import { isTrustUrl } from '../../contracts/schemas/trust.ts';
 import { canonicalJson } from '../../domain/text/canonical.ts';
 import { canonicalServerUrl, namesSecret } from '../../domain/text/urls.ts';
-import { conditionProblems } from './rule-warnings.ts';
+import { conditionProblems } from './warnings.ts';
 import { zoneKeysOf } from './secrets.ts';
 
 /** Ceiling of a run's duration if the operator states none (`contracts/schemas/run-spec.ts`). */

@@ -16,8 +16,7 @@ import { parseAs } from '../../contracts/schemas/parse.ts';
 import { OrganisationPolicy } from '../../contracts/schemas/policy.ts';
 import { canonicalJson, hashOf } from '../../domain/text/canonical.ts';
 import { type Environment, type LoadedConfig, readConfigFile, substitute } from './load.ts';
-import { conditionProblems, ruleWarnings } from './rule-warnings.ts';
-import { approverWarnings } from './warnings.ts';
+import { approverWarnings, conditionProblems, ruleWarnings } from './warnings.ts';
 
 /** Milliseconds between two looks at the file: a change takes effect after one to two of them. */
 const LOOK_MS = 500;

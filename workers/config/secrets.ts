@@ -4,7 +4,7 @@
  * A secret field that is added to the schema is added here too: `test/unit/workers/config/secrets.test.ts` compares the
  * two.
  */
-import { MASK } from '../../activities/kit/scrubber.ts';
+import { MASK } from '../../activities/scrubbing/scrubber.ts';
 import { clientsOf } from '../../activities/tokens/clients.ts';
 import { secretHeaderValues } from '../../activities/tokens/secret-headers.ts';
 import type { Config, Credentials } from '../../contracts/schemas/config.ts';

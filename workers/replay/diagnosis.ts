@@ -7,6 +7,7 @@
  * 2. Without proof, the build that wrote the task that does not fit shows what is likely, and the text says that it is
  *    no more.
  */
+import { defined } from '../../contracts/defined.ts';
 import { bundleWorkflows, readBuiltBundle } from '../bundle.ts';
 import { type Guess, guessesAt } from './query-damage.ts';
 import type { History } from './recorded-history.ts';
@@ -48,7 +49,7 @@ export async function diagnosisOf(
   const events = given ?? [];
   const index = events.findIndex(({ eventId }) => Number(eventId) === task);
   const writer = writerOf(events[index]);
-  const found = { task, ...(writer === undefined ? {} : { writtenBy: writer }) };
+  const found = { task, ...defined({ writtenBy: writer }) };
   const guess = await missingTask(workflowId, events, index, options);
   if (guess !== undefined)
     return { cause: 'query', certainty: 'shown', ...found, text: queryText(guess), mended: guess.events };

@@ -6,8 +6,11 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { Payload, PayloadCodec } from '@temporalio/common';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { CountersignError } from '../../contracts/errors.ts';
+import { payloadConverter } from '../../contracts/payload-converter.ts';
+import type { Command } from '../../workflows/interceptors/replay-inspector.ts';
 
 export type History = ReturnType<typeof historyFromJSON>;
 
@@ -66,4 +69,196 @@ async function filesOf(path: string): Promise<string[]> {
     .filter((name) => name.endsWith('.json') && !name.endsWith(NOT_A_HISTORY))
     .toSorted()
     .map((name) => join(path, name));
+}
+
+// Brings what a run did, from its history, and what this code would do, from its commands, into one shape for
+// comparison.
+//
+// Owns: which parts of an activity, a timer, an answer and an end matter. Does not own: replaying (`semantics.ts`).
+// 1. Only effects are compared: what is sent to whom, how often, how long a wait is, what is answered and handed on.
+//    Summaries, memo and search attributes may improve under a waiting run; Temporal checks that they are written at
+//    all.
+// 2. A run has no local activities: history would not hold their input.
+
+export interface Deed {
+  /** The same key in history and commands. */
+  readonly key: string;
+  /** A name for people: `activity callTool`. */
+  readonly what: string;
+  readonly parts: Readonly<Record<string, unknown>>;
+}
+
+export interface RecordedDeed extends Deed {
+  readonly eventId: number;
+}
+
+type Payloads = readonly Payload[] | null | undefined;
+type HistoryEvent = NonNullable<History['events']>[number];
+type Failure = NonNullable<NonNullable<HistoryEvent['workflowExecutionFailedEventAttributes']>['failure']>;
+
+/** Replaces the name of the run's own queue, which differs in a replay worker. */
+const OWN_QUEUE = 'the queue of the run';
+
+export class DeedReader {
+  readonly #codecs: readonly PayloadCodec[];
+
+  constructor(codecs: readonly PayloadCodec[]) {
+    this.#codecs = codecs;
+  }
+
+  async recorded({ events }: History): Promise<RecordedDeed[]> {
+    const ownQueue = events?.[0]?.workflowExecutionStartedEventAttributes?.taskQueue?.name;
+    const instances = new Map<number, string>();
+    const deeds: RecordedDeed[] = [];
+    for (const event of events ?? []) {
+      const eventId = Number(event.eventId);
+      const accepted = event.workflowExecutionUpdateAcceptedEventAttributes;
+      if (accepted !== null && accepted !== undefined) instances.set(eventId, accepted.protocolInstanceId ?? '');
+      const deed = await this.#ofEvent(event, ownQueue, instances);
+      if (deed !== undefined) deeds.push({ ...deed, eventId });
+    }
+    return deeds;
+  }
+
+  /** @param ownQueue name of the run's queue in the replay worker */
+  async planned(commands: readonly Command[], ownQueue: string): Promise<Deed[]> {
+    const deeds: Deed[] = [];
+    for (const command of commands) {
+      const deed = await this.#ofCommand(command, ownQueue);
+      if (deed !== undefined) deeds.push(deed);
+    }
+    return deeds;
+  }
+
+  async #ofEvent(
+    event: HistoryEvent,
+    ownQueue: string | null | undefined,
+    instances: ReadonlyMap<number, string>,
+  ): Promise<Deed | undefined> {
+    const activity = event.activityTaskScheduledEventAttributes;
+    if (activity) {
+      const { activityId, activityType, input, retryPolicy, taskQueue } = activity;
+      return deedOf(`activity ${activityId}`, `activity ${activityType?.name}`, {
+        type: activityType?.name,
+        input: await this.values(input?.payloads),
+        ...timeouts(activity),
+        maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
+        queue: taskQueue?.name === ownQueue ? OWN_QUEUE : taskQueue?.name,
+        priority: turnOf(activity.priority),
+      });
+    }
+    const timer = event.timerStartedEventAttributes;
+    if (timer)
+      return deedOf(`timer ${timer.timerId}`, 'timer', { milliseconds: milliseconds(timer.startToFireTimeout) });
+    const answer = event.workflowExecutionUpdateCompletedEventAttributes;
+    if (answer) {
+      const { outcome, acceptedEventId } = answer;
+      const parts = outcome?.failure
+        ? { failure: await this.#failure(outcome.failure) }
+        : { answer: await this.values(outcome?.success?.payloads) };
+      return deedOf(`answer ${instances.get(Number(acceptedEventId))}`, 'answer to an update', parts);
+    }
+    const next = event.workflowExecutionContinuedAsNewEventAttributes;
+    if (next)
+      return ending('continue-as-new', {
+        type: next.workflowType?.name,
+        input: await this.values(next.input?.payloads),
+      });
+    const completed = event.workflowExecutionCompletedEventAttributes;
+    if (completed) return ending('completion', { result: await this.values(completed.result?.payloads) });
+    const failed = event.workflowExecutionFailedEventAttributes;
+    if (failed) return ending('failure', { failure: await this.#failure(failed.failure) });
+    return event.workflowExecutionCanceledEventAttributes ? ending('cancellation', {}) : undefined;
+  }
+
+  async #ofCommand(command: Command, ownQueue: string): Promise<Deed | undefined> {
+    const activity = command.scheduleActivity;
+    if (activity) {
+      const { activityId, activityType, retryPolicy, taskQueue } = activity;
+      return deedOf(`activity ${activityId}`, `activity ${activityType}`, {
+        type: activityType,
+        input: await this.values(activity.arguments),
+        ...timeouts(activity),
+        maximumAttempts: retryPolicy?.maximumAttempts ?? 0,
+        queue: taskQueue === ownQueue ? OWN_QUEUE : taskQueue,
+        priority: turnOf(activity.priority),
+      });
+    }
+    const timer = command.startTimer;
+    if (timer) return deedOf(`timer ${timer.seq}`, 'timer', { milliseconds: milliseconds(timer.startToFireTimeout) });
+    const answer = command.updateResponse;
+    if (answer?.completed)
+      return deedOf(`answer ${answer.protocolInstanceId}`, 'answer to an update', {
+        answer: await this.values([answer.completed]),
+      });
+    if (answer?.rejected)
+      return deedOf(`answer ${answer.protocolInstanceId}`, 'answer to an update', {
+        failure: await this.#failure(answer.rejected),
+      });
+    const next = command.continueAsNewWorkflowExecution;
+    if (next) return ending('continue-as-new', { type: next.workflowType, input: await this.values(next.arguments) });
+    const completed = command.completeWorkflowExecution;
+    if (completed)
+      return ending('completion', { result: await this.values(completed.result ? [completed.result] : []) });
+    const failed = command.failWorkflowExecution;
+    if (failed) return ending('failure', { failure: await this.#failure(failed.failure) });
+    return command.cancelWorkflowExecution ? ending('cancellation', {}) : undefined;
+  }
+
+  /** Returns the value of each payload; a codec leaves alone a payload that it did not make. */
+  async values(payloads: Payloads): Promise<unknown[]> {
+    let decoded = [...(payloads ?? [])];
+    for (const codec of this.#codecs.toReversed()) decoded = await codec.decode(decoded);
+    return decoded.map((payload) => payloadConverter.fromPayload<unknown>(payload));
+  }
+
+  async #failure(failure: Failure | null | undefined): Promise<object> {
+    const info = failure?.applicationFailureInfo;
+    return { message: failure?.message, type: info?.type, details: await this.values(info?.details?.payloads) };
+  }
+}
+
+function deedOf(key: string, what: string, parts: Deed['parts']): Deed {
+  return { key, what, parts };
+}
+
+/** A run ends once, so all kinds of end share one key. */
+function ending(kind: string, parts: Deed['parts']): Deed {
+  return deedOf('end', 'end of the execution', { kind, ...parts });
+}
+
+/** Seconds are a `Long`, of this realm or of the sandbox, or a number, depending on how the history was read. */
+type Duration =
+  | { readonly seconds?: number | { toString(): string } | null; readonly nanos?: number | null }
+  | null
+  | undefined;
+
+type Priority = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes']>['priority'];
+
+/** An absent value equals an empty one: these are Temporal's defaults. */
+function turnOf(priority: Priority): object | undefined {
+  const { priorityKey, fairnessKey, fairnessWeight } = priority ?? {};
+  // The wire format has single precision.
+  return priorityKey ? { priorityKey, fairnessKey, fairnessWeight: Math.fround(fairnessWeight ?? 0) } : undefined;
+}
+
+interface Timeouts {
+  readonly startToCloseTimeout?: Duration;
+  readonly heartbeatTimeout?: Duration;
+  readonly scheduleToStartTimeout?: Duration;
+  readonly scheduleToCloseTimeout?: Duration;
+}
+
+function timeouts(activity: Timeouts): object {
+  // Temporal records the shorter wait for both.
+  const waits = [activity.scheduleToStartTimeout, activity.scheduleToCloseTimeout].map(milliseconds).filter(Boolean);
+  return {
+    startToCloseMs: milliseconds(activity.startToCloseTimeout),
+    heartbeatMs: milliseconds(activity.heartbeatTimeout),
+    ...(waits.length === 0 ? {} : { scheduleToStartMs: Math.min(...waits) }),
+  };
+}
+
+function milliseconds(duration: Duration): number {
+  return Number((duration?.seconds ?? 0).toString()) * 1_000 + (duration?.nanos ?? 0) / 1_000_000;
 }

@@ -11,15 +11,15 @@
  */
 import type { Client } from '@temporalio/client';
 import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
+import { defined } from '../../contracts/defined.ts';
 import type { Config } from '../../contracts/schemas/config.ts';
-import { isFields } from '../../domain/shapes/fields.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
 import type { WorkflowBundle } from '../bundle.ts';
 import { createWorkerDataConverter } from '../codec.ts';
 import { zoneKeysOf } from '../config/secrets.ts';
 import { createTracing } from '../tracing.ts';
 import { UncheckedZoneCodec, ZoneCodec } from '../zone.ts';
-import type { Deed } from './recorded-commands.ts';
-import type { History, Recorded } from './recorded-history.ts';
+import type { Deed, History, Recorded } from './recorded-history.ts';
 
 export interface ReplayOptions {
   readonly bundle: WorkflowBundle;
@@ -142,7 +142,7 @@ class Source {
     // Sound: a result is always about the history that was handed out last.
     const { name, workflowId } = this.current as NonNullable<typeof this.current>;
     this.current = undefined;
-    return { name, workflowId, ...(error === undefined ? {} : { error }) };
+    return { name, workflowId, ...defined({ error }) };
   }
 }
 

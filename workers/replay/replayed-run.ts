@@ -12,12 +12,11 @@ import { READING_QUEUE } from '../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../contracts/schemas/catalog.ts';
 import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState } from '../../contracts/schemas/run-state.ts';
-import { isFields } from '../../domain/shapes/fields.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
 import type { ReaderSinks } from '../../workflows/interceptors/replay-reader.ts';
 import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
-import { DeedReader } from './recorded-commands.ts';
-import type { History } from './recorded-history.ts';
+import { DeedReader, type History } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions } from './replay.ts';
 import { CommandLog, compareHistories, underRunId } from './semantics.ts';
 

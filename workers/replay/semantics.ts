@@ -12,12 +12,12 @@
  */
 import { defaultPayloadConverter } from '@temporalio/common';
 import type { InjectedSinks } from '@temporalio/worker';
+import { defined } from '../../contracts/defined.ts';
 import { CountersignError } from '../../contracts/errors.ts';
 import type { Command, InspectorSinks } from '../../workflows/interceptors/replay-inspector.ts';
 import { bundleWorkflows, type WorkflowBundle, workflowFile } from '../bundle.ts';
 import { createDataConverter } from '../codec.ts';
-import { type Deed, DeedReader, type RecordedDeed } from './recorded-commands.ts';
-import type { History, Recorded } from './recorded-history.ts';
+import { type Deed, DeedReader, type History, type Recorded, type RecordedDeed } from './recorded-history.ts';
 import { replayHistories, type ReplayOptions, type ReplayOutcome, withWantedChanges } from './replay.ts';
 
 /** Makes the bundle of the workers with the one module that shows its commands. */
@@ -67,7 +67,7 @@ export async function* compareHistories(
     failed ??= outcome.error ?? (await differenceIn(pass, log, reader));
     if (!pass.isLast) continue;
     const { error: _, ...rest } = outcome;
-    yield { ...rest, ...(failed === undefined ? {} : { error: failed }) };
+    yield { ...rest, ...defined({ error: failed }) };
     failed = undefined;
     log.take();
   }
@@ -117,7 +117,7 @@ function livesOf({ events }: History): Life[] {
 /**
  * Returns the history as the worker of that Temporal run replays it. The SDK takes a replay's run id from the first
  * event, which has the original one, so that a replayed run never knows that it was reset. A reset run counts none of
- * the earlier runs (`domain/state/chain.ts`), so they are removed instead.
+ * the earlier runs (`domain/state/run.ts`), so they are removed instead.
  */
 export async function underRunId(history: History, runId: string, reader: DeedReader): Promise<History> {
   const [first, ...rest] = history.events ?? [];

@@ -6,7 +6,7 @@
  */
 import type { ApplicationFailure } from '@temporalio/common';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type {
   CatalogAck,
   CatalogConnect,

@@ -7,7 +7,7 @@
  */
 import { setHandler } from '@temporalio/workflow';
 import { failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogAck } from '../../contracts/schemas/catalog.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';

@@ -18,10 +18,10 @@ import {
   SIGNED_CARRY_VERSION,
 } from '../../domain/catalog/carry.ts';
 import { type Catalog, type CatalogChange, startCatalog } from '../../domain/catalog/state.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/chain.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/run.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead } from '../../domain/run/journal.ts';
 import { hashOf } from '../../domain/text/canonical.ts';
-import { catalogDetails } from '../../domain/views/catalog-details.ts';
+import { catalogDetails } from '../../domain/views/temporal-ui.ts';
 import { answered } from '../entity/unread.ts';
 import { reviewActivities } from '../run/activities.ts';
 

@@ -12,7 +12,7 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
+import type { Approver } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose } from '../../contracts/schemas/trust.ts';
 import type { SignedChange } from '../../contracts/wire/catalog.ts';
 import { checkSignedChange } from '../../domain/catalog/signed-change.ts';

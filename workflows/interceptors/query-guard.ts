@@ -13,7 +13,7 @@ import {
   workflowInfo,
   type WorkflowInterceptors,
 } from '@temporalio/workflow';
-import { REFUSED_QUERY } from '../../contracts/refused-query.ts';
+import { REFUSED_QUERY } from '../../contracts/failure.ts';
 import { type Activation, isRefused, NOTHING, taken } from '../../domain/history/query-guard.ts';
 
 export interface QueryGuardSinks extends Sinks {

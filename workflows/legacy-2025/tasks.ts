@@ -10,6 +10,7 @@
  */
 import { ActivityFailure, TimeoutFailure, TimeoutType } from '@temporalio/common';
 import { CancellationScope, condition, isCancellation, workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';
 import type { PollInput, PollResult } from '../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
@@ -132,7 +133,7 @@ async function poll(live: LiveRun, before: OnTask, giveUp?: PollInput['giveUp'])
     ...(grants.length === 0 ? {} : { grants }),
     toolset: live.toolset,
     limits: resultRoom(prepared.limits, live.run.calls),
-    ...(giveUp === undefined ? {} : { giveUp }),
+    ...defined({ giveUp }),
   });
   return answered(live, 'pollTask', answer);
 }
@@ -141,7 +142,7 @@ function endedAs({ task }: OnTask, { outcome }: Extract<PollResult, { kind: 'end
   return {
     kind: 'ended',
     outcome,
-    ...(task.token === undefined ? {} : { token: task.token }),
+    ...defined({ token: task.token }),
     sent: { at: new Date(task.since).toISOString() },
   };
 }

@@ -2,6 +2,7 @@
  * The run's activities, with their timeouts and retries and the reason for each number. `answered` opens their answers.
  */
 import { ActivityCancellationType, type ActivityOptions } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { CatalogConnection } from '../../contracts/schemas/catalog.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { CatalogActivities } from '../../contracts/wire/catalog.ts';
@@ -83,7 +84,7 @@ export function discoveryActivities(
   waits?: 'awaited',
 ): Answering<Pick<ToolActivities, 'discoverTools'>> {
   return provenActivities<Answering<ToolActivities>>({
-    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '60s',
     ...(waits === undefined ? { retry: { ...LISTING, maximumAttempts: 8 } } : untilThere(server)),
     summary: `list tools of ${server.name}`,
@@ -132,7 +133,7 @@ export function catalogDiscoveryActivities(
   { taskQueue }: CatalogConnection,
 ): Answering<Pick<ToolActivities, 'discoverCatalog'>> {
   return provenActivities<Answering<ToolActivities>>({
-    ...(taskQueue === undefined ? {} : { taskQueue }),
+    ...defined({ taskQueue }),
     startToCloseTimeout: '60s',
     // If no worker serves the queue, the refresh fails and says so.
     scheduleToStartTimeout: '60s',
@@ -167,7 +168,7 @@ type CallOptions = readonly [
 /** The heartbeat timeout is 30 s so that a worker under load is not taken for a dead one. */
 function optionsOf(...[server, callTimeoutSeconds, summary, priority]: CallOptions): ActivityOptions {
   return {
-    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    ...defined({ taskQueue: server.taskQueue }),
     // The call's own deadline ends it first. The 90 s are for two tokens, two sessions after a 401, and storing the
     // result.
     startToCloseTimeout: callTimeoutSeconds * 1_000 + 90_000,
@@ -194,7 +195,7 @@ export function pollActivities(
   giveUp: boolean,
 ): Answering<Pick<ToolActivities, 'pollTask'>> {
   return provenActivities<Answering<ToolActivities>>({
-    ...(server.taskQueue === undefined ? {} : { taskQueue: server.taskQueue }),
+    ...defined({ taskQueue: server.taskQueue }),
     startToCloseTimeout: '180s',
     ...(giveUp ? { scheduleToCloseTimeout: '240s' } : { scheduleToStartTimeout: '5m' }),
     heartbeatTimeout: '30s',

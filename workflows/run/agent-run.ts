@@ -17,6 +17,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { codedFailureIn, failureOf, final } from '../../contracts/failure.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { LedgerFact } from '../../contracts/schemas/ledger.ts';
@@ -24,7 +25,7 @@ import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
 import { tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import { comparingDecisions } from '../../domain/request/decision.ts';
-import { startedFact } from '../../domain/request/facts.ts';
+import { startedFact } from '../../domain/request/digest.ts';
 import { remembering } from '../../domain/request/repeats.ts';
 import type { Carry } from '../../domain/run/carry.ts';
 import { reachedLimit, spentOf } from '../../domain/run/limits.ts';
@@ -112,7 +113,7 @@ async function converse(live: LiveRun): Promise<Ending> {
       return {
         status: 'completed',
         output: answer.output,
-        ...(answer.because === undefined ? {} : { because: answer.because }),
+        ...defined({ because: answer.because }),
       };
     if (live.run.repairs > 0) {
       throw failureOf(
@@ -183,7 +184,7 @@ async function end(live: LiveRun, surface: Surface, ending: Ending): Promise<Run
   return {
     status: ending.status,
     output,
-    ...(ending.because === undefined ? {} : { because: ending.because }),
+    ...defined({ because: ending.because }),
     turns: run.turn,
     calls: run.totalCalls,
     usage: run.usage,

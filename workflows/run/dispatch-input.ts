@@ -3,15 +3,15 @@
  * (INV-G1).
  */
 import { workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { READ_RESOURCE } from '../../contracts/names.ts';
 import type { ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DispatchInput } from '../../contracts/wire/tools.ts';
 import { isStaged } from '../../domain/policy/approvers.ts';
 import type { InFlight, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
 import { shownToEditor } from '../../domain/request/edit.ts';
-import { resultRoom } from '../../domain/run/limits.ts';
+import { earlierThan, resultRoom } from '../../domain/run/limits.ts';
 import { linkTo } from '../../domain/run/resource-link.ts';
-import { earlierThan } from '../../domain/run/tally.ts';
 import { holdOf } from '../legacy-2025/open-question.ts';
 import type { LiveRun } from './live-run.ts';
 import { authorizationProofs, inputTo, retryProof } from './pauses.ts';
@@ -48,7 +48,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
             approvers: request.approvers,
             ...deadlineOf(request),
             decidedAt: instant(made.decidedAt),
-            ...(shown === undefined ? {} : { edit: shown }),
+            ...defined({ edit: shown }),
             ...votedAt(request, made, shown),
           }),
     ...(state.retry === undefined ? {} : { retry: retryProof(state.retry) }),
@@ -57,12 +57,12 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     ...linkOf(live, state),
     ...holdOf(live, state),
     toolset: live.toolset,
-    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...defined({ runPolicy: spec.policy }),
     ...(live.earlier.earlier === undefined
       ? {}
       : { earlier: earlierThan(live.earlier.earlier, live.run.calls, call.callId) }),
     server,
-    ...(grant === undefined ? {} : { grant }),
+    ...defined({ grant }),
     limits: {
       ...resultRoom(prepared.limits, live.run.calls),
       callTimeoutSeconds: prepared.limits.callTimeoutSeconds,
@@ -70,7 +70,7 @@ export function dispatchInput(live: LiveRun, state: InFlight): DispatchInput {
     attempt: attempts,
     // The key stays the same across attempts, continue-as-new and reset, because the call is the same call.
     idempotencyKey: `${workflowId}/${call.callId}`,
-    ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
+    ...defined({ tasks: prepared.tasks }),
     ...live.signedSpec,
     ...(prepared.lostAnswers === undefined ? {} : { resumable: true }),
   };

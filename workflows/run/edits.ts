@@ -7,13 +7,13 @@
  * 2. No run waits long for an edit. A run that ends cancels the judging; a run that rolls waits for its answer.
  */
 import { CancellationScope } from '@temporalio/workflow';
-import type { Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { Decision, DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { JudgeInput } from '../../contracts/wire/run.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import type { Admission } from '../../domain/request/decision.ts';
 import { acceptEdit, type EditVerdict, MOST_JUDGED_EDITS, refuseEdit } from '../../domain/request/edit.ts';
 import { type EditDecision, isEdit, refuseLongAnswer } from '../../domain/request/rights.ts';
-import { earlierThan } from '../../domain/run/tally.ts';
+import { earlierThan } from '../../domain/run/limits.ts';
 import { admitSigned } from '../../domain/request/signed-answer.ts';
 import { type Refusal, refuse } from '../../domain/text/refusal.ts';
 import { summaryOf } from '../../domain/views/temporal-ui.ts';

@@ -10,7 +10,7 @@ import { HandlerUnfinishedPolicy } from '@temporalio/common';
 import { setHandler, workflowInfo } from '@temporalio/workflow';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { DecisionAck, SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { DecisionAck, SignedDecision } from '../../contracts/schemas/request.ts';
 import type { Advance } from '../../contracts/schemas/run-state.ts';
 import type { Asking } from '../../domain/state/call.ts';
 import { madeInTime } from '../../domain/request/decision.ts';

@@ -1,7 +1,7 @@
 /**
  * Lists the tools of a run's servers before its first turn.
  *
- * It owns the order of listing, asking and waiting. It does not own what is asked (`domain/run/listing.ts`), nor who
+ * It owns the order of listing, asking and waiting. It does not own what is asked (`domain/run/toolset.ts`), nor who
  * may answer.
  * 1. If a server refuses the list for want of a grant, people are asked while the other lists continue. The list is
  *    then asked for again with the new grant. If nobody gives one, the run ends with the reason for the refusal.
@@ -11,21 +11,21 @@
  *    so that no build without this feature takes the run up (INV-D1).
  */
 import { CancellationScope, CancelledFailure, condition, isCancellation, patched } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { isErrorCode } from '../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
 import type { Discovery, ServerBinding } from '../../contracts/schemas/tool.ts';
 import type { DiscoverInput, TurnedAway } from '../../contracts/wire/tools.ts';
 import { grantorOf } from '../../domain/request/authorization.ts';
-import { listed, listingAsked, listingId, whyEnded } from '../../domain/run/listing.ts';
-import { callOf } from '../../domain/state/run.ts';
-import { isSettled } from '../../domain/state/status.ts';
+import { listed, listingAsked, listingId, whyEnded } from '../../domain/run/toolset.ts';
+import { callOf, isSettled } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { discoveryActivities } from './activities.ts';
 import type { LiveRun } from './live-run.ts';
 import { deadlineOfAnswers, grantProofs } from './pauses.ts';
 import { wantsToRoll } from './roll.ts';
 import { waitForDecision } from './waiting.ts';
-import { isListing } from '../../contracts/ids.ts';
+import { isListing } from '../../contracts/names.ts';
 
 /**
  * Lists the tools of all servers. `roll` means that the run should first continue as new while lists wait. The next
@@ -57,8 +57,7 @@ function pin(live: LiveRun, found: readonly Discovery[]): void {
     return {
       server,
       tools,
-      ...(allowedTools === undefined ? {} : { allowedTools }),
-      ...(grantExpiresAt === undefined ? {} : { grantExpiresAt }),
+      ...defined({ allowedTools, grantExpiresAt }),
     };
   });
   live.commit({
@@ -178,10 +177,10 @@ function inputFor(live: LiveRun, server: ServerBinding): DiscoverInput {
   return {
     run: live.identity,
     server,
-    ...(grant === undefined ? {} : { grant }),
+    ...defined({ grant }),
     ...live.signedSpec,
     ...(prepared.listings === undefined ? {} : { mayAsk: true }),
-    ...(prepared.tasks === undefined ? {} : { tasks: prepared.tasks }),
+    ...defined({ tasks: prepared.tasks }),
     ...(prepared.links?.includes(server.name) === true ? { links: true } : {}),
     ...grantProofs(live, server.name),
   };

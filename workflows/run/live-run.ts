@@ -6,6 +6,7 @@
  * 1. Changes of state that belong in the ledger go through `commit`, which records their facts.
  */
 import { CancellationScope, workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { Outcome } from '../../contracts/schemas/call.ts';
 import type { RunSpec } from '../../contracts/schemas/run-spec.ts';
 import type { Tally } from '../../contracts/schemas/run-state.ts';
@@ -16,11 +17,20 @@ import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
 import { withGrantEnd } from '../../domain/request/grant-end.ts';
 import { ended } from '../../domain/request/transitions.ts';
 import { type Carry, carryVersionOf } from '../../domain/run/carry.ts';
-import { carriedExecutions, decidedIn, type Execution } from '../../domain/state/chain.ts';
+import {
+  carriedExecutions,
+  type Change,
+  decidedIn,
+  type EndStatus,
+  type Execution,
+  type Phase,
+  type Run,
+  type RunIds,
+  startRun,
+  statusOf,
+} from '../../domain/state/run.ts';
 import { EMPTY_JOURNAL, Journal, type JournalHead, marked } from '../../domain/run/journal.ts';
-import { type Change, type Run, type RunIds, startRun } from '../../domain/state/run.ts';
-import { type EndStatus, type Phase, statusOf } from '../../domain/state/status.ts';
-import { EMPTY_TALLY } from '../../domain/run/tally.ts';
+import { EMPTY_TALLY } from '../../domain/run/limits.ts';
 import { isChecking } from '../interceptors/zone.ts';
 import type { RunIdentity, ToolsetRef } from '../../contracts/wire/identity.ts';
 
@@ -245,7 +255,7 @@ export class LiveRun {
       run: this.run,
       journal,
       earlier: carriedExecutions(this.#execution),
-      ...(this.#trustReadAt === undefined ? {} : { trustReadAt: this.#trustReadAt }),
+      ...defined({ trustReadAt: this.#trustReadAt }),
     };
   }
 }

@@ -1,8 +1,7 @@
 /** Definitions of the updates, signals and queries of a run, under the names that `contracts/names.ts` fixes. */
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import { QUERIES, SIGNALS, UPDATES } from '../../contracts/names.ts';
-import type { DecisionAck, ForgetAck, PauseAck } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, DecisionAck, ForgetAck, PauseAck } from '../../contracts/schemas/request.ts';
 import type { Advance, LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import type { HeldAck, HeldWord } from '../../contracts/wire/legacy-2025.ts';
 

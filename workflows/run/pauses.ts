@@ -17,7 +17,7 @@ import type {
   SignedAuthorization,
   SignedProvision,
   SignedResolution,
-} from '../../contracts/schemas/answer.ts';
+} from '../../contracts/schemas/request.ts';
 import type { RetryProof } from '../../contracts/wire/proofs.ts';
 import type { DiscoverInput, DispatchInput, DispatchResult } from '../../contracts/wire/tools.ts';
 import { type Answerers, initiatorRule } from '../../domain/policy/approvers.ts';

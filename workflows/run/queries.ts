@@ -5,20 +5,20 @@
  * `query-guard.ts` refuses some before they get here: those for which the worker loaded more than its workflow tasks.
  */
 import { setHandler } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import { failureOf } from '../../contracts/failure.ts';
 import { isUndecodable } from '../../contracts/payload-converter.ts';
-import type { Approver } from '../../contracts/schemas/answer.ts';
-import type { ApprovalRequest, RequestStatus } from '../../contracts/schemas/request.ts';
+import type { ApprovalRequest, Approver, RequestStatus } from '../../contracts/schemas/request.ts';
 import type { LedgerPage, RunState, TranscriptPage } from '../../contracts/schemas/run-state.ts';
 import { shownTask, tasksOf } from '../../domain/legacy-2025/tasks.ts';
 import type { CallState, Extension, MadeDecision, OpenRequest } from '../../domain/state/call.ts';
 import { shownOf } from '../../domain/request/deadline.ts';
-import { digestOf } from '../../domain/request/facts.ts';
+import { digestOf } from '../../domain/request/digest.ts';
 import { grantEnd, grantEnds } from '../../domain/request/grant-end.ts';
 import { shownStanding } from '../../domain/request/standing.ts';
 import { heldCalls, shownHeld } from '../../domain/request/throttling.ts';
 import { limitsState, spentOf } from '../../domain/run/limits.ts';
-import { askingCalls, waitOf } from '../../domain/state/status.ts';
+import { askingCalls, waitOf } from '../../domain/state/run.ts';
 import { pageOf } from '../../domain/text/page.ts';
 import type { LiveRun } from './live-run.ts';
 import { ledgerQuery, requestsQuery, stateQuery, transcriptQuery } from './messages.ts';
@@ -45,8 +45,7 @@ function stateOf(live: LiveRun): RunState {
     pending: asking.length,
     ...(reminded === 0 ? {} : { reminded }),
     ...(nextDeadline === undefined ? {} : { nextDeadline: instant(nextDeadline) }),
-    ...(live.endsAs === undefined ? {} : { endsAs: live.endsAs }),
-    ...(live.because === undefined ? {} : { because: live.because }),
+    ...defined({ endsAs: live.endsAs, because: live.because }),
     usage: run.usage,
     ...(live.isPrepared ? spentOf(run, live.prepared.price) : {}),
     calls: run.totalCalls,
@@ -56,7 +55,7 @@ function stateOf(live: LiveRun): RunState {
     transcriptLength: journal.transcriptLength,
     ledgerFrom: journal.ledgerFrom,
     transcriptFrom: journal.transcriptFrom,
-    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+    ...defined({ segment: journal.segment }),
     ...(live.isPrepared && live.isSigned ? { signing: { tenant: ids.tenant } } : {}),
     ...(run.standing === undefined || run.standing.length === 0 ? {} : { standing: run.standing.map(shownStanding) }),
     ...(live.listing.size === 0 ? {} : { listing: [...live.listing] }),
@@ -84,13 +83,11 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       generation: request.generation,
       status: requestStatus(state),
       digest: digestOf({ request, call, judgement: { target } }, ids),
-      ...(request.about === undefined ? {} : { about: request.about }),
+      ...defined({ about: request.about }),
       ...target,
       arguments: call.arguments,
       ...(edit === undefined ? {} : { edited: { by: edit.by, at: instant(edit.at), proposed: edit.proposed } }),
-      ...(judgement.redact === undefined ? {} : { redact: judgement.redact }),
-      ...(judgement.description === undefined ? {} : { description: judgement.description }),
-      ...(judgement.annotations === undefined ? {} : { annotations: judgement.annotations }),
+      ...defined({ redact: judgement.redact, description: judgement.description, annotations: judgement.annotations }),
       rules: judgement.verdict.rules,
       ...(judgement.verdict.kind === 'ask' && judgement.verdict.explain !== undefined
         ? { explain: judgement.verdict.explain }
@@ -101,7 +98,7 @@ function requestOf(live: LiveRun, state: CallState): ApprovalRequest[] {
       ...shownTimes(request),
       ...grantEnd(live, target.server, request.deadline),
       ...(request.extended === undefined ? {} : { extensions: request.extended.by.map(shownExtension) }),
-      ...(request.because === undefined ? {} : { reopenedBecause: request.because }),
+      ...defined({ reopenedBecause: request.because }),
       ...('duplicateOf' in state && state.duplicateOf !== undefined ? { duplicateOf: state.duplicateOf } : {}),
       ...(votes === undefined
         ? {}
@@ -173,7 +170,7 @@ export function transcriptPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: 
     from: Math.max(from, journal.transcriptFrom),
     total: journal.transcriptLength,
     messages: [...pageOf(journal.messages(from, to))],
-    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+    ...defined({ segment: journal.segment }),
   };
 }
 
@@ -184,7 +181,7 @@ export function ledgerPage({ journal }: Pick<LiveRun, 'journal'>, ...asked: Boun
     total: journal.ledgerLength,
     head: journal.ledgerHead,
     entries: [...pageOf(journal.entries(from, to))],
-    ...(journal.segment === undefined ? {} : { segment: journal.segment }),
+    ...defined({ segment: journal.segment }),
   };
 }
 

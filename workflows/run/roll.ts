@@ -12,6 +12,7 @@ import {
   sleep,
   workflowInfo,
 } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { ArtifactRef } from '../../contracts/schemas/json.ts';
 import type { RunSpecInput } from '../../contracts/schemas/run-spec.ts';
 import type { RunResult } from '../../contracts/schemas/run-state.ts';
@@ -95,7 +96,7 @@ export async function storeOnce(
   const { ledgerLength } = journal;
   const stored = await storeSegment({
     workflowId: workflowInfo().workflowId,
-    ...(journal.segment === undefined ? {} : { previous: journal.segment }),
+    ...defined({ previous: journal.segment }),
     transcript: { from: journal.transcriptFrom, to: journal.transcriptLength },
     ledger: { from: journal.ledgerFrom, to: ledgerLength },
   });

@@ -1,6 +1,6 @@
 /** Applies remembered approvals in a run: which calls they answer, and how they are taken back. */
 import { failureOf } from '../../contracts/failure.ts';
-import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/answer.ts';
+import type { Decision, DecisionAck, Forget, ForgetAck } from '../../contracts/schemas/request.ts';
 import type { DispatchResult } from '../../contracts/wire/tools.ts';
 import type { Approved, Asking, InFlight } from '../../domain/state/call.ts';
 import { accept } from '../../domain/request/decision.ts';

@@ -10,9 +10,10 @@
  * 3. Keys are read when a sender asks for it, one reading at a time and seldom: a waiting run has no timer for it.
  */
 import { workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { ErrorCode, ErrorFacts } from '../../contracts/errors.ts';
 import { failureOf } from '../../contracts/failure.ts';
-import type { SignedDecision } from '../../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../../contracts/schemas/request.ts';
 import type { CatalogPurpose, SignedPurpose, TrustSet } from '../../contracts/schemas/trust.ts';
 import type { PauseAnswer } from '../../domain/request/pause.ts';
 import { type AnswerPurpose, checkSignedAnswer, checkSignedDecision } from '../../domain/request/signed-answer.ts';
@@ -101,8 +102,7 @@ export function assertSigned(
     runId: live.decidedIn.find((earlier) => earlier === claimed) ?? runId,
     payload: hashOf(message),
     person,
-    ...(jti === undefined ? {} : { jti }),
-    ...(groups === undefined ? {} : { groups }),
+    ...defined({ jti, groups }),
   };
   const checked = checkSignature(signature, about, trust, Date.now());
   if (checked.kind === 'refuse') throw refusal(checked);

@@ -5,6 +5,7 @@
  * 2. Calls settle side by side; the turn waits, but no call waits for another.
  */
 import { CancellationScope, condition, patched, workflowInfo } from '@temporalio/workflow';
+import { defined } from '../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../contracts/schemas/call.ts';
 import type { JsonValue } from '../../contracts/schemas/json.ts';
 import type { CallResult } from '../../contracts/schemas/transcript.ts';
@@ -13,17 +14,15 @@ import { isHeldOpen } from '../../domain/legacy-2025/open-question.ts';
 import { isOnTask } from '../../domain/legacy-2025/tasks.ts';
 import { judgedAll } from '../../domain/request/judged-calls.ts';
 import { isHeld } from '../../domain/request/throttling.ts';
-import { costOf, overLimit } from '../../domain/run/limits.ts';
+import { closeTurn, costOf, overLimit } from '../../domain/run/limits.ts';
 import { interrupted } from '../../domain/run/message-queue.ts';
 import { withLinks, withoutUnlinked } from '../../domain/run/resource-link.ts';
-import { callsOf, proposed } from '../../domain/state/run.ts';
-import { isSettled } from '../../domain/state/status.ts';
+import { callsOf, isSettled, proposed } from '../../domain/state/run.ts';
 import { answered } from '../entity/unread.ts';
 import { modelActivities, runActivities } from './activities.ts';
 import { settleCall } from './call.ts';
 import type { LiveRun } from './live-run.ts';
 import { wantsToRoll } from './roll.ts';
-import { closeTurn } from '../../domain/run/tally.ts';
 
 /** Takes the next model step and judges the calls that it proposed. */
 export async function think(live: LiveRun): Promise<ModelStepResult> {
@@ -38,9 +37,9 @@ export async function think(live: LiveRun): Promise<ModelStepResult> {
     turn,
     ...conversationOf(live),
     toolset: live.toolset,
-    ...(spec.policy === undefined ? {} : { runPolicy: spec.policy }),
+    ...defined({ runPolicy: spec.policy }),
     ...live.earlier,
-    ...(spec.agent.output === undefined ? {} : { output: spec.agent.output }),
+    ...defined({ output: spec.agent.output }),
   });
   const step = answered(live, 'modelStep', answer);
   live.seen = { length: journal.transcriptLength, digest: journal.transcriptDigest };

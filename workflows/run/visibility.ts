@@ -8,7 +8,7 @@ import { setCurrentDetails, upsertMemo, upsertSearchAttributes, workflowInfo } f
 import { PENDING_MEMO, SPEC_HASH_MEMO } from '../../contracts/names.ts';
 import type { RunStatus } from '../../contracts/schemas/run-state.ts';
 import type { Asking } from '../../domain/state/call.ts';
-import { askingCalls } from '../../domain/state/status.ts';
+import { askingCalls } from '../../domain/state/run.ts';
 import { currentDetails, listedWithin, pendingAttributes, pendingMemo } from '../../domain/views/temporal-ui.ts';
 import type { LiveRun } from './live-run.ts';
 

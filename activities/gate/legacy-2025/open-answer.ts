@@ -19,20 +19,17 @@ import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { answersTo } from '../../../domain/request/input.ts';
 import { answersOf } from '../../../domain/request/provision.ts';
 import { canonicalJson } from '../../../domain/text/canonical.ts';
-import type { ToolNow } from '../../catalog/layer.ts';
-import type { ReadCatalog } from '../../catalog/reader.ts';
-import { isRead } from '../../mcp/linked-resource.ts';
-import { QUESTION } from '../../mcp/server-questions.ts';
-import type { Conditions } from '../../policy/condition-clock.ts';
+import type { ReadCatalog, ToolNow } from '../../catalog/reader.ts';
+import { isRead } from '../../mcp/classify-result.ts';
+import { QUESTION } from '../../mcp/input-round.ts';
+import type { Conditions } from '../../policy/condition.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { CheckSignatures } from '../../trust/dispatch-proof.ts';
 import { checkCatalog } from '../dispatch-check.ts';
 import { answerersNow, checkProvided } from '../statement-checks.ts';
-import type { HeldRun } from './held-run.ts';
-import { createHeldAsking, type HeldAskingParts, type HeldPeople } from './open-question.ts';
+import { createHeldAsking, type HeldAskingParts, type HeldPeople, type HeldRun } from './open-question.ts';
 import type { ProvisionProof } from '../../../contracts/wire/proofs.ts';
-import type { Scheduler } from '../../kit/scheduler.ts';
-import type { Refused } from '../../kit/refused.ts';
+import type { Refused, Scheduler } from '../../kit/activity.ts';
 
 export interface HeldAnswerParts {
   readonly config: Config;

@@ -2,7 +2,7 @@
  * Has the run put a server's questions to people while the call's connection is held open (docs/adr/0040).
  *
  * It owns how long, how often and in which order questions are asked, and the MAC on questions (`QuestionMacs`). It
- * does not own what a question is (`activities/mcp/server-questions.ts`), nor whether an answer counts
+ * does not own what a question is (`activities/mcp/input-round.ts`), nor whether an answer counts
  * (`open-answer.ts`, `statement-checks.ts`).
  * 1. The server hears an answer that was proven, or `cancel`: never a yes of this worker's own.
  * 2. All questions of a dispatch share the time that the operator gave, by this worker's own clock. Their number is at
@@ -20,16 +20,24 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type Client,
+  QueryNotRegisteredError,
+  QueryRejectedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
+import { defined } from '../../../contracts/defined.ts';
 import type { ErrorCode } from '../../../contracts/errors.ts';
+import { QUERIES, UPDATES } from '../../../contracts/names.ts';
 import type { SealingKey } from '../../../contracts/schemas/config.ts';
 import { type InputRequest, type InputRequests, InputResponse } from '../../../contracts/schemas/input.ts';
-import type { HeldPlace, HeldQuestions, HeldTold, HeldWord } from '../../../contracts/wire/legacy-2025.ts';
+import type { HeldAck, HeldPlace, HeldQuestions, HeldTold, HeldWord } from '../../../contracts/wire/legacy-2025.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import { MOST_ROUNDS } from '../../../domain/request/input.ts';
 import { canonicalJson, hashOf } from '../../../domain/text/canonical.ts';
 import type { AskPeople } from '../../mcp/port.ts';
 import { derivedKeys } from '../../mcp/state-seal.ts';
-import { type HeldRun, NotHeld } from './held-run.ts';
 
 /** People are slow, and the server waits already. */
 const FIRST_LOOK_MS = 1_000;
@@ -157,7 +165,7 @@ class HeldAsking {
     const told: Mutable<HeldTold> = {
       round: this.#round,
       told: response.action,
-      ...(code === undefined ? {} : { code }),
+      ...defined({ code }),
     };
     this.told.push(told);
     void said?.then((failed) => {
@@ -225,7 +233,7 @@ class HeldAsking {
     const { callId, attempt } = this.#parts.call;
     // Only the name is logged: the message may quote what was asked.
     const name = error instanceof Error ? { error: error.name } : {};
-    this.#parts.warn(message, { callId, attempt, ...name, ...(code === undefined ? {} : { code }) });
+    this.#parts.warn(message, { callId, attempt, ...name, ...defined({ code }) });
   }
 }
 
@@ -304,4 +312,69 @@ function dataOf(
     name,
     request: shown,
   });
+}
+
+// Puts a server's question to the run of a dispatch: the question goes by update, the answer is read by query
+// (docs/adr/0040).
+//
+// 1. It addresses one Temporal run id, which Temporal has named. A run that was reset or has continued as new answers
+//    nothing else.
+// 2. One question has one update id, so that it may be sent again if its acknowledgement was lost.
+
+export interface HeldRun {
+  /** @throws NotHeld if the run puts the question to nobody; any other error may pass */
+  ask(workflowId: string, runId: string, questions: HeldQuestions, signal: AbortSignal): Promise<HeldAck>;
+  /** @throws the same errors as `ask` */
+  word(workflowId: string, runId: string, place: HeldPlace, signal: AbortSignal): Promise<HeldWord>;
+}
+
+/** Nobody is asked, and nobody will be. */
+export class NotHeld extends Error {
+  override readonly name = 'NotHeld';
+}
+
+/** Deadline of one request to Temporal. */
+const DEADLINE_MS = 10_000;
+
+export function createHeldRun(client: Pick<Client, 'workflow' | 'connection'>): HeldRun {
+  const within = async <T>(signal: AbortSignal, act: () => Promise<T>): Promise<T> => {
+    try {
+      return await client.connection.withDeadline(
+        Date.now() + DEADLINE_MS,
+        // Each request has a signal of its own, because the connection never removes its listener from the signal that
+        // it is given.
+        async () => await client.connection.withAbortSignal(AbortSignal.any([signal]), act),
+      );
+    } catch (error) {
+      if (
+        error instanceof WorkflowUpdateFailedError ||
+        error instanceof WorkflowNotFoundError ||
+        error instanceof QueryNotRegisteredError ||
+        error instanceof QueryRejectedError
+      )
+        throw new NotHeld('the run asks nobody', { cause: error });
+      throw error;
+    }
+  };
+  return {
+    ask: async (workflowId, runId, questions, signal) => {
+      const { callId, attempt, round } = questions;
+      return await within(
+        signal,
+        async () =>
+          await client.workflow
+            .getHandle(workflowId, runId)
+            .executeUpdate<HeldAck, [HeldQuestions]>(UPDATES.inputAsked, {
+              args: [questions],
+              updateId: `held/${callId}/${attempt}/${round}`,
+            }),
+      );
+    },
+    word: async (workflowId, runId, place, signal) =>
+      await within(
+        signal,
+        async () =>
+          await client.workflow.getHandle(workflowId, runId).query<HeldWord, [HeldPlace]>(QUERIES.heldInput, place),
+      ),
+  };
 }

@@ -4,29 +4,28 @@
  *
  * It owns the order open → token → question → outcome. It does not own when to ask (`domain/legacy-2025/tasks.ts`), nor
  * the protocol.
- * 1. The seal proves that the call has left by the gate (`task-seal.ts`); nothing else in the input is believed.
+ * 1. The seal proves that the call has left by the gate (`seals.ts`); nothing else in the input is believed.
  * 2. A token is minted for each poll and dropped with it. It never names the call, so nothing can be executed by it
  *    (INV-S2).
  * 3. Every obstacle is reported and may pass; only the end of the task's time makes it final.
  * 4. The last question has as many tries as Temporal gives it, and the report of its last try is final.
  */
 import { activityInfo, cancellationSignal, heartbeat } from '@temporalio/activity';
+import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn, failureOf } from '../../../contracts/failure.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { PollInput, PollResult } from '../../../contracts/wire/legacy-2025.ts';
-import type { ReadCatalog } from '../../catalog/reader.ts';
-import type { LoadToolset } from '../../catalog/toolset.ts';
-import { currentScheduler } from '../../kit/scheduler.ts';
+import type { LoadToolset, ReadCatalog } from '../../catalog/reader.ts';
+import { currentScheduler } from '../../kit/activity.ts';
 import { lostResult, type TaskQuestion, type TaskReport, type TaskServer } from '../../mcp/legacy-2025/tasks.ts';
 import { pulsing } from '../../mcp/pulse.ts';
 import type { StateSeal } from '../../mcp/state-seal.ts';
 import type { TokenBroker, TokenRequest } from '../../tokens/port.ts';
 import { checkCatalog, checkRun } from '../dispatch-check.ts';
 import { isLastTry, resultOf } from '../dispatch-result.ts';
-import { accessTo, connectionOf, credentialsOf } from '../server-access.ts';
-import { withToken } from '../with-token.ts';
-import { openedTask } from './task-seal.ts';
+import { accessTo, connectionOf, credentialsOf, withToken } from '../access.ts';
+import { openedTask } from './seals.ts';
 
 /**
  * Pause before another try, in ms, multiplied by the number of the try. A server that is being deployed is back by
@@ -112,7 +111,7 @@ async function polled(parts: PollTaskParts, input: PollInput, isLast: boolean): 
     isLast,
     definition: { outputSchema: pinned?.definition.outputSchema },
     resultBytes,
-    ...(sharedBy === undefined ? {} : { sharedBy }),
+    ...defined({ sharedBy }),
     signal,
   };
   const got = await withToken(broker, request, {
@@ -147,7 +146,7 @@ function resultFrom(input: PollInput, report: TaskReport): PollResult {
           ? unknown(`${because}the server could not be asked to cancel it: ${reason}`)
           : resultFrom(input, lostResult(ended, reason));
       const message = `the server could not be asked: ${reasonOf(report)}`;
-      return { kind: 'unreached', message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+      return { kind: 'unreached', message, ...defined({ retryAfterMs }) };
     }
     case 'lost':
       return report.completed === true

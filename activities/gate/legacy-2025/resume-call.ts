@@ -12,28 +12,33 @@
  * 4. The call was sent, so whatever goes wrong here, the end is `unknown` and says why.
  */
 import { cancellationSignal, heartbeat } from '@temporalio/activity';
+import { defined } from '../../../contracts/defined.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 import { codedFailureIn } from '../../../contracts/failure.ts';
 import { READ_RESOURCE } from '../../../contracts/names.ts';
 import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
-import { currentTool } from '../../catalog/layer.ts';
-import type { Refused } from '../../kit/refused.ts';
-import { currentScheduler } from '../../kit/scheduler.ts';
+import { currentTool } from '../../catalog/reader.ts';
+import { currentScheduler, type Refused } from '../../kit/activity.ts';
 import type { AnswerSource, ResumePoint } from '../../mcp/port.ts';
 import { type Pulse, startPulse } from '../../mcp/pulse.ts';
 import { verdictOn } from '../../policy/judge.ts';
 import type { TokenRequest } from '../../tokens/port.ts';
-import { authorityOf, authorizationOf, shownOf } from '../authority.ts';
+import {
+  accessTo,
+  authorityOf,
+  authorizationOf,
+  connectionOf,
+  type ServerAccess,
+  shownOf,
+  withToken,
+} from '../access.ts';
 import { tokenRequest } from '../call-tool.ts';
 import { checkCatalog, checkFirst, checkScheduler, checkTool } from '../dispatch-check.ts';
 import { handingOn, resultOf, type Told } from '../dispatch-result.ts';
-import { checkReading } from '../links.ts';
+import { checkReading } from '../statement-checks.ts';
 import type { CallToolParts } from '../send.ts';
-import { accessTo, connectionOf, type ServerAccess } from '../server-access.ts';
-import { withToken } from '../with-token.ts';
-import { type LeftBehind, openPoint, sealFor } from './resume-point.ts';
-import { taskResult } from './task-seal.ts';
+import { type LeftBehind, openPoint, sealFor, taskResult } from './seals.ts';
 
 /** Shortest time in ms to find an answer, however late it is by then. */
 const LEAST_MS = 15_000;
@@ -79,7 +84,7 @@ async function resumed(parts: ResumeCallParts, input: ResumeInput, told: Told, p
         definition,
         timeoutMs: timeLeft(point, input),
         resultBytes: input.limits.resultBytes,
-        ...(input.limits.sharedBy === undefined ? {} : { sharedBy: input.limits.sharedBy }),
+        ...defined({ sharedBy: input.limits.sharedBy }),
         signal: cancellationSignal(),
         heartbeat: (details) => {
           told.last = details;

@@ -21,13 +21,13 @@ import {
   type StartSSEOptions,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
+import { defined } from '../../../contracts/defined.ts';
 import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import type { Pulse } from '../pulse.ts';
 import { networkCodeOf } from '../../kit/network.ts';
-import { openWire, type Wire } from '../http-exchange.ts';
+import { LONGEST_RETRY_MS, openWire, type RawAnswer, type Wire } from '../transport.ts';
 import type { AskedAnswer, ServerConnection } from '../port.ts';
 import { leaveSession } from '../session.ts';
-import { LONGEST_RETRY_MS, type RawAnswer } from '../transport.ts';
 import { isTaskAnswer } from './begun-task.ts';
 
 /** Pause in ms between two requests if the server names no time: it may be starting again. */
@@ -56,7 +56,7 @@ export type SoughtAnswer =
 /** Asks until the answer comes, the time is over, or the asking is cancelled. */
 export async function answerTo(options: AnswerStreamOptions): Promise<SoughtAnswer> {
   const { connection, point, egress, fetch, signal, timeoutMs } = options;
-  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const stream = new AnswerStream(options, wire);
   const late = setTimeout(() => stream.end(none('the server did not give its answer in time')), timeoutMs);
   let isHandedOn = false;

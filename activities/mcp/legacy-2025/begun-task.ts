@@ -8,9 +8,9 @@
  *    (INV-S1).
  * 2. Times of a server are hints: a number that makes no sense is left out.
  */
-import { type Fields, isFields } from '../../../domain/shapes/fields.ts';
+import { type Fields, isFields } from '../../../domain/shapes/messages.ts';
 import { bounded } from '../../../domain/text/escape.ts';
-import type { Scrubber } from '../../kit/scrubber.ts';
+import type { Scrubber } from '../../scrubbing/scrubber.ts';
 import { halfway, type Names, type Trace, unknown } from '../classify-failure.ts';
 import { quoted } from '../classify-result.ts';
 import type { CallEnding, TaskId } from '../port.ts';

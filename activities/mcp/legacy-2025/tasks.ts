@@ -19,6 +19,7 @@
  *    tool, and refuse such a configuration.
  * 9. A tool that may be called as a task keeps that mark only if the operator wants it (`servers.NAME.tasks.optional`).
  */
+import { defined } from '../../../contracts/defined.ts';
 import type { Config } from '../../../contracts/schemas/config.ts';
 import type { RefusedTool, ToolDefinition } from '../../../contracts/schemas/tool.ts';
 import type { ArtifactStore } from '../../artifacts/port.ts';
@@ -26,10 +27,9 @@ import type { Egress, GuardedFetch } from '../../egress/fetch.ts';
 import { secretsOf, type TaskStatus, type TaskWord, wordOf } from './begun-task.ts';
 import { isSessionRefusal, type Names, reasonOf, refusalIn, type Stop, type Trace } from '../classify-failure.ts';
 import { type Answered, executed, oversized, quoted, scrubberFor } from '../classify-result.ts';
-import { openWire } from '../http-exchange.ts';
+import { openWire, SessionTransport } from '../transport.ts';
 import type { CallEnding, ServerConnection, TaskId, ToolListing } from '../port.ts';
 import { firstId, leaveSession, RESUME, withoutStandingStream } from '../session.ts';
-import { SessionTransport } from '../transport.ts';
 
 const ASK_MS = 10_000;
 const RESULT_MS = 30_000;
@@ -86,7 +86,7 @@ export function createMcpTaskServer(options: McpTaskServerOptions): TaskServer {
       const scrub = scrubberFor(connection, secretsOf(id));
       const names: Names = { server: connection.name, tool, quote: (text) => quoted(scrub, text) };
       const { egress, fetch } = options;
-      const link = await openTaskLink({ connection, id, signal, egress, ...(fetch === undefined ? {} : { fetch }) });
+      const link = await openTaskLink({ connection, id, signal, egress, ...defined({ fetch }) });
       let report: TaskReport | undefined;
       try {
         report = await reportOf({ ...options, question, names, scrub, link });
@@ -143,8 +143,7 @@ async function followed(asking: Asking, word: TaskWord): Promise<TaskReport> {
     };
   return {
     kind: 'working',
-    ...(pollMs === undefined ? {} : { pollMs }),
-    ...(message === undefined ? {} : { message }),
+    ...defined({ pollMs, message }),
   };
 }
 
@@ -183,7 +182,7 @@ function unanswered(
     kind: 'unreached',
     reason,
     ...(refusal?.code === 'TOOL_UNAUTHORIZED' ? { unauthorized: true } : {}),
-    ...(exchange.retryAfterMs === undefined ? {} : { retryAfterMs: exchange.retryAfterMs }),
+    ...defined({ retryAfterMs: exchange.retryAfterMs }),
   };
 }
 
@@ -248,7 +247,7 @@ export interface TaskLinkOptions {
 
 async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkOptions): Promise<TaskLink> {
   const { accessToken } = connection;
-  const wire = openWire({ egress, server: connection, ...(fetch === undefined ? {} : { fetch }) });
+  const wire = openWire({ egress, server: connection, ...defined({ fetch }) });
   const transport = new SessionTransport(new URL(connection.url), {
     fetch: withoutStandingStream(wire.fetch),
     reconnectionOptions: RESUME,
@@ -256,8 +255,7 @@ async function openTaskLink({ connection, id, signal, egress, fetch }: TaskLinkO
     redirectPolicy: 'same-origin',
     onInsufficientScope: 'throw',
     streaming: () => wire.exchange().streamed === true,
-    ...(id.sessionId === undefined ? {} : { sessionId: id.sessionId }),
-    ...(id.version === undefined ? {} : { protocolVersion: id.version }),
+    ...defined({ sessionId: id.sessionId, protocolVersion: id.version }),
     ...(accessToken === undefined ? {} : { authProvider: { token: () => Promise.resolve(accessToken) } }),
   });
   let heard: () => void = () => undefined;

@@ -1,4 +1,4 @@
-import { callIdOf } from '../../../contracts/ids.ts';
+import { callIdOf } from '../../../contracts/names.ts';
 import type { ProposedCall } from '../../../contracts/schemas/call.ts';
 
 export function proposedCall(over: Partial<ProposedCall> = {}): ProposedCall {

@@ -1,8 +1,8 @@
-import type { Decision, Say, Stop } from '../../../contracts/schemas/answer.ts';
+import type { Decision, Say, Stop } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { EditDecision } from '../../../domain/request/rights.ts';
 import type { Asking } from '../../../domain/state/call.ts';
-import { digestOf } from '../../../domain/request/facts.ts';
+import { digestOf } from '../../../domain/request/digest.ts';
 import { callOf, type Run, type RunIds } from '../../../domain/state/run.ts';
 import { runIds } from './run.ts';
 

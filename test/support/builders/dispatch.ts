@@ -1,3 +1,4 @@
+import { defined } from '../../../contracts/defined.ts';
 import type { DispatchInput } from '../../../contracts/wire/tools.ts';
 import type { Approved } from '../../../domain/state/call.ts';
 import { shownToEditor } from '../../../domain/request/edit.ts';
@@ -29,7 +30,7 @@ export function dispatchOf(state: Approved, { standing = [] }: Partial<Run> = {}
             approvers: request.approvers,
             deadline: new Date(request.deadline).toISOString(),
             decidedAt: new Date(made.decidedAt).toISOString(),
-            ...(edit === undefined ? {} : { edit }),
+            ...defined({ edit }),
           }
         : proofOf(stands),
     toolset: [],

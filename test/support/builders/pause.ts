@@ -1,4 +1,4 @@
-import type { OutcomePause, Resolution } from '../../../contracts/schemas/answer.ts';
+import type { OutcomePause, Resolution } from '../../../contracts/schemas/request.ts';
 import type { Judgement } from '../../../contracts/schemas/call.ts';
 import { type Paused, pausedFor, type Pausing } from '../../../domain/request/pause.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';

@@ -1,6 +1,7 @@
 /** Makes runs in which approvals may be remembered, and such approvals. */
+import { defined } from '../../../contracts/defined.ts';
 import type { Judgement, ProposedCall } from '../../../contracts/schemas/call.ts';
-import type { Decision, Remember } from '../../../contracts/schemas/answer.ts';
+import type { Decision, Remember } from '../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../domain/request/decision.ts';
@@ -11,7 +12,7 @@ import { proposedCall } from './call.ts';
 import { approval, shown } from './decision.ts';
 import { askVerdict, judgement } from './judgement.ts';
 import { POLICY_VERSION, runIds, START } from './run.ts';
-import { closeTurn } from '../../../domain/run/tally.ts';
+import { closeTurn } from '../../../domain/run/limits.ts';
 
 export const ARGS: JsonObject = { path: 'notes.txt', content: 'hello' };
 
@@ -40,7 +41,7 @@ export function nextTurn(
 let ids = 0;
 export function remembering(run: Run, callId: string, remember: Remember | undefined, who = 'ann'): Decision {
   const over = { ...shown(run, callId), decisionId: `r-${(ids += 1)}`, approver: { id: who, groups: [] } };
-  return approval({ ...over, comment: 'seen', ...(remember === undefined ? {} : { remember }) });
+  return approval({ ...over, comment: 'seen', ...defined({ remember }) });
 }
 
 /**

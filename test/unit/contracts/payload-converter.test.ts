@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { ApplicationFailure, defaultPayloadConverter, type Payload } from '@temporalio/common';
 import fc from 'fast-check';
+import { defined } from '../../../contracts/defined.ts';
 import { codedFailureIn, failureConverter, failureOf } from '../../../contracts/failure.ts';
 import {
   isUndecodable,
@@ -14,7 +15,7 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const json = (data: string): Payload => ({ metadata: { encoding: bytes('json/plain') }, data: bytes(data) });
 const sent = (encoding: string, data?: Uint8Array): Payload => ({
   metadata: { encoding: bytes(encoding) },
-  ...(data === undefined ? {} : { data }),
+  ...defined({ data }),
 });
 
 test('what can be read is written and read as the SDK does it, byte for byte', () => {

@@ -1,6 +1,6 @@
 /** A refused query is known by its mark, whatever wraps it, and asked again a bounded number of times, never all at once. */
 import { expect, test } from '@jest/globals';
-import { isRefusedQuery, REFUSED_QUERY, untilAnswered } from '../../../contracts/refused-query.ts';
+import { isRefusedQuery, REFUSED_QUERY, untilAnswered } from '../../../contracts/failure.ts';
 
 const refused = (): Error => new Error('wrapped', { cause: new Error(`Query failed: ${REFUSED_QUERY}`) });
 

@@ -1,7 +1,7 @@
 /** A worker that starts before Temporal does waits for it: bounded, said, and only for what passes. */
 import { status as grpcStatus } from '@grpc/grpc-js';
 import { expect, test } from '@jest/globals';
-import { type EngineWait, onceThere } from '../../../workers/engine-wait.ts';
+import { type EngineWait, onceThere } from '../../../workers/connection.ts';
 import { CountersignError } from '../../../contracts/errors.ts';
 
 const ADDRESS = 'temporal.example:7233';

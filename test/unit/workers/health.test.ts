@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { type ConfigInput, Config } from '../../../contracts/schemas/config.ts';
 import { freePort } from '../../../workers/dev-server.ts';
 import { type HealthServer, startHealth } from '../../../workers/health.ts';
-import type { WorkerRole } from '../../../workers/config/role.ts';
+import type { WorkerRole } from '../../../workers/config/load.ts';
 import { useConfigFolders } from '../../support/config-folder.ts';
 import { refusalOf } from '../../support/keys-refusal.ts';
 import { signingKey } from '../../support/signing-key.ts';

@@ -3,8 +3,8 @@ import { expect, test } from '@jest/globals';
 import type { WorkflowQueryInput } from '@temporalio/client';
 import type { Runtime } from '@temporalio/worker';
 import type { WorkflowInfo } from '@temporalio/workflow';
-import { isRefusedQuery, REFUSED_QUERY } from '../../../contracts/refused-query.ts';
-import { askingAgain, countRefused } from '../../../workers/refused-queries.ts';
+import { isRefusedQuery, REFUSED_QUERY } from '../../../contracts/failure.ts';
+import { askingAgain, countRefused } from '../../../workers/connection.ts';
 
 // Sound: handed on as it is.
 const INPUT = { queryType: 'transcript' } as WorkflowQueryInput;

@@ -5,10 +5,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { createBucketStore, setUpBucket } from '../../../../activities/artifacts/bucket.ts';
+import { createBucketRequest } from '../../../../activities/artifacts/bucket-request.ts';
 import { readArtifactsFromBucket } from '../../../../client/index.ts';
 import type { BucketConfig } from '../../../../contracts/schemas/stores.ts';
 import { loopbackEgress } from '../../../support/egress.ts';
-import { createBucketRequest } from '../../../../activities/artifacts/bucket-request.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 

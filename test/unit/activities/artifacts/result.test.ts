@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
-import { createScrubber } from '../../../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import { toolResultOf } from '../../../../activities/mcp/classify-result.ts';
 import type { ToolResult } from '../../../../contracts/schemas/call.ts';
 

@@ -1,7 +1,7 @@
 /** Toolsets that are kept between steps, bounded by what they take. */
 import { describe, expect, test } from '@jest/globals';
 import type { ArtifactStore } from '../../../../activities/artifacts/port.ts';
-import { createToolsetLoader } from '../../../../activities/catalog/toolset.ts';
+import { createToolsetLoader } from '../../../../activities/catalog/reader.ts';
 import type { ToolsetRef } from '../../../../contracts/wire/identity.ts';
 
 const MIB = 1_048_576;

@@ -1,6 +1,6 @@
 /** What one response may make of this worker's memory and time: values of JSON, and large events one after the other. */
 import { describe, expect, test } from '@jest/globals';
-import { type ByteCap, capResponse, ResponseTooLarge } from '../../../../activities/egress/byte-cap.ts';
+import { type ByteCap, capResponse, ResponseTooLarge } from '../../../../activities/egress/fetch.ts';
 
 const JSON_TYPE = 'application/json';
 const EVENTS = 'text/event-stream';

@@ -1,7 +1,7 @@
 /** How many values a JSON text can make is known of its bytes, before anything is parsed. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { countMarks } from '../../../../activities/egress/byte-cap.ts';
+import { countMarks } from '../../../../activities/egress/fetch.ts';
 
 function marksOf(...parts: readonly (string | Uint8Array)[]): number {
   const counter = countMarks('body');

@@ -1,7 +1,8 @@
 /** What people can do about a call that was turned away, and who (INV-S2, F13, F14). */
 import { describe, expect, test } from '@jest/globals';
-import { needOfEnding, needOfListing, needOfToken } from '../../../../activities/gate/authority.ts';
+import { needOfEnding, needOfListing, needOfToken } from '../../../../activities/gate/access.ts';
 import type { CallEnding } from '../../../../activities/mcp/port.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { VAULT_KEYS } from '../../../support/builders/vault.ts';
 import { runOf } from '../../../support/oauth-broker.ts';
@@ -25,7 +26,7 @@ const refused = (code: Refused['code'], requiredScope?: string): Refused => ({
   kind: 'refused',
   code,
   message: 'm',
-  ...(requiredScope === undefined ? {} : { requiredScope }),
+  ...defined({ requiredScope }),
 });
 
 describe('without a token', () => {

@@ -1,6 +1,6 @@
 /** A tool that has changed since it was shown is asked about once, of those whom policy names now (H-7). */
 import { expect, test } from '@jest/globals';
-import type { ToolNow } from '../../../../activities/catalog/layer.ts';
+import type { ToolNow } from '../../../../activities/catalog/reader.ts';
 import { checkDefinition } from '../../../../activities/gate/dispatch-check.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';

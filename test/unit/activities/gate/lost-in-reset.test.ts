@@ -3,8 +3,9 @@ import { expect, test } from '@jest/globals';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { lostInReset } from '../../../../activities/gate/lost-in-reset.ts';
+import { lostInReset } from '../../../../activities/gate/dispatch-check.ts';
 import { createDiscardedReader, type ReadDiscarded } from '../../../../activities/run/discarded-tail.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 
 const SCHEDULER = { workflowId: 'run-1', runId: 'r-2' };
@@ -48,7 +49,7 @@ function namespaceOf(
     const started = {
       originalExecutionRunId: originalRunId,
       firstExecutionRunId: firstRunId,
-      ...(before === undefined ? {} : { continuedExecutionRunId: before }),
+      ...defined({ continuedExecutionRunId: before }),
     };
     return [{ eventId: 1, workflowExecutionStartedEventAttributes: started }, ...events];
   };

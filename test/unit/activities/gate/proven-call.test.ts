@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { provenCall } from '../../../../activities/gate/dispatch-check.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
-import { IssuedCall } from '../../../../contracts/schemas/issued-claims.ts';
+import { IssuedCall } from '../../../../contracts/schemas/credentials.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import type { OfferedTool } from '../../../../domain/run/toolset.ts';
 import { approval } from '../../../support/builders/decision.ts';

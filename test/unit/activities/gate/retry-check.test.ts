@@ -1,6 +1,7 @@
 /** What a dispatch believes of the word that a call is sent again: nothing that it cannot prove (INV-X1, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
 import { checkRetry } from '../../../../activities/gate/statement-checks.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import type { Verdict } from '../../../../contracts/schemas/call.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
@@ -59,7 +60,7 @@ function check(
   const call = { callId: 't1.c0', target: toolTarget(), arguments: {}, decidedIn: ['run-1'], attempt: 2 };
   const proof = { kind: 'policy', rules: [] };
   // Sound: nothing else of it is read.
-  const input = { run, ...call, proof, ...(retry === undefined ? {} : { retry }), ...over } as unknown as DispatchInput;
+  const input = { run, ...call, proof, ...defined({ retry }), ...over } as unknown as DispatchInput;
   if (verdict.kind === 'deny') throw new Error('not asked about what is denied');
   return checkRetry(input, given, verdict);
 }

@@ -1,9 +1,8 @@
 /** What is shown by a proof is no more than it may say: run, tool and call are those of the dispatch (INV-G1, INV-G2). */
 import { expect, test } from '@jest/globals';
-import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
-import { digestOfConsent, digestOfPause } from '../../../../activities/gate/shown-digest.ts';
+import { checkProof, digestOfConsent, digestOfPause } from '../../../../activities/gate/dispatch-check.ts';
 import { checkStanding } from '../../../../activities/gate/statement-checks.ts';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import type { DispatchProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ApplicationFailure, type Logger } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { coded } from '../../../../activities/kit/coded.ts';
+import { coded } from '../../../../activities/kit/activity.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import { failureOf } from '../../../../contracts/failure.ts';
 import { Undecodable } from '../../../../contracts/payload-converter.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { replace, writeNew } from '../../../../activities/kit/durable-file.ts';
-import { nodeCodeOf } from '../../../../contracts/node-code.ts';
+import { nodeCodeOf } from '../../../../contracts/errors.ts';
 
 let parent: string;
 let root: string;

@@ -1,6 +1,6 @@
 /** Beats on a timer. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { Heartbeat } from '../../../../activities/kit/heartbeat.ts';
+import { Heartbeat } from '../../../../activities/kit/activity.ts';
 
 describe('the heartbeat of a step', () => {
   beforeEach(() => void jest.useFakeTimers());

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { CallToolParts } from '../../../../activities/gate/send.ts';
 import { ServerLimits } from '../../../../activities/limits/server-limits.ts';
-import { Conditions } from '../../../../activities/policy/condition-clock.ts';
+import { Conditions } from '../../../../activities/policy/condition.ts';
 import { CountersignError, type ErrorCode } from '../../../../contracts/errors.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { DISPATCH_URL as url, dispatchScene } from '../../../support/dispatch-scene.ts';

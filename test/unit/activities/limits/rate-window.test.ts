@@ -1,7 +1,7 @@
 /** A rate holds in every stretch of time, wherever it begins. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { rateOf, untilNext, within } from '../../../../activities/limits/rate-window.ts';
+import { rateOf, untilNext, within } from '../../../../activities/limits/server-limits.ts';
 
 test.each([
   [5, { most: 5, windowMs: 1_000 }],

@@ -1,7 +1,7 @@
 /** What the adapter does with time and with faults of its own. */
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
-import { createScrubber } from '../../../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import { toolResultOf } from '../../../../activities/mcp/classify-result.ts';
 import { createMcpToolServer } from '../../../../activities/mcp/mcp-server.ts';
 import { loopbackEgress } from '../../../support/egress.ts';

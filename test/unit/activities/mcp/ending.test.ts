@@ -9,6 +9,7 @@ import {
   type Names,
   type Trace,
 } from '../../../../activities/mcp/classify-failure.ts';
+import { defined } from '../../../../contracts/defined.ts';
 
 const names: Names = { server: 'files', tool: 'write_file', quote: (text) => text };
 
@@ -21,7 +22,7 @@ function failed(
 
 function fetchFailed(code: string, syscall?: string): TypeError {
   return new TypeError('fetch failed', {
-    cause: Object.assign(new Error(code), { code, ...(syscall === undefined ? {} : { syscall }) }),
+    cause: Object.assign(new Error(code), { code, ...defined({ syscall }) }),
   });
 }
 

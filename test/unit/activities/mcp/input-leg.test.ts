@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createQuestionMacs } from '../../../../activities/gate/legacy-2025/open-question.ts';
 import { inputOf, pausedBy } from '../../../../activities/mcp/input-round.ts';
 import { createStateSeal } from '../../../../activities/mcp/state-seal.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import type { InputRequest } from '../../../../contracts/schemas/input.ts';
 import type { InputLeg, ProvisionProof } from '../../../../contracts/wire/proofs.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
@@ -37,7 +38,7 @@ const dispatch = (input?: DispatchInput['input'], callId = 't1.c0'): DispatchInp
     target: { serverUrl: 'https://s.example', tool: 'pay' },
     server: { name: 'bank' },
     arguments: {},
-    ...(input === undefined ? {} : { input }),
+    ...defined({ input }),
   }) as DispatchInput;
 
 async function legOf(

@@ -1,8 +1,8 @@
 /** Leg after leg of a call that a server answers with questions: what is taken for a refused state, and what never is (INV-X1). */
 import { describe, expect, test } from '@jest/globals';
-import { createScrubber } from '../../../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import type { ToolCall, ToolInput } from '../../../../activities/mcp/port.ts';
-import { sendLegs } from '../../../../activities/mcp/rounds.ts';
+import { sendLegs } from '../../../../activities/mcp/tool-call.ts';
 import type { RawAnswer } from '../../../../activities/mcp/transport.ts';
 import { aCall } from '../../../support/mcp-call.ts';
 

@@ -1,7 +1,7 @@
 /** Previews of large results: bounded, cut between characters, honest about what is missing. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { previewOf } from '../../../../activities/mcp/content.ts';
+import { previewOf } from '../../../../activities/mcp/classify-result.ts';
 import type { ResultPart } from '../../../../contracts/schemas/call.ts';
 
 const full = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'application/json' };

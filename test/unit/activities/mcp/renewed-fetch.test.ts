@@ -1,9 +1,10 @@
 /** Tokens that end while people think: what is sent after the call has a good one, and the call is sent once (INV-X1, INV-S1). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { renewalOf } from '../../../../activities/gate/authority.ts';
+import { renewalOf } from '../../../../activities/gate/access.ts';
 import { scrubberFor } from '../../../../activities/mcp/classify-result.ts';
-import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/http-exchange.ts';
+import { IDEMPOTENCY_HEADER, renewedFetch } from '../../../../activities/mcp/transport.ts';
 import type { MintedToken, TokenBroker, TokenRequest } from '../../../../activities/tokens/port.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { RUN } from '../../../support/tool-activities.ts';
 
 const REQUEST: TokenRequest = { run: RUN, server: 'peer', serverUrl: 'https://peer.example/mcp', tool: 'deploy' };
@@ -22,7 +23,7 @@ beforeEach(() => {
 
 const token = (accessToken: string, expiresAt?: string): MintedToken => ({
   accessToken,
-  evidence: { strategy: 'given', ...(expiresAt === undefined ? {} : { expiresAt }) },
+  evidence: { strategy: 'given', ...defined({ expiresAt }) },
   secrets: [`secret-of-${accessToken}`],
   release: () => released.push(accessToken),
 });

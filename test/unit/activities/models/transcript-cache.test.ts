@@ -1,6 +1,6 @@
 /** What a worker remembers of conversations: hits, misses, pages, forks, eviction. */
 import { describe, expect, test } from '@jest/globals';
-import { createTranscriptCache, type FetchRange } from '../../../../activities/models/transcript-cache.ts';
+import { createTranscriptCache, type FetchRange } from '../../../../activities/models/model-step.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { EMPTY_DIGEST, extendDigest } from '../../../../domain/run/journal.ts';
 

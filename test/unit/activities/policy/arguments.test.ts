@@ -1,6 +1,6 @@
 /** Arguments against input schemas, which are a server's text. */
 import { describe, expect, test } from '@jest/globals';
-import { ArgumentChecker } from '../../../../activities/policy/arguments.ts';
+import { ArgumentChecker } from '../../../../activities/policy/judge.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { doublingSchema } from '../../../support/doubling-schema.ts';
 

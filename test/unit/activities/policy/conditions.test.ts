@@ -1,8 +1,13 @@
 /** Conditions within their limits of time, and what they may read. */
 import { describe, expect, test } from '@jest/globals';
-import { ConditionClock, Conditions } from '../../../../activities/policy/condition-clock.ts';
-import { compileCondition, type ConditionInputs, factsOf } from '../../../../activities/policy/condition.ts';
-import type { Holds } from '../../../../domain/policy/layer.ts';
+import {
+  compileCondition,
+  ConditionClock,
+  type ConditionInputs,
+  Conditions,
+  factsOf,
+} from '../../../../activities/policy/condition.ts';
+import type { Holds } from '../../../../domain/policy/judge.ts';
 
 function inputs(over: Partial<ConditionInputs> = {}): ConditionInputs {
   return {

@@ -3,8 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { ConditionClock, Conditions } from '../../../../activities/policy/condition-clock.ts';
-import { compileCondition, type ConditionInputs, factsOf } from '../../../../activities/policy/condition.ts';
+import {
+  compileCondition,
+  ConditionClock,
+  type ConditionInputs,
+  Conditions,
+  factsOf,
+} from '../../../../activities/policy/condition.ts';
 import type { Policy } from '../../../../contracts/schemas/policy.ts';
 import { judge } from '../../../../domain/policy/judge.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';

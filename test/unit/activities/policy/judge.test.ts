@@ -1,7 +1,7 @@
 /** What the activity `judge` resolves, for as many calls as a turn may hold. */
 import { describe, expect, test } from '@jest/globals';
 import { createJudge } from '../../../../activities/policy/judge.ts';
-import { callIdOf } from '../../../../contracts/ids.ts';
+import { callIdOf } from '../../../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { Policy } from '../../../../contracts/schemas/policy.ts';

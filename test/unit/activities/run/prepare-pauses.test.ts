@@ -1,12 +1,13 @@
 /** What a run asks people besides consent, and whom (INV-X1). */
 import { expect, test } from '@jest/globals';
 import { createPrepareRun } from '../../../../activities/run/prepare-run.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import type { PolicyInput } from '../../../../contracts/schemas/policy.ts';
 
 function prepared(organisation: ConfigInput['policy'], policy?: PolicyInput) {
   const models = { m: { provider: 'scripted' as const, script: { steps: [{ text: 'done' }] } } };
-  const config = Config.parse({ models, ...(organisation === undefined ? {} : { policy: organisation }) });
+  const config = Config.parse({ models, ...defined({ policy: organisation }) });
   const spec = { agent: { name: 'clerk', model: 'm' }, input: 'go', initiator: { id: 'ann' }, policy };
   return createPrepareRun(config, async () => undefined)(spec);
 }

@@ -1,6 +1,7 @@
 /** Where a run queues: as early as its operator lets it, and always as its tenant. */
 import { expect, test } from '@jest/globals';
-import { priorityOf } from '../../../../activities/run/priority.ts';
+import { priorityOf } from '../../../../activities/run/prepare-run.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import { Fairness } from '../../../../contracts/schemas/run-spec.ts';
 import { runSpec } from '../../../support/builders/run-spec.ts';
 
@@ -9,7 +10,7 @@ function of(fairness: (typeof Fairness)['_zod']['input'], tenant: string, priori
   return priorityOf(Fairness.parse(fairness), {
     ...runSpec(),
     initiator,
-    ...(priority === undefined ? {} : { priority }),
+    ...defined({ priority }),
   });
 }
 

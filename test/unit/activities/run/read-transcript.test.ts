@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
 import { createMessageReader, createTranscriptReader } from '../../../../activities/run/read-transcript.ts';
+import { defined } from '../../../../contracts/defined.ts';
 import type { ArtifactRef } from '../../../../contracts/schemas/json.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
 import { canonicalJson } from '../../../../domain/text/canonical.ts';
@@ -15,7 +16,7 @@ async function stored() {
   for (const from of [0, 3, 6]) {
     const segment = {
       workflowId: 'run-1',
-      ...(newest === undefined ? {} : { previous: newest }),
+      ...defined({ previous: newest }),
       transcript: { from, messages: messages.slice(from, from + 3) },
       ledger: { from: 0, entries: [] },
     };

@@ -1,8 +1,7 @@
 /** A search costs what the size of the text allows, whatever its writer and the writer of the secret intend. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { createScrubber, MASK } from '../../../../activities/kit/scrubber.ts';
-import { createSecretSearch } from '../../../../activities/scrubbing/search.ts';
+import { createScrubber, createSecretSearch, MASK } from '../../../../activities/scrubbing/scrubber.ts';
 import { Effort } from '../../../../activities/scrubbing/spans.ts';
 
 const SECRETS = [

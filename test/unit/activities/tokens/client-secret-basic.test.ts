@@ -1,6 +1,6 @@
 /** Client id and secret as authorization servers read them, those that decode and those that do not (RFC 6749 §2.3.1). */
 import { expect, test } from '@jest/globals';
-import { basicCredentials } from '../../../../activities/tokens/client-authentication.ts';
+import { basicCredentials } from '../../../../activities/tokens/oauth-client.ts';
 
 const plain = (header: string): string => Buffer.from(header, 'base64').toString('utf8');
 

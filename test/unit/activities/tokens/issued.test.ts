@@ -1,7 +1,6 @@
 /** Whom a countersigned token names: one subject is one person of one tenant, and never the service (RFC 7519 §4.1.2). */
 import { expect, test } from '@jest/globals';
-import { issuedStrategy } from '../../../../activities/tokens/issued.ts';
-import type { UnsignedClaims } from '../../../../activities/tokens/issuer.ts';
+import { issuedStrategy, type UnsignedClaims } from '../../../../activities/tokens/issued.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { IssuedTokens, Issuer } from '../../../../contracts/schemas/credentials.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';

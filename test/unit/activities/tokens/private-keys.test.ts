@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { exportPKCS8, generateKeyPair } from 'jose';
-import { loadPrivateKeys } from '../../../../activities/tokens/private-keys.ts';
+import { loadPrivateKeys } from '../../../../activities/tokens/sealed.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 import { refusalOf } from '../../../support/keys-refusal.ts';
 import { zoneKey } from '../../../support/keys.ts';

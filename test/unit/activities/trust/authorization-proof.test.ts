@@ -1,14 +1,14 @@
 /** Trust mode `signed`: which words on an authorization count at dispatch, each part forged one at a time (INV-S2, INV-G2, §3.5). */
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createMemoryStore } from '../../../../activities/artifacts/memory.ts';
-import { createAuthorizationProof } from '../../../../activities/trust/authorization-proof.ts';
+import { createAuthorizationProof } from '../../../../activities/trust/dispatch-proof.ts';
 import type { ExecutionFacts } from '../../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { claimsFor, person, signedWith, type TestKey } from '../../../support/trust.ts';
 import type { AuthorizationProof } from '../../../../contracts/wire/proofs.ts';
-import type { Scheduler } from '../../../../activities/kit/scheduler.ts';
+import type { Scheduler } from '../../../../activities/kit/activity.ts';
 
 const now = Math.floor(Date.now() / 1_000);
 const [ann, eve] = [person('ann', 'ann'), person('eve', 'eve')];

@@ -7,7 +7,7 @@ import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trus
 import type { ReviewInput } from '../../../../contracts/wire/catalog.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
-import type { Scheduler } from '../../../../activities/kit/scheduler.ts';
+import type { Scheduler } from '../../../../activities/kit/activity.ts';
 
 const config = TrustConfig.parse({ mode: 'signed', jwks: 'x' });
 if (config.mode !== 'signed') throw new Error('it is');

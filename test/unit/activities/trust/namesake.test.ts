@@ -1,6 +1,6 @@
 /** Consent that names a server by its address is for one server of the run, or for none (INV-G1). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { createNamesakes, type Namesakes } from '../../../../activities/trust/namesake.ts';
+import { createNamesakes, type Namesakes } from '../../../../activities/trust/executions.ts';
 import type { CatalogSnapshot } from '../../../../contracts/schemas/catalog.ts';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import { RunSpec, type RunSpecInput } from '../../../../contracts/schemas/run-spec.ts';

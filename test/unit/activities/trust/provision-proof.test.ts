@@ -5,14 +5,14 @@ import { createSignatureCheck } from '../../../../activities/trust/dispatch-proo
 import type { ExecutionFacts } from '../../../../activities/trust/executions.ts';
 import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
 import { proveStart, type StartProofParts } from '../../../../activities/trust/start-proof.ts';
-import type { SignedProvision } from '../../../../contracts/schemas/answer.ts';
+import type { SignedProvision } from '../../../../contracts/schemas/request.ts';
 import { RunSpec } from '../../../../contracts/schemas/run-spec.ts';
 import { TrustConfig, type TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import { specHash } from '../../../../domain/request/digest.ts';
 import { claimsFor, person, service, signedWith, type TestKey } from '../../../support/trust.ts';
 import type { ProvisionProof } from '../../../../contracts/wire/proofs.ts';
-import type { Scheduler } from '../../../../activities/kit/scheduler.ts';
+import type { Scheduler } from '../../../../activities/kit/activity.ts';
 
 const now = Math.floor(Date.now() / 1_000);
 const [backend, ann, ben] = [service('backend', ['ops']), person('ann', 'ann'), person('ben', 'ben')];

@@ -2,8 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { createTrustFile } from '../../../../activities/trust/key-sources.ts';
-import { createTrustedKeys } from '../../../../activities/trust/keys.ts';
+import { createTrustedKeys, createTrustFile } from '../../../../activities/trust/keys.ts';
 import { readSigner } from '../../../../client/index.ts';
 import { signed } from '../../../../client/signing/signing.ts';
 import { TrustConfig } from '../../../../contracts/schemas/trust.ts';

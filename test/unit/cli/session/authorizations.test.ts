@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { JWK } from 'jose';
-import { loadPrivateKeys } from '../../../../activities/tokens/private-keys.ts';
+import { loadPrivateKeys } from '../../../../activities/tokens/sealed.ts';
 import { readAuthorizations, readSealingKeys, sealingTargets } from '../../../../cli/session/authorizations.ts';
 import { documentOf, errorOf, runCommand } from '../../../support/cli.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
-import { configuredKeys } from '../../../../cli/session/settings.ts';
+import { configuredKeys } from '../../../../cli/session/session.ts';
 import { codeOf } from '../../../support/run-record.ts';
 import { service, writeTrust } from '../../../support/trust.ts';
 

@@ -2,12 +2,13 @@
 import { expect, test } from '@jest/globals';
 import { plain } from '../../../../cli/session/terminal.ts';
 import { requestsAnswer } from '../../../../cli/verbs/requests.ts';
-import type { Pause } from '../../../../contracts/schemas/answer.ts';
+import { defined } from '../../../../contracts/defined.ts';
+import type { Pause } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { outcomePause } from '../../../support/builders/pause.ts';
 
 function nextOf(about: Pause | undefined): string {
-  const request = { ...approvalRequest(), ...(about === undefined ? {} : { about }) };
+  const request = { ...approvalRequest(), ...defined({ about }) };
   return requestsAnswer('nightly', [request], {}).text(plain).split('\n').at(-1) ?? '';
 }
 

@@ -1,8 +1,7 @@
 /** A client reads of the workers' configuration what it needs, and nothing else (INV-S1). */
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { artifactReader } from '../../../../cli/session/artifact-reader.ts';
-import { loadClientSettings, loadPolicySettings } from '../../../../cli/session/settings.ts';
+import { artifactReader, loadClientSettings, loadPolicySettings } from '../../../../cli/session/session.ts';
 import { useConfigFolders } from '../../../support/config-folder.ts';
 
 const { folder } = useConfigFolders();

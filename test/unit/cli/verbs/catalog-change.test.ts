@@ -1,7 +1,7 @@
 /** A change of tool policies by command: what is sent, and what is not sent at all (H-7). */
 import { describe, expect, test } from '@jest/globals';
 import type { Session } from '../../../../cli/session/session.ts';
-import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-change.ts';
+import { changeTools, type ToolsChange } from '../../../../cli/verbs/catalog-changes.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
 import type { CatalogSnapshot, SetToolPoliciesInput } from '../../../../contracts/schemas/catalog.ts';
 import { catalogEntry, catalogOf, connection, definition, toolSetting } from '../../../support/builders/catalog.ts';

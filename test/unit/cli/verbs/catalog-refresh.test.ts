@@ -1,6 +1,6 @@
 /** What a refresh has changed, for whoever has read the catalog before. */
 import { expect, test } from '@jest/globals';
-import { refreshDifference } from '../../../../cli/verbs/catalog-change.ts';
+import { refreshDifference } from '../../../../cli/verbs/catalog-changes.ts';
 import { catalogEntry, catalogOf, refreshed } from '../../../support/builders/catalog.ts';
 
 test('tools that came, went, came back, and are others now', () => {

@@ -1,9 +1,8 @@
 /** A server words its questions, and may put another one in the place of the one that was read: an answer names the one that it is to. */
 import { describe, expect, test } from '@jest/globals';
-import { type AnswerOptions, answerPause } from '../../../../cli/verbs/pause-answer.ts';
+import { type AnswerOptions, answerPause } from '../../../../cli/verbs/answer.ts';
 import type { RunHandle } from '../../../../client/index.ts';
-import type { PauseAck, PauseKind } from '../../../../contracts/schemas/answer.ts';
-import type { ApprovalRequest } from '../../../../contracts/schemas/request.ts';
+import type { ApprovalRequest, PauseAck, PauseKind } from '../../../../contracts/schemas/request.ts';
 import { approvalRequest } from '../../../support/builders/approval-request.ts';
 import { ledgerOf } from '../../../support/builders/ledger.ts';
 import { outcomePause } from '../../../support/builders/pause.ts';

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Client } from '@temporalio/client';
 import { QueryNotRegisteredError } from '@temporalio/client';
 import { Engine } from '../../../../client/engine/engine.ts';
-import { REFUSED_QUERY } from '../../../../contracts/refused-query.ts';
+import { REFUSED_QUERY } from '../../../../contracts/failure.ts';
 
 /** What Temporal's client makes of a failed query (`@temporalio/client`). */
 const refused = (): Error => new QueryNotRegisteredError(REFUSED_QUERY, 3);

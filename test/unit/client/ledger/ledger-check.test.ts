@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { SignHead } from '../../../../activities/ledger/signer.ts';
+import type { SignHead } from '../../../../activities/ledger/port.ts';
 import { checkLedger, conversationFaults, type FaultKind, type LedgerReport } from '../../../../client/ledger/check.ts';
 import { readLines } from '../../../../client/ledger/files.ts';
 import { checkHead, type HeadKeys, readHeadKeys } from '../../../../client/ledger/heads.ts';

@@ -1,7 +1,7 @@
 /** Whatever is forged of a decision, or of the start, is found with its entry and how; what was not verified is counted (INV-G2, J, F22). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { checkNamedKeys, checkProofs, namedSignatures } from '../../../../client/ledger/proofs.ts';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import { answer, approval, edit, extension, rejection } from '../../../support/builders/decision.ts';
 import { START } from '../../../support/builders/run.ts';

@@ -1,8 +1,8 @@
 /** Several decisions of one run: a few at a time, one answer for each (INV-G3). */
 import { expect, test } from '@jest/globals';
-import { decideAll } from '../../../../client/run/decide-all.ts';
+import { decideAll } from '../../../../client/run/inbox.ts';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import type { DecisionAck, DecisionInput } from '../../../../contracts/schemas/answer.ts';
+import type { DecisionAck, DecisionInput } from '../../../../contracts/schemas/request.ts';
 import { approval } from '../../../support/builders/decision.ts';
 
 const many = Array.from({ length: 20 }, (_, index): DecisionInput =>

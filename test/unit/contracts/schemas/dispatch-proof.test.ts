@@ -1,6 +1,6 @@
 /** What a dispatch must prove in trust mode `signed`, with every part of it forged one at a time (INV-G1, INV-G2, §3.5, F22). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import type { SignedDecision } from '../../../../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../../../../contracts/schemas/request.ts';
 import type { TrustedJwk } from '../../../../contracts/schemas/trust.ts';
 import type { DispatchInput } from '../../../../contracts/wire/tools.ts';
 import {

@@ -1,6 +1,7 @@
 /** A model's own deadline comes before that of its activity: the error then names the model, not the activity. */
 import { expect, jest, test } from '@jest/globals';
 import { msToNumber } from '@temporalio/common/lib/time.js';
+import { defined } from '../../../../contracts/defined.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 
 // What a workflow hands to Temporal, seen without one.
@@ -14,7 +15,7 @@ const ROOM_SECONDS = 60;
 
 function timeoutOf(timeoutSeconds?: number): number | undefined {
   const { success, data } = Config.safeParse({
-    models: { main: { provider: 'openai', model: 'm', ...(timeoutSeconds === undefined ? {} : { timeoutSeconds }) } },
+    models: { main: { provider: 'openai', model: 'm', ...defined({ timeoutSeconds }) } },
   });
   const model = success ? data.models['main'] : undefined;
   return model === undefined || model.provider === 'scripted' ? undefined : model.timeoutSeconds;

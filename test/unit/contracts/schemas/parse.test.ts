@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { CountersignError } from '../../../../contracts/errors.ts';
-import { Decision } from '../../../../contracts/schemas/answer.ts';
+import { Decision } from '../../../../contracts/schemas/request.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { parseAs } from '../../../../contracts/schemas/parse.ts';
 import { Policy } from '../../../../contracts/schemas/policy.ts';

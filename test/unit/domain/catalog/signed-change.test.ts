@@ -1,5 +1,6 @@
 /** A change of a catalog in trust mode `signed`: whose it is, and one key is one voice (INV-G2). */
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import type { PendingChange } from '../../../../contracts/schemas/catalog.ts';
 import type { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import type { CatalogPurpose } from '../../../../contracts/schemas/trust.ts';
@@ -109,7 +110,7 @@ describe('one key is one voice', () => {
   });
   const pending = (signature?: string) =>
     // Sound: nothing else of it is looked at.
-    [{ changeId: 'change-1', ...(signature === undefined ? {} : { signature }) }] as unknown as PendingChange[];
+    [{ changeId: 'change-1', ...defined({ signature }) }] as unknown as PendingChange[];
   const approve = { changeId: 'change-1', verdict: 'approve' } as const;
 
   test('also for another person', () => {

@@ -1,5 +1,6 @@
 /** A call that its server works on as a task: when it is asked about, when it is given up, and what is seen of it meanwhile. */
 import { expect, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import type { PollResult } from '../../../../contracts/wire/legacy-2025.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import {
@@ -27,7 +28,7 @@ type Begun = Extract<DispatchResult, { kind: 'task' }>;
 function begun(over: Partial<Begun['task']> = {}, token?: Begun['token']): Begun {
   const until = new Date(START + 60 * MINUTE).toISOString();
   const task = { sealed: SEALED, sentAt: new Date(START).toISOString(), until, ...over };
-  return { kind: 'task', task, ...(token === undefined ? {} : { token }) };
+  return { kind: 'task', task, ...defined({ token }) };
 }
 
 function sent(): Run {

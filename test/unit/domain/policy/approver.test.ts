@@ -1,6 +1,7 @@
 /** Who may decide, and when enough have (E-1, E-2, E-4, D-7, INV-G4). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { defined } from '../../../../contracts/defined.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { describeRule, isMet, isWanted, mayDecide, stillNeeded } from '../../../../domain/policy/approvers.ts';
 import { approverList } from '../../../support/builders/arbitraries.ts';
@@ -84,8 +85,7 @@ describe('several who must agree (E-2)', () => {
         layer: 'organisation',
         ids: [...ids],
         groups: [],
-        ...(need === undefined ? {} : { need }),
-        ...(not === undefined ? {} : { not }),
+        ...defined({ need, not }),
       },
     ],
   });

@@ -1,6 +1,6 @@
 /** What a rule may conclude from a tool's hints (F25, INV-G4). */
 import { expect, test } from '@jest/globals';
-import { hintsHold } from '../../../../domain/policy/hints.ts';
+import { hintsHold } from '../../../../domain/policy/judge.ts';
 
 test.each([
   ['that are stated', { readOnlyHint: true }, { readOnlyHint: true }, true, true],

@@ -2,8 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PolicyInput, PolicyRuleInput } from '../../../../contracts/schemas/policy.ts';
-import { judge } from '../../../../domain/policy/judge.ts';
-import type { Holds } from '../../../../domain/policy/layer.ts';
+import { type Holds, judge } from '../../../../domain/policy/judge.ts';
 import { policy } from '../../../support/builders/arbitraries.ts';
 import { judgedTool } from '../../../support/builders/policy.ts';
 

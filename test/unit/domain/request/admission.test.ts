@@ -1,7 +1,7 @@
 /** Which decisions count, and how each other one is refused (INV-G2, S2.3, S2.6, D-7, F-2). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { accept, type Admission, admit, comparingDecisions, madeInTime } from '../../../../domain/request/decision.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { callOf, proposed, type Run } from '../../../../domain/state/run.ts';
@@ -10,7 +10,7 @@ import { approval, askingOf, rejection, shown } from '../../../support/builders/
 import { allowVerdict, approverRule, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { askingRun, judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/tally.ts';
+import { closeTurn } from '../../../../domain/run/limits.ts';
 
 /** When the request of a built run expires. */
 const DEADLINE = START + 3_600_000;

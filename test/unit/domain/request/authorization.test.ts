@@ -1,6 +1,6 @@
 /** What a person says where a server wants another authorization: consent, a grant, or neither (INV-S2, INV-G2). */
 import { describe, expect, test } from '@jest/globals';
-import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/answer.ts';
+import type { AuthorizationPause, SignedAuthorization } from '../../../../contracts/schemas/request.ts';
 import {
   authorizationPause,
   authorizationsOf,

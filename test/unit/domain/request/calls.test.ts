@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkProof } from '../../../../activities/gate/dispatch-check.ts';
 import { checkStanding } from '../../../../activities/gate/statement-checks.ts';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { Limits } from '../../../../contracts/schemas/run-spec.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit } from '../../../../domain/request/edit.ts';

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { acceptEdit, refuseEdit, shownToEditor } from '../../../../domain/request/edit.ts';
-import { digestOf } from '../../../../domain/request/facts.ts';
+import { digestOf } from '../../../../domain/request/digest.ts';
 import { dispatched, ended, reopened } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { hashOf } from '../../../../domain/text/canonical.ts';

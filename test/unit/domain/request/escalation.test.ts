@@ -1,6 +1,6 @@
 /** Who may decide depends on when they do (F-3, F20, INV-G2): to the millisecond, whatever a timer has done. */
 import { describe, expect, test } from '@jest/globals';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import type { ApproverClause, ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import {
   describeRule,

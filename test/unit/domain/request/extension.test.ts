@@ -1,7 +1,7 @@
 /** Postponing a deadline (F-4, INV-G2, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Decision } from '../../../../contracts/schemas/answer.ts';
+import type { Decision } from '../../../../contracts/schemas/request.ts';
 import { MOST_EXTENSIONS, provenDeadline } from '../../../../domain/request/deadline.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';

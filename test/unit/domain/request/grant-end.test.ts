@@ -1,8 +1,9 @@
 /** A grant that a request outlives is told where the request opens (F13). */
 import { expect, test } from '@jest/globals';
-import { requestOpenedFact } from '../../../../domain/request/facts.ts';
+import { defined } from '../../../../contracts/defined.ts';
+import { requestOpenedFact } from '../../../../domain/request/digest.ts';
 import { grantEnd, grantEnds, withGrantEnd } from '../../../../domain/request/grant-end.ts';
-import { listingId } from '../../../../domain/run/listing.ts';
+import { listingId } from '../../../../domain/run/toolset.ts';
 import { callOf, proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { askingOf } from '../../../support/builders/decision.ts';
@@ -17,7 +18,7 @@ const { deadline } = askingOf(run, 't1.c0').request;
 const tools = { sha256: 'a'.repeat(64), bytes: 1, contentType: 'x' };
 const ending = (at?: string, of: Run = run) => ({
   run: of,
-  toolset: [{ server, tools, ...(at === undefined ? {} : { grantExpiresAt: at }) }],
+  toolset: [{ server, tools, ...defined({ grantExpiresAt: at }) }],
 });
 
 /** A grant that was given for that call, or list. */

@@ -1,6 +1,6 @@
 /** A server that waits on an open connection until somebody answers (docs/adr/0040). */
 import { describe, expect, test } from '@jest/globals';
-import { InputPause } from '../../../../contracts/schemas/answer.ts';
+import { InputPause } from '../../../../contracts/schemas/request.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { heldWord } from '../../../../domain/legacy-2025/open-question-proof.ts';
 import { admitHeld, askedHeld, closedHeld, isHeldOpen } from '../../../../domain/legacy-2025/open-question.ts';
@@ -11,8 +11,7 @@ import { admitAnswer } from '../../../../domain/request/pause.ts';
 import { provide, refuseProvision } from '../../../../domain/request/provision.ts';
 import { ended, returned } from '../../../../domain/request/transitions.ts';
 import { heard } from '../../../../domain/run/message-queue.ts';
-import { callOf, type Run } from '../../../../domain/state/run.ts';
-import { statusOf } from '../../../../domain/state/status.ts';
+import { callOf, type Run, statusOf } from '../../../../domain/state/run.ts';
 import { currentDetails } from '../../../../domain/views/temporal-ui.ts';
 import { approval } from '../../../support/builders/decision.ts';
 import { heldOf, heldPausing, heldQuestions, heldRun } from '../../../support/builders/held-input.ts';

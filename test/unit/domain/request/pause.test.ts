@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { sent } from '../../../../domain/state/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
-import { digestOf } from '../../../../domain/request/facts.ts';
+import { digestOf } from '../../../../domain/request/digest.ts';
 import {
   admitAnswer,
   answererOf,

@@ -1,7 +1,7 @@
 /** What people read of a run in Temporal UI, inside the limits that Temporal sets. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { callIdOf } from '../../../../contracts/ids.ts';
+import { callIdOf } from '../../../../contracts/names.ts';
 import { askedAgain, dispatched } from '../../../../domain/request/transitions.ts';
 import { type Run, startRun } from '../../../../domain/state/run.ts';
 import { byteLength } from '../../../../domain/text/canonical.ts';

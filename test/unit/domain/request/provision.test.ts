@@ -1,6 +1,6 @@
 /** A call whose server asks people before it goes on. */
 import { describe, expect, test } from '@jest/globals';
-import { PauseAck } from '../../../../contracts/schemas/answer.ts';
+import { PauseAck } from '../../../../contracts/schemas/request.ts';
 import { LedgerFact } from '../../../../contracts/schemas/ledger.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { admitAnswer } from '../../../../domain/request/pause.ts';

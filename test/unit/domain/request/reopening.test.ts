@@ -1,8 +1,9 @@
 /** A consent that no longer holds at dispatch is asked for again (D-5, D-6, H-7). */
 import { describe, expect, test } from '@jest/globals';
+import { defined } from '../../../../contracts/defined.ts';
 import type { DispatchResult } from '../../../../contracts/wire/tools.ts';
 import { accept } from '../../../../domain/request/decision.ts';
-import { digestOf } from '../../../../domain/request/facts.ts';
+import { digestOf } from '../../../../domain/request/digest.ts';
 import { askedAgain, dispatched, ended } from '../../../../domain/request/transitions.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
@@ -83,7 +84,7 @@ describe('a reopened request', () => {
     const again = (over: Partial<Reopen>) =>
       askingOf(askedAgain(consented(), 't1.c0', reopen(over), runIds(), FALLBACK, LATER).run, 't1.c0');
     const shownAgain = (definition: Reopen['definition']) =>
-      again({ code: 'DEFINITION_CHANGED', ...(definition === undefined ? {} : { definition }) });
+      again({ code: 'DEFINITION_CHANGED', ...defined({ definition }) });
     const hash = 'c'.repeat(64);
     const full = shownAgain({ hash, description: 'Writes and sends a file.', annotations: { readOnlyHint: false } });
     expect(full.judgement).toMatchObject({

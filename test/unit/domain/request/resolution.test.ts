@@ -1,6 +1,6 @@
 /** What a person says became of a call: sent again, succeeded, failed (INV-X1, INV-X2). */
 import { describe, expect, test } from '@jest/globals';
-import type { Resolution } from '../../../../contracts/schemas/answer.ts';
+import type { Resolution } from '../../../../contracts/schemas/request.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import { admit } from '../../../../domain/request/decision.ts';
 import { refuseLongResult, resolve } from '../../../../domain/request/outcome.ts';

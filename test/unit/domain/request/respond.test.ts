@@ -1,6 +1,7 @@
 /** A person answers in the tool's place (INV-X2, INV-G1; requirements 3.10). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { defined } from '../../../../contracts/defined.ts';
 import type { Outcome } from '../../../../contracts/schemas/call.ts';
 import type { ApproverRule } from '../../../../contracts/schemas/policy.ts';
 import { accept, admit } from '../../../../domain/request/decision.ts';
@@ -15,7 +16,7 @@ import { answer, approval, askingOf, shown } from '../../../support/builders/dec
 import { askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { judgedRun, runIds, START } from '../../../support/builders/run.ts';
-import { closeTurn } from '../../../../domain/run/tally.ts';
+import { closeTurn } from '../../../../domain/run/limits.ts';
 
 const clause = { layer: 'organisation' as const, ids: ['ann', 'bob', 'zoe'], groups: [], need: 2 };
 const askedOf = (...may: ('edit' | 'respond')[]): Run =>
@@ -78,7 +79,7 @@ test('INV-X1: what may have run is not answered as if it had not', () => {
 
 test('INV-G4: every list must permit it, and silence does not', () => {
   const rule = (...lists: (('edit' | 'respond')[] | undefined)[]): ApproverRule => ({
-    allOf: lists.map((may) => ({ ...clause, ...(may === undefined ? {} : { may }) })),
+    allOf: lists.map((may) => ({ ...clause, ...defined({ may }) })),
   });
   expect(permits(rule(['respond']), 'respond')).toBe(true);
   expect(permits(rule(['respond'], ['edit', 'respond']), 'respond')).toBe(true);

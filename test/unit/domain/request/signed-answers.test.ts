@@ -2,7 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { compareWithHistory, type RecordedDeeds } from '../../../../client/ledger/history.ts';
 import { checkNamedKeys, checkProofs } from '../../../../client/ledger/proofs.ts';
-import type { Authorization, Provision, Resolution } from '../../../../contracts/schemas/answer.ts';
+import type { Authorization, Provision, Resolution } from '../../../../contracts/schemas/request.ts';
 import { recordedHash } from '../../../../domain/request/outcome.ts';
 import { responsesHash } from '../../../../domain/request/provision.ts';
 import type { AnswerPurpose } from '../../../../domain/request/signed-answer.ts';

@@ -1,6 +1,6 @@
 /** A decision in trust mode `signed`: kept as it was signed, and one key is one voice (INV-G2, E-1, F21). */
 import { expect, test } from '@jest/globals';
-import type { SignedDecision } from '../../../../contracts/schemas/answer.ts';
+import type { SignedDecision } from '../../../../contracts/schemas/request.ts';
 import { accept } from '../../../../domain/request/decision.ts';
 import { admitSigned, checkSignedDecision } from '../../../../domain/request/signed-answer.ts';
 import { callOf, type Run } from '../../../../domain/state/run.ts';

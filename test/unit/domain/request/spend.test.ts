@@ -1,7 +1,7 @@
 /** Money is counted in whole millionths, never in fractions, and never too low; where nothing is counted no step is taken (INV-G4). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { startedFact } from '../../../../domain/request/facts.ts';
+import { startedFact } from '../../../../domain/request/digest.ts';
 import { amountText, costOf, limitsState, millionthsOf, reachedLimit, spentOf } from '../../../../domain/run/limits.ts';
 import { proposed, type Run, startRun } from '../../../../domain/state/run.ts';
 import { preparedRun } from '../../../support/builders/prepared-run.ts';

@@ -1,6 +1,6 @@
 /** What stands has bounds: in time, in who it speaks for, in bytes (INV-G2, INV-D2). */
 import { expect, test } from '@jest/globals';
-import type { Remember } from '../../../../contracts/schemas/answer.ts';
+import type { Remember } from '../../../../contracts/schemas/request.ts';
 import { answers } from '../../../../domain/request/standing.ts';
 import { startRun } from '../../../../domain/state/run.ts';
 import { askingOf } from '../../../support/builders/decision.ts';

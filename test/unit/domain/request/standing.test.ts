@@ -1,7 +1,8 @@
 /** Approvals that are remembered (G-1, G-2, D-4, INV-G1, INV-G4). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Remember } from '../../../../contracts/schemas/answer.ts';
+import { defined } from '../../../../contracts/defined.ts';
+import type { Remember } from '../../../../contracts/schemas/request.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import { answers, covers, extentOf, mayRemember, proofOf, shownStanding } from '../../../../domain/request/standing.ts';
 import { dispatched } from '../../../../domain/request/transitions.ts';
@@ -160,7 +161,7 @@ describe('INV-G4: what is refused', () => {
     nextTurn(startRun(START), [ARGS], {
       verdict: askVerdict({
         approvers: {
-          allOf: [{ layer: 'run', ids: ['ann'], groups: [], ...(scopes === undefined ? {} : { remember: scopes }) }],
+          allOf: [{ layer: 'run', ids: ['ann'], groups: [], ...defined({ remember: scopes }) }],
         },
       }),
     });

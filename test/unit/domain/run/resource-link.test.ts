@@ -1,7 +1,6 @@
 /** Which resources a run may read: what results of it have linked to, from the same server (INV-G1, INV-G4, INV-D2). */
 import { describe, expect, test } from '@jest/globals';
-import { callIdOf } from '../../../../contracts/ids.ts';
-import { READ_RESOURCE } from '../../../../contracts/names.ts';
+import { callIdOf, READ_RESOURCE } from '../../../../contracts/names.ts';
 import type { Outcome, ResultPart } from '../../../../contracts/schemas/call.ts';
 import type { JsonObject } from '../../../../contracts/schemas/json.ts';
 import type { Message } from '../../../../contracts/schemas/transcript.ts';
@@ -22,7 +21,7 @@ import { allowVerdict, askVerdict, denyVerdict, judgement } from '../../../suppo
 import { outcomes } from '../../../support/builders/outcome.ts';
 import { POLICY_VERSION, runIds, START } from '../../../support/builders/run.ts';
 import { toolTarget } from '../../../support/builders/tool.ts';
-import { closeTurn } from '../../../../domain/run/tally.ts';
+import { closeTurn } from '../../../../domain/run/limits.ts';
 
 const link = (uri: string): ResultPart => ({ type: 'resource_link', uri, name: 'a' });
 const linking = (...uris: string[]): Outcome => ({ kind: 'succeeded', result: { content: uris.map(link) } });

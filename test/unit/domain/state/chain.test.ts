@@ -1,7 +1,7 @@
 /** In which Temporal runs a decision may have been made (INV-G2, INV-D3). */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { carriedExecutions, decidedIn, type Execution } from '../../../../domain/state/chain.ts';
+import { carriedExecutions, decidedIn, type Execution } from '../../../../domain/state/run.ts';
 
 const first: Execution = { runId: 'r1', originalRunId: 'r1', earlier: [] };
 

@@ -1,8 +1,7 @@
 /** Where a run is, in one word. */
 import { describe, expect, test } from '@jest/globals';
 import { ended } from '../../../../domain/request/transitions.ts';
-import { proposed, startRun } from '../../../../domain/state/run.ts';
-import { askingCalls, isSettled, statusOf, waitOf } from '../../../../domain/state/status.ts';
+import { askingCalls, isSettled, proposed, startRun, statusOf, waitOf } from '../../../../domain/state/run.ts';
 import { identicalCalls } from '../../../support/builders/call.ts';
 import { allowVerdict, askVerdict } from '../../../support/builders/judgement.ts';
 import { outcomes } from '../../../support/builders/outcome.ts';

@@ -1,7 +1,7 @@
 /** One spelling for the same bytes: what is signed cannot be written in another way (D-1). */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { fromBase64url, utf8Text } from '../../../../domain/text/base64url.ts';
+import { fromBase64url, utf8Text } from '../../../../domain/text/canonical.ts';
 
 test('reads what Node writes', () => {
   fc.assert(

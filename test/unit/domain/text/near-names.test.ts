@@ -1,7 +1,7 @@
 /** Names that a model may have meant when it named a tool that is not there. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { nearNames } from '../../../../domain/text/near-names.ts';
+import { nearNames } from '../../../../domain/text/match.ts';
 
 const known = ['files__read_file', 'files__write_file', 'mail__send', 'mail__sent_items'];
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { refreshFailed } from '../../../../domain/catalog/discovery.ts';
 import { opened } from '../../../../domain/catalog/pending.ts';
 import { startCatalog } from '../../../../domain/catalog/state.ts';
-import { catalogDetails } from '../../../../domain/views/catalog-details.ts';
+import { catalogDetails } from '../../../../domain/views/temporal-ui.ts';
 import {
   ann,
   at,

@@ -1,7 +1,7 @@
 /** Which queues a worker polls, and which servers split roles leave to nobody. */
 import { expect, test } from '@jest/globals';
 import { Config } from '../../../../contracts/schemas/config.ts';
-import { queuesOf, roleWarnings } from '../../../../workers/config/role.ts';
+import { queuesOf, roleWarnings } from '../../../../workers/config/load.ts';
 
 const url = 'https://a.example.com/mcp';
 const CONFIG = Config.parse({

@@ -3,8 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Config, type ConfigInput } from '../../../../contracts/schemas/config.ts';
 import type { PolicyRuleInput } from '../../../../contracts/schemas/policy.ts';
 import { checkConfig } from '../../../../workers/config/checks.ts';
-import { ruleWarnings } from '../../../../workers/config/rule-warnings.ts';
-import { approverWarnings } from '../../../../workers/config/warnings.ts';
+import { approverWarnings, ruleWarnings } from '../../../../workers/config/warnings.ts';
 
 function warnings(policy: NonNullable<ConfigInput['policy']>, servers = ['bank', 'files']): string[] {
   return ruleWarnings(Config.parse({ policy }).policy, servers);

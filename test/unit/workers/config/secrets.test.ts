@@ -1,7 +1,7 @@
 /** Secrets of a configuration: known to the scrubber, masked where a configuration is shown (INV-S1). */
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { createScrubber } from '../../../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../../../activities/scrubbing/scrubber.ts';
 import { Config } from '../../../../contracts/schemas/config.ts';
 import { describeConfig, secretsOf } from '../../../../workers/config/secrets.ts';
 

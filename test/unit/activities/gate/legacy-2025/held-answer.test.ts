@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ReadCatalog } from '../../../../../activities/catalog/reader.ts';
 import { type HeldAnswerParts, peopleOf } from '../../../../../activities/gate/legacy-2025/open-answer.ts';
 import type { AskPeople } from '../../../../../activities/mcp/port.ts';
-import { Conditions } from '../../../../../activities/policy/condition-clock.ts';
+import { Conditions } from '../../../../../activities/policy/condition.ts';
 import { CountersignError } from '../../../../../contracts/errors.ts';
 import { READ_RESOURCE } from '../../../../../contracts/names.ts';
 import type { CatalogSnapshot } from '../../../../../contracts/schemas/catalog.ts';
@@ -15,8 +15,7 @@ import type { OfferedTool } from '../../../../../domain/run/toolset.ts';
 import { answeredQuestion } from '../../../../support/held-activity.ts';
 import { fakeRun } from '../../../../support/held-run.ts';
 import { allowedDispatch, inActivity } from '../../../../support/tool-activities.ts';
-import type { Scheduler } from '../../../../../activities/kit/scheduler.ts';
-import type { Refused } from '../../../../../activities/kit/refused.ts';
+import type { Refused, Scheduler } from '../../../../../activities/kit/activity.ts';
 
 const server = { name: 'peer', url: 'https://peer.example/mcp' };
 const definition = { name: 'deploy', inputSchema: { type: 'object' } };

@@ -7,7 +7,7 @@ import {
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
-import { createHeldRun, NotHeld } from '../../../../../activities/gate/legacy-2025/held-run.ts';
+import { createHeldRun, NotHeld } from '../../../../../activities/gate/legacy-2025/open-question.ts';
 import type { HeldQuestions } from '../../../../../contracts/wire/legacy-2025.ts';
 
 const place = { callId: 't1.c0', attempt: 2, round: 3 };

@@ -1,6 +1,6 @@
 /** What is believed of a server's word on a task. */
 import { describe, expect, test } from '@jest/globals';
-import { createScrubber } from '../../../../../activities/kit/scrubber.ts';
+import { createScrubber } from '../../../../../activities/scrubbing/scrubber.ts';
 import type { Names, Trace } from '../../../../../activities/mcp/classify-failure.ts';
 import { begunTask, isTask, type TaskTrace, wordOf } from '../../../../../activities/mcp/legacy-2025/begun-task.ts';
 

@@ -1,0 +1,197 @@
+/**
+ * Seals what a run keeps of a task between two polls; the seal is also the proof that the call has left.
+ *
+ * It owns when the ids of a task are in clear: in this process, for one poll (INV-S1). It does not own the sealing
+ * (`activities/mcp/state-seal.ts`).
+ * 1. Only a worker of the zone can make the seal, for a call that has passed the gate and was sent (INV-G1). A poll
+ *    need not prove that again. A seal that does not open, or that names another run, gets no token.
+ * 2. The seal names for whom the call was made and with which authority; a poll has no other, and none that is wider
+ *    (INV-S2).
+ */
+import { defined } from '../../../contracts/defined.ts';
+import type { TokenEvidence } from '../../../contracts/schemas/call.ts';
+import type { Config } from '../../../contracts/schemas/config.ts';
+import type { TaskSettings } from '../../../contracts/schemas/legacy-2025.ts';
+import type { ToolDefinition } from '../../../contracts/schemas/tool.ts';
+import type { RunIdentity } from '../../../contracts/wire/identity.ts';
+import type { PollInput } from '../../../contracts/wire/legacy-2025.ts';
+import type { DispatchInput, DispatchResult, ResumeInput } from '../../../contracts/wire/tools.ts';
+import { hashOf } from '../../../domain/text/canonical.ts';
+import type { CallEnding, ResumePoint, TaskId, ToolCall, WantedTask } from '../../mcp/port.ts';
+import type { AnswerBinding, StateSeal, TaskBinding } from '../../mcp/state-seal.ts';
+import { authorizationOf, type CallAuthority } from '../access.ts';
+import type { Told } from '../dispatch-result.ts';
+
+/** Time kept beyond the task's own, in ms, so that a result which is ready in time can still be fetched. */
+const KEPT_LONGER_MS = 600_000;
+
+type Begun = Extract<CallEnding, { kind: 'task' }>;
+
+interface SealedTask extends TaskId, CallAuthority {
+  readonly run: string;
+}
+
+export type TaskWish =
+  /** An ordinary call. */
+  | { readonly kind: 'plain' }
+  | { readonly kind: 'task'; readonly task: WantedTask }
+  /** The tool can only be called as a task, and this run cannot do so. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/**
+ * Decides whether the call is to be a task. The server's word on the tool counts; if the tool may be called either way,
+ * the operator's configuration decides.
+ */
+export function taskWish(
+  { tasks, server, limits }: Pick<DispatchInput, 'tasks' | 'server' | 'limits'>,
+  { name, taskSupport }: ToolDefinition,
+  config: Pick<Config, 'servers'>,
+  seal: StateSeal | undefined,
+): TaskWish {
+  const settings = settingsOf(config, server.name);
+  const only = taskSupport === 'required';
+  if (!only && (taskSupport !== 'optional' || settings?.optional.includes(name) !== true)) return { kind: 'plain' };
+  const reason =
+    tasks !== true
+      ? 'the run does not wait for tasks: configure `tasks` of its server ({} is enough), and start the run again'
+      : seal === undefined
+        ? 'this worker cannot seal what finds a task again: configure a key in grants.keys'
+        : undefined;
+  if (reason !== undefined) return only ? { kind: 'refused', reason } : { kind: 'plain' };
+  return { kind: 'task', task: { ttlMs: secondsOf(limits, settings) * 1_000 + KEPT_LONGER_MS, only } };
+}
+
+function settingsOf({ servers }: Pick<Config, 'servers'>, server: string): TaskSettings | undefined {
+  return Object.hasOwn(servers, server) ? servers[server]?.tasks : undefined;
+}
+
+function secondsOf({ callTimeoutSeconds }: DispatchInput['limits'], settings: TaskSettings | undefined): number {
+  return settings?.seconds ?? callTimeoutSeconds;
+}
+
+export function noTask({ target, server }: DispatchInput, reason: string): DispatchResult {
+  const message = `Tool "${target.tool}" of server "${server.name}" can only be called as a task; it was not called: ${reason}.`;
+  return { kind: 'ended', outcome: { kind: 'failed', code: 'TOOL_REFUSED', message, executed: false } };
+}
+
+/** Tells the run of a task that was begun. */
+export async function taskResult(
+  ending: Begun,
+  input: DispatchInput,
+  { config, seal }: { readonly config: Pick<Config, 'servers'>; readonly seal?: StateSeal | undefined },
+  authority: CallAuthority,
+  told: Pick<Told, 'sentAt'>,
+  token: TokenEvidence,
+): Promise<DispatchResult> {
+  // A task is asked for only if there is a seal (`taskWish`).
+  if (seal === undefined) throw new Error('a task was begun that nothing can seal');
+  const { id, pollMs, ttlMs, message } = ending;
+  const sentAt = Date.parse(told.sentAt ?? new Date().toISOString());
+  const ownMs = secondsOf(input.limits, settingsOf(config, input.server.name)) * 1_000;
+  const sealed: SealedTask = { ...id, ...authority, run: hashOf(input.run) };
+  return {
+    kind: 'task',
+    token,
+    task: {
+      sealed: await seal.seal(JSON.stringify(sealed), taskBindingOf(input)),
+      sentAt: new Date(sentAt).toISOString(),
+      // The server forgets the task at that time.
+      until: new Date(sentAt + Math.min(ownMs, ttlMs ?? ownMs)).toISOString(),
+      ...defined({ pollMs, message }),
+    },
+  };
+}
+
+export interface OpenedTask {
+  readonly id: TaskId;
+  readonly authorization: NonNullable<ReturnType<typeof authorizationOf>>;
+  /** Tokens that the server has seen; it may repeat them in the task's result. */
+  readonly shown: readonly string[];
+}
+
+/** Returns undefined if it was sealed elsewhere, or for something else. */
+export async function openedTask(input: PollInput, seal: StateSeal | undefined): Promise<OpenedTask | undefined> {
+  const text = await seal?.open(input.sealed, taskBindingOf(input));
+  if (text === undefined) return undefined;
+  // Sound: only `taskResult` above seals for this use.
+  const { run, grant, consented, shown, ...id } = JSON.parse(text) as SealedTask;
+  const authority = { ...(grant && { grant }), ...(consented && { consented }), shown };
+  const authorization = authorizationOf(authority, input.grants ?? []);
+  return run !== hashOf(input.run) || authorization === undefined ? undefined : { id, authorization, shown };
+}
+
+function taskBindingOf({
+  run,
+  callId,
+  attempt,
+  server,
+  target,
+}: Pick<DispatchInput, 'run' | 'callId' | 'attempt' | 'server' | 'target'> & {
+  readonly run: RunIdentity;
+}): TaskBinding {
+  const { namespace, workflowId } = run;
+  const { serverUrl, tool } = target;
+  return { use: 'task', namespace, workflowId, callId, attempt, server: server.name, serverUrl, tool };
+}
+
+// Carries the place where a call's answer comes from the worker that sent the call to the one that asks for its answer.
+//
+// It owns what the place is bound to, and that it is in clear in these two processes alone (INV-S1). It does not own
+// the sealing (`activities/mcp/state-seal.ts`).
+// 1. A point that opens was written by a worker of the zone that had sent exactly this call (INV-G1): sealing happens
+//    after the gate.
+// 2. The authority of the call is sealed with the point. The asking worker gets no other authorization, and knows what
+//    the server saw.
+
+export interface LeftBehind {
+  readonly point: ResumePoint;
+  readonly authority: CallAuthority;
+}
+
+/** Returns nothing if the run would not know what to do with the point, or if no key can seal it. */
+export function sealFor(
+  input: DispatchInput,
+  seal: StateSeal | undefined,
+  authority: () => CallAuthority,
+): Pick<ToolCall, 'seal'> {
+  if (input.resumable !== true || seal === undefined) return {};
+  return {
+    seal: (point) => {
+      // The authority is read now, because another token may have come with a person's answer.
+      const left: LeftBehind = { point, authority: authority() };
+      return seal.seal(JSON.stringify(left), resumeBindingOf(input));
+    },
+  };
+}
+
+/**
+ * Returns undefined if the point does not open here: it is for another call, changed, or sealed to a key that is gone.
+ */
+export async function openPoint(input: ResumeInput, seal: StateSeal | undefined): Promise<LeftBehind | undefined> {
+  const text = await seal?.open(input.resume, resumeBindingOf(input));
+  // Sound: only `sealFor` seals under this binding, and what it seals has this form.
+  return text === undefined ? undefined : (JSON.parse(text) as LeftBehind);
+}
+
+function resumeBindingOf({
+  run,
+  runId,
+  callId,
+  attempt,
+  server,
+  target,
+  arguments: args,
+}: DispatchInput): AnswerBinding {
+  return {
+    answerTo: 'tools/call',
+    namespace: run.namespace,
+    workflowId: run.workflowId,
+    runId,
+    callId,
+    attempt,
+    server: server.name,
+    serverUrl: target.serverUrl,
+    tool: target.tool,
+    argumentsHash: hashOf(args),
+  };
+}

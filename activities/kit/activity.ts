@@ -1,0 +1,166 @@
+/**
+ * Turns an error that leaves an activity into a coded failure, once: the border between our errors and Temporal's.
+ *
+ * 1. An error without a code leaves only its name: its message may quote requests, answers and keys (INV-S1). The
+ *    activity is tried again, as after a passing fault, and the worker's log has the place.
+ */
+import { activityInfo, ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
+import { isErrorCode, traitsOf } from '../../contracts/errors.ts';
+import { codedFailureIn, failureOf } from '../../contracts/failure.ts';
+import { isUndecodable, type Undecodable } from '../../contracts/payload-converter.ts';
+import type { DispatchResult } from '../../contracts/wire/tools.ts';
+import { isFields } from '../../domain/shapes/messages.ts';
+
+type Activity<Input, Output> = (input: Input) => Promise<Output>;
+
+/** Wraps an activity so that every error but a cancellation leaves it as a coded failure. */
+export function coded<Input, Output>(activity: Activity<Input, Output>): Activity<Input, Output> {
+  return async (input) => {
+    if (isUndecodable(input)) throw unread(input);
+    try {
+      return await activity(input);
+    } catch (error) {
+      if (error instanceof CancelledFailure) throw error;
+      tellFailure(error, input);
+      // The failure is complete, including whether the activity is tried again.
+      if (error instanceof ApplicationFailure && isErrorCode(error.type)) throw error;
+      const found = codedFailureIn(error);
+      if (found === undefined) throw faultOf(error);
+      const { retryAfterMs } = found.facts;
+      throw failureOf(
+        found.code,
+        found.message,
+        found.facts,
+        typeof retryAfterMs === 'number' ? retryAfterMs : undefined,
+      );
+    }
+  };
+}
+
+function faultOf(error: unknown): ApplicationFailure {
+  const message = `A fault without a code (${faultName(error)}); the log of the worker has the place.`;
+  return failureOf('INTERNAL', message, {}, undefined, true);
+}
+
+/** Logs one line for each failed try: its subject, the reason, and since when it is tried. */
+function tellFailure(error: unknown, input: unknown): void {
+  const context = contextIfAny();
+  if (context === undefined) return;
+  const { activityType: step, attempt, scheduledTimestampMs } = context.info;
+  const found = codedFailureIn(error);
+  const isFinal = error instanceof ApplicationFailure && error.nonRetryable === true;
+  const again = !isFinal && (found === undefined || traitsOf(found.code).retryable);
+  log.warn(again ? 'A step failed; it is tried again.' : 'A step failed.', {
+    step,
+    ...subjectOf(input),
+    code: found?.code ?? 'INTERNAL',
+    reason: found?.message ?? faultName(error),
+    attempt,
+    since: new Date(scheduledTimestampMs).toISOString(),
+    // The log writes only its name and place.
+    ...(found === undefined ? { error } : {}),
+  });
+}
+
+/** Names the server or the model of the input. */
+function subjectOf(input: unknown): { readonly server?: string; readonly model?: string } {
+  if (!isFields(input)) return {};
+  const { server, model } = input;
+  if (isFields(server) && typeof server['name'] === 'string') return { server: server['name'] };
+  return typeof model === 'string' ? { model } : {};
+}
+
+/** Undefined if an activity is called by hand. */
+function contextIfAny(): Context | undefined {
+  try {
+    return Context.current();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Fails so that the activity is tried again, which is harmless: another worker may have the key. */
+function unread({ says }: Undecodable): ApplicationFailure {
+  const message = `What the activity was given ${says}. All workers need the same encryption.keys. Nothing was done.`;
+  return failureOf('CONFIG_INVALID', message, { path: 'encryption.keys' }, undefined, true);
+}
+
+// An error without a code is told by the name of its class alone; its message may quote requests, answers and keys
+// (INV-S1).
+
+const LONGEST = 64;
+
+export function faultName(error: unknown): string {
+  const name = typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : typeof error;
+  return name.slice(0, LONGEST);
+}
+
+// The result of a dispatch that is refused before any of it is sent.
+
+export type Refused = Extract<DispatchResult, { kind: 'reopen' | 'refused' }>;
+
+export function forbidden(message: string): Refused {
+  return { kind: 'refused', code: 'DISPATCH_FORBIDDEN', message };
+}
+
+// Tells who scheduled the current activity, by Temporal's word, which no input can forge.
+
+export function currentScheduler(): Scheduler {
+  const info = activityInfo();
+  const { workflowExecution, workflowType, workflowNamespace, namespace, attempt } = info;
+  return {
+    namespace: workflowNamespace ?? namespace,
+    workflowType,
+    workflowId: workflowExecution?.workflowId,
+    runId: workflowExecution?.runId,
+    attempt,
+    scheduledAt: info.scheduledTimestampMs,
+    attemptAt: info.currentAttemptScheduledTimestampMs,
+  };
+}
+
+/** The scheduler by Temporal's word, not by the input's. */
+export interface Scheduler {
+  readonly namespace: string;
+  readonly workflowType: string | undefined;
+  readonly workflowId: string | undefined;
+  readonly runId: string | undefined;
+  readonly attempt: number;
+  /** Epoch ms: when the activity was scheduled, and when this attempt was. */
+  readonly scheduledAt: number;
+  readonly attemptAt: number;
+}
+
+// Sends the heartbeats of one activity, on a timer and on progress, but never so often that they become the work.
+
+const LONGEST_INTERVAL_MS = 10_000;
+const SHORTEST_INTERVAL_MS = 1_000;
+
+export class Heartbeat {
+  readonly #beat: () => void;
+  readonly #timer: NodeJS.Timeout;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  /** @param timeoutMs the activity's heartbeat timeout; a third of it leaves room for two lost beats. */
+  constructor(beat: () => void, timeoutMs: number | undefined) {
+    this.#beat = beat;
+    this.#timer = setInterval(
+      () => this.#now(),
+      Math.min(LONGEST_INTERVAL_MS, (timeoutMs ?? Number.POSITIVE_INFINITY) / 3),
+    );
+    this.#now();
+  }
+
+  progressed(): void {
+    if (performance.now() - this.#lastMs >= SHORTEST_INTERVAL_MS) this.#now();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #now(): void {
+    this.#lastMs = performance.now();
+    this.#beat();
+  }
+}

@@ -1,0 +1,20 @@
+/** Turns values into plain JSON values. */
+import type { JsonValue } from '../../contracts/schemas/json.ts';
+
+/** Returns a copy without the parts that JSON cannot hold, such as undefined fields. */
+export function jsonOf(value: unknown): JsonValue {
+  // Sound: JSON.parse returns a JSON value.
+  return JSON.parse(JSON.stringify(value)) as JsonValue;
+}
+
+/**
+ * Deepest nesting allowed in a JSON value of a server. Recursive code, such as canonical JSON in a workflow, would
+ * overflow the stack on a deeper value, and a run could not go on.
+ */
+export const MAX_NESTING = 100;
+
+/** Looks no deeper than the limit itself. */
+export function nestsTooDeeply(value: unknown, levelsLeft = MAX_NESTING): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  return levelsLeft === 0 || Object.values(value).some((inner) => nestsTooDeeply(inner, levelsLeft - 1));
+}

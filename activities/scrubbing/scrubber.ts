@@ -1,0 +1,186 @@
+/**
+ * Removes secrets from a server's output, because servers echo what they are sent (INV-S1).
+ *
+ * It owns what is replaced, and which strings are searched together. It does not own finding a secret
+ * (`activities/scrubbing/`), nor which values are secrets: the caller names them.
+ * 1. A secret is found in the forms that SECURITY.md lists. One that was compressed or encrypted before it comes back
+ *    is not found, nor one that is written by another rule.
+ * 2. The scheme before a credential ("Bearer …") is no part of the secret: the credential alone is found too.
+ * 3. The strings of one value are searched together, since a secret may be split over neighbours: parts of a text, a
+ *    key and its value, fields of one name. Each part of it is replaced where it stands.
+ * 4. The cost is linear in the text.
+ * 5. The output is well-formed Unicode: a lone surrogate has no UTF-8 form and would not survive storage unchanged.
+ */
+import { ALPHABETS, bytesFromNumbers, decodings, FOLDED, type Likely, SQUEEZED, valuesIn } from './alphabets.ts';
+import { mayBeEscaped, unescaped } from './escapes.ts';
+import { formsOf } from './forms.ts';
+import { createMatcher, type Matcher } from './matcher.ts';
+import { type Piece, piecesOf, rebuilt, spansInPieces } from './pieces.ts';
+import { backwards, type Derived, Effort, type Span, through, TooMuchEffort, united } from './spans.ts';
+
+/** Text that replaces a secret. */
+export const MASK = '[redacted]';
+
+export interface Scrubber {
+  text(value: string): string;
+  /**
+   * Scrubs every string in a JSON value, keys included. A number that is a byte of a secret, in a list of such numbers,
+   * becomes 0.
+   */
+  value(value: unknown): unknown;
+  /** Scrubs bytes that are no text: found secrets are overwritten instead of cut out, so that offsets stay the same. */
+  bytes(value: Uint8Array): Uint8Array;
+}
+
+export function createScrubber(secrets: readonly string[]): Scrubber {
+  const search = createSecretSearch(secrets);
+  const value = (given: unknown): unknown => {
+    const pieces = piecesOf(given, wellFormed);
+    return rebuilt(given, masked(pieces, search));
+  };
+  return {
+    // Sound: a string is rebuilt as one.
+    text: (given) => masked([{ text: wellFormed(given), kind: 'value', name: '' }], search)[0] ?? '',
+    value,
+    bytes: (given) => {
+      const clean = Buffer.from(given);
+      for (const { start, end } of search.spansIn(clean)) clean.fill('*', start, end);
+      return clean;
+    },
+  };
+}
+
+/** Returns the text of each piece, without secrets. */
+function masked(pieces: readonly Piece[], { shortest, reach, spansIn }: SecretSearch): readonly string[] {
+  const texts = pieces.map(({ text }) => text);
+  const units = texts.reduce((sum, { length }) => sum + length, 0);
+  // A UTF-16 unit has at most three bytes.
+  if (units * 3 < shortest) return texts;
+  for (const [piece, spans] of spansInPieces(pieces, reach, spansIn))
+    texts[piece] = maskedText(texts[piece] ?? '', spans);
+  return texts;
+}
+
+function maskedText(text: string, spans: readonly Span[]): string {
+  const parts: string[] = [];
+  let from = 0;
+  for (const { start, end } of spans) {
+    parts.push(text.slice(from, start), MASK);
+    from = end;
+  }
+  return [...parts, text.slice(from)].join('');
+}
+
+/**
+ * Does what `String.prototype.toWellFormed` of ES2024 does. With the `u` flag a surrogate matches only if it stands
+ * alone.
+ */
+function wellFormed(value: string): string {
+  return value.replaceAll(/\p{Surrogate}/gu, '\ufffd');
+}
+
+// Finds secrets in text or bytes of somebody else, in every form listed in SECURITY.md.
+//
+// Owns the order: look, decode, look again. Does not own forms (`forms.ts`) nor encodings (`escapes.ts`,
+// `alphabets.ts`, `alphabets.ts`).
+//
+// 1. A secret is sought as written, and folded, which is blind to separators and case. The same is done in whatever can
+//    be decoded, three layers deep.
+// 2. A find is reported as a span of the original.
+// 3. The search is linear in time and memory. Only a text made to slow it takes more effort than its size allows, and
+//    such a text counts as a secret as a whole.
+
+/** Encodings may nest this deep. The innermost may be a form that is sought itself, and so is one layer more. */
+const MOST_LAYERS = 3;
+/** Bytes read or written for each byte of the original: text in three layers of escapes takes half of it. */
+const EFFORT_PER_BYTE = 128;
+const EFFORT_AT_LEAST = 65_536;
+
+/** Bytes that may encode one byte of a secret: no two layers of encodings write a byte with more characters. */
+const REACH_PER_BYTE = 12;
+const LEAST_REACH = 1_024;
+
+interface SecretSearch {
+  /** Length in UTF-8 below which a text holds no secret. */
+  readonly shortest: number;
+  /** Bytes of a secret's writing that are searched on either side of a border between two strings. */
+  readonly reach: number;
+  /** Returns united spans. @param effort is added to, for callers that measure the cost */
+  spansIn(bytes: Uint8Array, effort?: Effort): readonly Span[];
+}
+
+interface Sought {
+  readonly written: Matcher;
+  readonly decoded: Matcher;
+  readonly folded: Matcher;
+  readonly likely: Likely;
+}
+
+export function createSecretSearch(secrets: readonly string[]): SecretSearch {
+  const forms = formsOf(secrets);
+  const [written, decoded, folded] = [forms.written, forms.decoded, forms.folded].map(createMatcher);
+  // Sound: three of three.
+  if (written === undefined || decoded === undefined || folded === undefined) throw new Error('no matchers');
+  const fewest = Math.min(decoded.shortest, folded.shortest);
+  const sought: Sought = { written, decoded, folded, likely: { bytes: likelyBytes(forms.decoded), fewest } };
+  const shortest = Math.min(written.shortest, folded.shortest);
+  const longest = secrets.reduce((most, secret) => Math.max(most, secret.length), 0);
+  return {
+    shortest,
+    reach: Math.max(LEAST_REACH, REACH_PER_BYTE * longest),
+    spansIn: (bytes, effort = new Effort(EFFORT_AT_LEAST + EFFORT_PER_BYTE * bytes.length)) => {
+      if (bytes.length < shortest) return [];
+      try {
+        return look(bytes, sought, written, MOST_LAYERS, effort);
+      } catch (error) {
+        if (!(error instanceof TooMuchEffort)) throw error;
+        return [{ start: 0, end: bytes.length }];
+      }
+    },
+  };
+}
+
+/** @param layers that may still be decoded */
+function look(bytes: Uint8Array, sought: Sought, written: Matcher, layers: number, effort: Effort): Span[] {
+  let found = written.scan(bytes, effort);
+  const note = (derived: Derived, spans: readonly Span[]): void => {
+    if (spans.length > 0) found = found.concat(derived.locate(united(spans)));
+  };
+  found = found.concat(lettersOf(bytes, sought, effort));
+  if (layers === 0) return united(found);
+  const plain = unescaped(bytes, effort);
+  if (plain !== undefined) note(plain, look(plain.bytes, sought, written, layers - 1, effort));
+  if (mayBeEscaped(bytes)) {
+    // Escapes may be written with separators, or backwards: they are one more layer, of which the letters are searched.
+    const squeezed = valuesIn(bytes, SQUEEZED, effort);
+    const reversed = through(squeezed, backwards(squeezed.bytes));
+    for (const marks of [squeezed, reversed]) {
+      const apart = unescaped(marks.bytes, effort);
+      if (apart !== undefined) note(through(marks, apart), lettersOf(apart.bytes, sought, effort));
+    }
+  }
+  const inner = (derived: Derived): void =>
+    note(derived, look(derived.bytes, sought, sought.decoded, layers - 1, effort));
+  for (const alphabet of ALPHABETS)
+    for (const derived of decodings(bytes, alphabet, sought.likely, effort)) inner(derived);
+  const numbers = bytesFromNumbers(bytes, sought.likely.fewest, effort);
+  if (numbers !== undefined) inner(numbers);
+  return united(found);
+}
+
+/** Searches blind to separators and case. */
+function lettersOf(bytes: Uint8Array, { folded }: Sought, effort: Effort): Span[] {
+  if (bytes.length < folded.shortest) return [];
+  const letters = valuesIn(bytes, FOLDED, effort);
+  const found = folded.scan(letters.bytes, effort);
+  return found.length === 0 ? found : letters.locate(united(found));
+}
+
+/**
+ * Marks the bytes that may occur: ASCII, in which text and all encodings are written, and other bytes of the secrets.
+ */
+function likelyBytes(secrets: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(256).fill(1, 0, 128);
+  for (const secret of secrets) for (const byte of secret) bytes[byte] = 1;
+  return bytes;
+}

@@ -1,0 +1,102 @@
+/**
+ * Reads artifacts from the workers' bucket (`activities/artifacts/bucket.ts`).
+ *
+ * 1. The connection uses TLS, except to this machine. No more of an answer is read than the artifact has bytes.
+ * 2. The content is checked against its hash, as in `readers.ts`. No error quotes credentials or the text of an
+ *    answer.
+ */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fetch } from 'undici';
+import { bucketRequestBy, BucketSilent } from '../../activities/artifacts/bucket-request.ts';
+import { CountersignError } from '../../contracts/errors.ts';
+import { Sha256Hex } from '../../contracts/schemas/json.ts';
+import { parseAs } from '../../contracts/schemas/parse.ts';
+import { BucketConfig, type BucketInput } from '../../contracts/schemas/stores.ts';
+import { artifactUrl, bucketTrouble, isAbsent } from '../../domain/text/object-keys.ts';
+import { isSecurelyReached } from '../../domain/text/urls.ts';
+import type { ArtifactReader } from '../ledger/ledger.ts';
+
+/** Most bytes of an artifact of which only the hash is known: the segment that a run named last. */
+const MOST_BYTES = 64 * 1_024 * 1_024;
+
+/**
+ * Creates a reader of the bucket.
+ * @param options as under `artifacts.s3` of the configuration; `s3:GetObject` is enough
+ * @param allowInsecure as `egress.allowInsecure` of the configuration: permits clear text to other machines, too
+ * @throws CountersignError `CONFIG_INVALID`
+ */
+export function readArtifactsFromBucket(
+  options: BucketInput,
+  { allowInsecure = false }: { readonly allowInsecure?: boolean } = {},
+): ArtifactReader {
+  const config = parseAs(BucketConfig, options, 'CONFIG_INVALID', 'artifact bucket');
+  if (!isSecurelyReached(new URL(config.endpoint), allowInsecure))
+    throw new CountersignError(
+      'CONFIG_INVALID',
+      'artifact bucket: endpoint must use https, save to this machine: session tokens and artifacts would go in clear.',
+      { path: 'endpoint' },
+    );
+  const ask = bucketRequestBy(config, fetch);
+  return {
+    get: async ({ sha256, bytes }) => {
+      // A reference comes from outside the process, so a key is made of nothing but a hash.
+      if (!Sha256Hex.safeParse(sha256).success)
+        throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+      const url = artifactUrl(config, sha256);
+      const { status, code, body } = await ask({
+        method: 'GET',
+        url,
+        maxBytes: bytes === 0 ? MOST_BYTES : bytes,
+      }).catch((error: unknown) => {
+        throw error instanceof BucketSilent ? missing(config, sha256, `the store ${error.message}`) : error;
+      });
+      if (status !== 200) throw unreadable(config, sha256, status, code);
+      if (body !== undefined && createHash('sha256').update(body).digest('hex') === sha256) return body;
+      throw new CountersignError(
+        'ARTIFACT_CORRUPT',
+        `Artifact ${sha256} is not what was stored; restore it from a backup.`,
+      );
+    },
+  };
+}
+
+function unreadable(config: BucketConfig, sha256: string, status: number, code: string): CountersignError {
+  if (isAbsent(status, code)) return missing(config, sha256, 'it is not there');
+  const { field, reason } = bucketTrouble(status, code);
+  return missing(config, sha256, `${field === undefined ? 'the store' : `artifacts.s3.${field}`} ${reason}`);
+}
+
+function missing({ endpoint, bucket }: BucketConfig, sha256: string, why: string): CountersignError {
+  return new CountersignError(
+    'ARTIFACT_MISSING',
+    `Artifact ${sha256} cannot be read from ${endpoint}/${bucket}: ${why}.`,
+  );
+}
+
+// Reads artifacts from the workers' folder (`activities/artifacts/directory.ts`), or from a copy of it.
+
+export function readArtifactsFrom(directory: string): ArtifactReader {
+  return {
+    get: async ({ sha256 }) => {
+      // A reference comes from outside the process, so a path is made of nothing but a hash.
+      if (!Sha256Hex.safeParse(sha256).success)
+        throw new CountersignError('ARTIFACT_MISSING', 'The reference holds no sha256.');
+      const path = join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
+      const bytes = await readFile(path).catch((error: unknown) => {
+        throw new CountersignError(
+          'ARTIFACT_MISSING',
+          `Artifact ${sha256} is not in ${directory}; name the workers' artifact folder.`,
+          {},
+          { cause: error },
+        );
+      });
+      if (createHash('sha256').update(bytes).digest('hex') === sha256) return bytes;
+      throw new CountersignError(
+        'ARTIFACT_CORRUPT',
+        `Artifact ${sha256} is not what was stored; restore it from a backup.`,
+      );
+    },
+  };
+}
