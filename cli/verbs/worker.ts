@@ -44,10 +44,8 @@ export function addWorker(program: Command, terminal: Terminal): void {
       const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
       for (const warning of [...warningsOf(loaded.config), ...roleWarnings(loaded.config, options.role)])
         terminal.err(`warning: ${warning}\n`);
-      const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
-        import('../../workers/worker.ts'),
-        import('../session/runtime.ts'),
-      ]);
+      const { startWorkers } = await import('../../workers/worker.ts');
+      const { installWorkerLog } = await import('../session/runtime.ts');
       const log = installWorkerLog(loaded.config);
       const wait = {
         address: connectionOptions.address ?? 'localhost:7233',
