@@ -125,10 +125,8 @@ async function firstFault(
   histories: ExecutionChain['histories'],
   options: ReplayOptions,
 ): Promise<BrokenBy | undefined> {
-  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
-    import('../../workers/replay/replayed-run.ts'),
-    import('../../workers/replay/diagnosis.ts'),
-  ]);
+  const { soundnessOf } = await import('../../workers/replay/replayed-run.ts');
+  const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');
   let doubt: BrokenBy | undefined;
   for (const history of histories) {
     try {

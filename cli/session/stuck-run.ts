@@ -130,10 +130,8 @@ let bundled: Promise<WorkflowBundle> | undefined;
 
 /** Bundles the workflow code together with the code that reads its answers. The first call takes some seconds. */
 export async function readingOptions(settings: ClientSettings, namespace: string): Promise<ReplayOptions> {
-  const [{ bundleForReading }, { installSilentLog }] = await Promise.all([
-    import('../../workers/replay/replayed-run.ts'),
-    import('./runtime.ts'),
-  ]);
+  const { bundleForReading } = await import('../../workers/replay/replayed-run.ts');
+  const { installSilentLog } = await import('./runtime.ts');
   installSilentLog();
   return { bundle: await (bundled ??= bundleForReading()), config: settings, namespace };
 }

@@ -87,11 +87,9 @@ async function startAll(
   const loaded = await configOf(options, terminal, folder.config, filesUrl);
   if (options.json !== true) terminal.err('starting Temporal, the demo MCP server and a worker …\n');
   // These modules take a second to load, so other commands do without them.
-  const [{ startDevServer }, { startWorkers }, { installWorkerLog }] = await Promise.all([
-    import('../../workers/dev-server.ts'),
-    import('../../workers/worker.ts'),
-    import('../session/runtime.ts'),
-  ]);
+  const { startDevServer } = await import('../../workers/dev-server.ts');
+  const { startWorkers } = await import('../../workers/worker.ts');
+  const { installWorkerLog } = await import('../session/runtime.ts');
   const log = installWorkerLog(loaded.config);
   let wanted = true;
   void interrupted.then(() => (wanted = false));

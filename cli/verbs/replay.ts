@@ -109,10 +109,8 @@ async function replay(
   options: ReplayOptions,
   terminal: Terminal,
 ): Promise<Diagnosed[]> {
-  const [{ bundleForReplay, compareHistories }, { installSilentLog }] = await Promise.all([
-    import('../../workers/replay/semantics.ts'),
-    import('../session/runtime.ts'),
-  ]);
+  const { bundleForReplay, compareHistories } = await import('../../workers/replay/semantics.ts');
+  const { installSilentLog } = await import('../session/runtime.ts');
   installSilentLog();
   const bundle = await bundleForReplay();
   const replaying = { bundle, config: settings, namespace };
@@ -148,10 +146,8 @@ async function diagnosed(
   replaying: Replaying,
 ): Promise<Diagnosis | undefined> {
   if (history === undefined) return undefined;
-  const [{ soundnessOf }, { diagnosisOf }] = await Promise.all([
-    import('../../workers/replay/replayed-run.ts'),
-    import('../../workers/replay/diagnosis.ts'),
-  ]);
+  const { soundnessOf } = await import('../../workers/replay/replayed-run.ts');
+  const { diagnosisOf } = await import('../../workers/replay/diagnosis.ts');
   try {
     const soundness = await soundnessOf(workflowId, history, replaying);
     return soundness.kind === 'whole' ? undefined : await diagnosisOf(workflowId, history, soundness, replaying);

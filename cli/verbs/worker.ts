@@ -35,10 +35,8 @@ export const WORKER = verb({
     const loaded = await loadConfig(options.config, terminal.env, terminal.directory);
     for (const warning of [...warningsOf(loaded.config), ...roleWarnings(loaded.config, role)])
       terminal.err(`warning: ${warning}\n`);
-    const [{ startWorkers }, { installWorkerLog }] = await Promise.all([
-      import('../../workers/worker.ts'),
-      import('../session/runtime.ts'),
-    ]);
+    const { startWorkers } = await import('../../workers/worker.ts');
+    const { installWorkerLog } = await import('../session/runtime.ts');
     const log = installWorkerLog(loaded.config);
     const { address = 'localhost:7233' } = connectionOptions;
     const say = (message: string, fields: Readonly<Record<string, unknown>>) => log?.warn(message, fields);
