@@ -76,7 +76,7 @@ function givenTo<Args, Options>(command: Command, names: readonly string[], term
   const values: readonly unknown[] = command.processedArgs;
   // Sound, here and below: the rows from which commander reads say which values they give.
   const args = Object.fromEntries(names.map((name, index) => [name, values[index]])) as Values<Args>;
-  const options = command.optsWithGlobals() as Values<Options> & GlobalOptions;
+  const options = command.optsWithGlobals<Values<Options> & GlobalOptions>();
   return { args, options, terminal, session: async (use) => await withSession(terminal, options, use) };
 }
 

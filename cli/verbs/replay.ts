@@ -164,7 +164,7 @@ function outcomeText({ name, error, diagnosis, notLookedAt }: Diagnosed, paint: 
     ...(diagnosis === undefined ? [] : [diagnosis.text]),
     ...(notLookedAt === true ? ['Why was not looked at, since others failed before; --diagnose-all does.'] : []),
   ];
-  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((text) => `        ${visible(text)}`)].join('\n');
+  return [`${paint('red', 'FAILED')}  ${visible(name)}`, ...why.map((each) => `        ${visible(each)}`)].join('\n');
 }
 
 function reportOf(outcomes: readonly Diagnosed[]): Answer {
@@ -177,13 +177,13 @@ function reportOf(outcomes: readonly Diagnosed[]): Answer {
     ...defined({ error: error?.message, diagnosis: diagnosis && toldOf(diagnosis), notLookedAt }),
   }));
   const causes = causesOf(outcomes);
-  const text = (): string =>
+  const shown = (): string =>
     replayed === 0 ? 'There was no history to replay.' : `${replayed - failed} of ${replayed} histories replay.`;
-  if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text };
+  if (failed === 0) return { json: { replayed, failed, zoneChecked: false, results }, text: shown };
   const message = `${failed} of ${replayed} histories do not replay with this code${causesText(causes)}`;
   return {
     json: { replayed, failed, zoneChecked: false, causes, results },
-    text,
+    text: shown,
     fault: new CountersignError('REPLAY_FAILED', message, { failed, ...causes }),
   };
 }

@@ -42,9 +42,9 @@ const LIST = verb({
     const now = Date.now();
     const entries = listed.map((entry) => ({ ...entry, state: stateOf(entry, now) }));
     const head = ['REF', 'KIND', 'STATE', 'SERVER', 'TENANT', 'INITIATORS', 'KEY'];
-    const rows = entries.map(({ ref, kind, state, bound: { server, tenant, initiators }, keyId = '' }) => [
-      ...[ref, kind, state, server, tenant, initiators.join(' '), keyId],
-    ]);
+    const rows = entries.map(({ ref, kind, state, bound: { server, tenant, initiators }, keyId = '' }) =>
+      [ref, kind, state, server, tenant].concat(initiators.join(' '), keyId),
+    );
     return {
       json: { entries },
       text: (paint) => (entries.length === 0 ? 'The vault is empty.' : table(paint, [head, ...rows])),

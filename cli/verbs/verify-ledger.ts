@@ -301,11 +301,11 @@ function proofsBeside(
   return proofsOf(own, trusted && checkNamedKeys(own, trusted, copy));
 }
 
-function together(one: ProofReport, other: ProofReport): ProofReport {
+function together(left: ProofReport, right: ProofReport): ProofReport {
   return {
-    faults: [...one.faults, ...other.faults],
-    checked: one.checked + other.checked,
-    unchecked: one.unchecked + other.unchecked,
+    faults: [...left.faults, ...right.faults],
+    checked: left.checked + right.checked,
+    unchecked: left.unchecked + right.unchecked,
   };
 }
 
@@ -325,13 +325,13 @@ function differences(copy: readonly AnyEntry[], { entries, report: { ended } }: 
 function reportOf(runId: string, verified: Verified): Answer {
   const { stuck, faults, because, ...rest } = verified;
   const read = stuck === undefined ? {} : { stuck: stuckJson(stuck) };
-  const text = (paint: Paint): string => verifiedText(verified, paint);
+  const shown = (paint: Paint): string => verifiedText(verified, paint);
   const json = { ...rest, faults, ...defined({ because }), ...read };
   const [first] = faults;
-  if (first === undefined) return { json, text };
+  if (first === undefined) return { json, text: shown };
   const { seq, kind, reason } = first;
   const more = faults.length === 1 ? '' : ` There are ${faults.length - 1} more.`;
   const message = `Entry ${seq} of the ledger of ${runId} ${reason}.${more}`;
   const facts = { runId, seq, kind, ...defined({ cause: because?.cause }) };
-  return { json, text, fault: new CountersignError('LEDGER_BROKEN', message, facts) };
+  return { json, text: shown, fault: new CountersignError('LEDGER_BROKEN', message, facts) };
 }
