@@ -114,15 +114,14 @@ export function registerHandlers(live: LiveRun): void {
     act: (message) => forgetStanding(live, message),
   });
 
-  const nothing = (): void => undefined;
   onUpdate(live, advanceUpdate, {
     description: 'Where the run is, at once',
-    read: nothing,
+    read: () => undefined,
     act: () => advance(live),
   });
   onUpdate(live, refreshTrustUpdate, {
     description: 'Read the trusted keys anew',
-    read: nothing,
+    read: () => undefined,
     check: () => assertRefreshable(live),
     act: () => {
       refreshTrust(live);
