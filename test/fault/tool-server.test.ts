@@ -42,10 +42,10 @@ describe.each<Era>(['modern', 'legacy'])('a run of faults at a server of the %s 
   let told: ReadonlyMap<string, string>;
 
   beforeAll(async () => {
-    elsewhere = await startRawServer({ era: era, tools: {} });
+    elsewhere = await startRawServer({ era, tools: {} });
     const tools = Object.entries(faultsOf(elsewhere.url)).map(([name, { behave }]) => [toolOf(name), behave] as const);
-    server = await startRawServer({ era: era, tools: Object.fromEntries(tools) });
-    calm = await startRawServer({ era: era, tools: { act: succeedWith('done at last') } });
+    server = await startRawServer({ era, tools: Object.fromEntries(tools) });
+    calm = await startRawServer({ era, tools: { act: succeedWith('done at last') } });
     routes = { back: await startFaultRoute(calm.url), gone: await startFaultRoute(calm.url) };
     provider = await startModelProvider(chatDialect.schema);
     const engine = await startEngine();
