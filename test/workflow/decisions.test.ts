@@ -1,6 +1,6 @@
 /**
- * A decision settles exactly the request whose digest it echoes, once; everything else changes nothing (INV-G2). One
- * file, because one, several, repeated and contrary decisions are the same question.
+ * A decision settles exactly the request whose digest it echoes, once; everything else changes nothing (INV-G2).
+ * One file, because one, several, repeated and contrary decisions are the same question.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';

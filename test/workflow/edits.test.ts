@@ -1,7 +1,7 @@
 /**
- * Approvals that change the arguments, answers in the tool's place, and approvals that answer later calls (F16, F17, F23,
- * F35, F36, B-7, B-8, D-4, G-1, G-2, INV-G1, INV-G2, INV-X2, INV-D3). One file, because all of them are decisions that
- * say more than yes or no.
+ * Approvals that change the arguments, answers in the tool's place, and approvals that answer later calls (F16, F17,
+ * F23, F35, F36, B-7, B-8, D-4, G-1, G-2, INV-G1, INV-G2, INV-X2, INV-D3). One file, because all of them are
+ * decisions that say more than yes or no.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { CountersignError, type RunHandle } from '../../client/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The gate: what policy says of a call is what happens to it, call by call, when it is proposed and when it leaves. One
- * file, because every part asks the same question of the same real server: may this call leave now?
+ * The gate: what policy says of a call is what happens to it, call by call, when it is proposed and when it leaves.
+ * One file, because every part asks the same question of the same real server: may this call leave now?
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';

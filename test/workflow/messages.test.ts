@@ -1,4 +1,7 @@
-/** What users, tools and models say is conversation: queued, bounded, and never an approval; it may interrupt (B-15, INV-D3). */
+/**
+ * What users, tools and models say is conversation: queued, bounded, and never an approval; it may interrupt (B-15,
+ * INV-D3).
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunHandle } from '../../client/index.ts';
 import { codedFailureIn } from '../../contracts/failure.ts';

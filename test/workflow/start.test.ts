@@ -1,6 +1,6 @@
 /**
- * How a run starts and what it answers in the end: starting is idempotent, whoever starts it wrongly hears code and path,
- * and a run that fails says why. One file, because each part is about a run's first or last word.
+ * How a run starts and what it answers in the end: starting is idempotent, whoever starts it wrongly hears code and
+ * path, and a run that fails says why. One file, because each part is about a run's first or last word.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';

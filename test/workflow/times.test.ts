@@ -1,6 +1,6 @@
 /**
- * The time of requests and approvals on a real server: postponed, expired, lapsed, reminded, escalated (E-3, F-2–F-7, F20,
- * INV-D3, INV-G1, INV-G2).
+ * The time of requests and approvals on a real server: postponed, expired, lapsed, reminded, escalated (E-3, F-2–F-7,
+ * F20, INV-D3, INV-G1, INV-G2).
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalRequest, DecisionInput } from '../../contracts/schemas/request.ts';
